@@ -107,7 +107,7 @@ static void print_model(const struct vxd_model *model, const struct vxd_net_info
     (void)printf("parameters  %zu in %zu layers, %s: %zu bytes\n",
                  vxd_model_n_parameters(model), vxd_model_n_layers(model),
                  precisions[vxd_model_precision(model)], info->weight_bytes);
-    (void)printf("sets        %zu, and %zu kernel maps\ninput       ", info->n_sets,
+    (void)printf("sets        %zu, and %zu kernel maps\ninput       ", info->n_coord_sets,
                  info->n_maps);
     for (int i = 0; i < input->n_features; i++) {
         (void)printf("%s%s", i > 0 ? ", " : "", input->features[i].name);

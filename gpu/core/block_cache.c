@@ -269,19 +269,19 @@ enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, vo
     struct vxd_block *block = NULL;
     struct vxd_block *evicted;
     enum vxd_status status = VXD_OK;
-    size_t room;
+    size_t free_bytes;
     size_t real_bytes;
     int size_class;
 
     *out = NULL;
     (void)pthread_mutex_lock(&context->mutex);
-    room = budget_bytes(context, cache->space) - *used_bytes(context, cache->space);
-    if (n_bytes > room) {
+    free_bytes = budget_bytes(context, cache->space) - *used_bytes(context, cache->space);
+    if (n_bytes > free_bytes) {
         (void)pthread_mutex_unlock(&context->mutex);
         return vxd_budget_fail(context, cache->space, n_bytes, err);
     }
     size_class = class_of(n_bytes, &real_bytes);
-    if (real_bytes > room) {
+    if (real_bytes > free_bytes) {
         size_class = -1;
         real_bytes = n_bytes;
     } else {
@@ -293,7 +293,7 @@ enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, vo
         *out = block->ptr;
         return VXD_OK;
     }
-    evicted = evict(cache, room - real_bytes);
+    evicted = evict(cache, free_bytes - real_bytes);
     count_bytes(context, cache->space, real_bytes);
     (void)pthread_mutex_unlock(&context->mutex);
 
@@ -340,15 +340,15 @@ enum vxd_status vxd_block_move(struct vxd_block *block, struct vxd_block_cache *
 {
     struct vxd_context *context = to->context;
     struct vxd_block *evicted;
-    size_t room;
+    size_t free_bytes;
 
     (void)pthread_mutex_lock(&context->mutex);
-    room = budget_bytes(context, to->space) - *used_bytes(context, to->space);
-    if (n_bytes > room) {
+    free_bytes = budget_bytes(context, to->space) - *used_bytes(context, to->space);
+    if (n_bytes > free_bytes) {
         (void)pthread_mutex_unlock(&context->mutex);
         return vxd_budget_fail(context, to->space, n_bytes, err);
     }
-    evicted = evict(to, room - n_bytes);
+    evicted = evict(to, free_bytes - n_bytes);
     unlink_live(block);
     *used_bytes(context, block->cache->space) -= block->n_bytes;
     count_bytes(context, to->space, n_bytes);

@@ -52,7 +52,7 @@ static enum vxd_status check_options(const struct vxd_context_options *options,
 }
 
 /* Fills what does not depend on a GPU: budgets, pool, block caches. */
-static enum vxd_status open_host(struct vxd_context *context,
+static enum vxd_status init_host(struct vxd_context *context,
                                  const struct vxd_context_options *options,
                                  struct vxd_err *err)
 {
@@ -109,7 +109,7 @@ enum vxd_status vxd_context_create(const struct vxd_context_options *options,
     context->usage.device_budget_bytes = options->device_bytes < MAX_BUDGET_BYTES
                                              ? options->device_bytes
                                              : MAX_BUDGET_BYTES;
-    VXD_TRY(open_host(context, options, err));
+    VXD_TRY(init_host(context, options, err));
     if (VXD_ON_CUDA(context)) {
         VXD_TRY(vxd_cuda_context_init(context, err));
     }

@@ -34,7 +34,8 @@ struct vxd_pool {
     pthread_cond_t done; /* some loop's last piece has finished */
     struct loop *first;  /* loops with pieces not yet taken */
     struct loop *last;
-    atomic_int n_open; /* how many; written under the mutex, read by those who spin */
+    atomic_int
+        n_unfinished; /* how many; written under the mutex, read by those who spin */
     int n_sleeping;
     bool stopping;
     int n_threads;
@@ -61,7 +62,7 @@ static void list_append(struct vxd_pool *pool, struct loop *loop)
         pool->first = loop;
     }
     pool->last = loop;
-    atomic_fetch_add_explicit(&pool->n_open, 1, memory_order_release);
+    atomic_fetch_add_explicit(&pool->n_unfinished, 1, memory_order_release);
 }
 
 static void list_remove(struct vxd_pool *pool, struct loop *loop)
@@ -76,7 +77,7 @@ static void list_remove(struct vxd_pool *pool, struct loop *loop)
     } else {
         pool->last = loop->previous;
     }
-    atomic_fetch_sub_explicit(&pool->n_open, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&pool->n_unfinished, 1, memory_order_release);
 }
 
 /* Runs one piece of a loop that has one. Called and returns with the mutex held; the loop
@@ -112,7 +113,7 @@ static void *worker_main(void *argument)
         } else if (!has_spun) {
             (void)pthread_mutex_unlock(&pool->mutex);
             for (int i = 0; i < N_SPINS; i++) {
-                if (atomic_load_explicit(&pool->n_open, memory_order_acquire) > 0) {
+                if (atomic_load_explicit(&pool->n_unfinished, memory_order_acquire) > 0) {
                     break;
                 }
                 relax();
@@ -173,7 +174,7 @@ enum vxd_status vxd_pool_create(int n_threads, struct vxd_pool **out, struct vxd
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a thread pool");
     }
     pool->n_threads = n_threads;
-    atomic_init(&pool->n_open, 0);
+    atomic_init(&pool->n_unfinished, 0);
     (void)pthread_mutex_init(&pool->mutex, NULL);
     (void)pthread_cond_init(&pool->work, NULL);
     (void)pthread_cond_init(&pool->done, NULL);

@@ -41,16 +41,16 @@ struct sort_args {
  * would be so long that loops of others wait for the threads. Never falls as n rises. */
 static size_t n_pieces_of(int n_threads, size_t n)
 {
-    size_t wanted = 2 * (size_t)n_threads;
+    size_t n_needed = 2 * (size_t)n_threads;
     size_t n_pieces = n / MIN_PIECE_ITEMS;
 
     if (n_threads == 1 || n_pieces == 0) {
         return 1;
     }
-    if (wanted < n / MAX_PIECE_ITEMS) {
-        wanted = n / MAX_PIECE_ITEMS;
+    if (n_needed < n / MAX_PIECE_ITEMS) {
+        n_needed = n / MAX_PIECE_ITEMS;
     }
-    return n_pieces < wanted ? n_pieces : wanted;
+    return n_pieces < n_needed ? n_pieces : n_needed;
 }
 
 size_t vxd_sort_pairs_scratch_bytes_cpu(int n_threads, size_t n)

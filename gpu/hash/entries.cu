@@ -14,7 +14,7 @@
 #define N_THREADS 256
 #define N_WARPS (N_THREADS / 32)
 #define TILE_WORDS 1024 /* at least */
-#define MOST_TILES 2048
+#define MAX_TILES 2048
 
 unsigned vxd_hash_blocks(const struct vxd_queue *queue, size_t n, size_t items_per_block,
                          size_t most)
@@ -88,12 +88,12 @@ static __global__ void __launch_bounds__(N_THREADS)
 {
     const struct vxd_row_move *move = &args.move;
     uint32_t lane = threadIdx.x & (args.n_lanes - 1);
-    size_t rows_a_block = N_THREADS / args.n_lanes;
+    size_t rows_per_block = N_THREADS / args.n_lanes;
     size_t skipped = move->first != NULL ? *move->first : 0;
     size_t n = move->last != NULL ? *move->last - skipped : move->n;
 
-    for (size_t k = blockIdx.x * rows_a_block + threadIdx.x / args.n_lanes; k < n;
-         k += gridDim.x * rows_a_block) {
+    for (size_t k = blockIdx.x * rows_per_block + threadIdx.x / args.n_lanes; k < n;
+         k += gridDim.x * rows_per_block) {
         int64_t to = move->to_rows != NULL ? move->to_rows[skipped + k] : (int64_t)k;
         int64_t from = move->from_rows != NULL ? move->from_rows[k] : (int64_t)k;
         bool is_zero = move->from == NULL ||
@@ -157,11 +157,11 @@ struct list_args {
     uint32_t *counts;    /* one a tile */
     uint32_t *to;
     const uint32_t *begin; /* where in `to` the list begins; NULL: at 0 */
-    uint32_t *n_listed;    /* out; may be NULL */
+    uint32_t *n_numbers;   /* out; may be NULL */
 };
 
-static __device__ __forceinline__ uint32_t wanted_bits(const struct list_args *args,
-                                                       uint32_t word)
+static __device__ __forceinline__ uint32_t selected_bits(const struct list_args *args,
+                                                         uint32_t word)
 {
     uint32_t bits;
 
@@ -175,16 +175,16 @@ static __device__ __forceinline__ uint32_t wanted_bits(const struct list_args *a
 /* Sum over the block; every thread gets it. */
 static __device__ uint32_t block_sum(uint32_t value)
 {
-    __shared__ uint32_t parts[N_WARPS];
+    __shared__ uint32_t warp_sums[N_WARPS];
 
     value = __reduce_add_sync(UINT32_MAX, value);
     __syncthreads();
     if (threadIdx.x % 32 == 0) {
-        parts[threadIdx.x / 32] = value;
+        warp_sums[threadIdx.x / 32] = value;
     }
     __syncthreads();
-    return __reduce_add_sync(UINT32_MAX,
-                             threadIdx.x % 32 < N_WARPS ? parts[threadIdx.x % 32] : 0);
+    return __reduce_add_sync(
+        UINT32_MAX, threadIdx.x % 32 < N_WARPS ? warp_sums[threadIdx.x % 32] : 0);
 }
 
 static __global__ void __launch_bounds__(N_THREADS)
@@ -193,7 +193,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     uint32_t n = 0;
 
     for (uint32_t w = threadIdx.x; w < args.tile_words; w += N_THREADS) {
-        n += (uint32_t)__popc(wanted_bits(&args, blockIdx.x * args.tile_words + w));
+        n += (uint32_t)__popc(selected_bits(&args, blockIdx.x * args.tile_words + w));
     }
     n = block_sum(n);
     if (threadIdx.x == 0) {
@@ -230,13 +230,13 @@ static __global__ void __launch_bounds__(N_THREADS)
         at += args.counts[t];
     }
     at = block_sum(at);
-    if (args.n_listed != NULL && blockIdx.x + 1 == gridDim.x && threadIdx.x == 0) {
-        *args.n_listed = at + args.counts[blockIdx.x];
+    if (args.n_numbers != NULL && blockIdx.x + 1 == gridDim.x && threadIdx.x == 0) {
+        *args.n_numbers = at + args.counts[blockIdx.x];
     }
     at += args.begin != NULL ? *args.begin : 0;
     for (uint32_t w = 0; w < args.tile_words; w += N_THREADS) {
         uint32_t word = blockIdx.x * args.tile_words + w + threadIdx.x;
-        uint32_t bits = wanted_bits(&args, word);
+        uint32_t bits = selected_bits(&args, word);
         uint32_t n = __reduce_add_sync(UINT32_MAX, (uint32_t)__popc(bits));
         uint32_t count;
 
@@ -256,7 +256,7 @@ static void plan_list(const struct vxd_hashmap *map, struct list_args *args,
                       unsigned *n_tiles)
 {
     size_t n_words = (map->capacity + 31) / 32;
-    size_t tile_words = (n_words + MOST_TILES - 1) / MOST_TILES;
+    size_t tile_words = (n_words + MAX_TILES - 1) / MAX_TILES;
 
     tile_words = (tile_words + TILE_WORDS - 1) / TILE_WORDS * TILE_WORDS;
     tile_words = tile_words > 0 ? tile_words : TILE_WORDS;
@@ -288,7 +288,7 @@ size_t vxd_hash_heap_scratch_bytes_cuda(const struct vxd_queue *queue, size_t ca
 {
     (void)queue;
     (void)capacity;
-    return MOST_TILES * sizeof(uint32_t);
+    return MAX_TILES * sizeof(uint32_t);
 }
 
 enum vxd_status vxd_hash_heap_rebuild_cuda(struct vxd_queue *queue,
@@ -315,7 +315,7 @@ enum vxd_status vxd_hash_active_cuda(struct vxd_queue *queue,
     (void)scratch_bytes;
     args.counts = (uint32_t *)scratch;
     args.to = (uint32_t *)indices;
-    args.n_listed = n_entries;
+    args.n_numbers = n_entries;
     return list(queue, map, &args, err);
 }
 
@@ -495,7 +495,7 @@ out:
 }
 
 static __global__ void __launch_bounds__(N_THREADS)
-    enliven_kernel(const __grid_constant__ struct lives_args args)
+    mark_live_kernel(const __grid_constant__ struct lives_args args)
 {
     uint32_t i = blockIdx.x * N_THREADS + threadIdx.x;
 
@@ -522,8 +522,8 @@ enum vxd_status vxd_hash_scatter_cuda(struct vxd_queue *queue, struct vxd_hashma
     if (n == 0) {
         return VXD_OK;
     }
-    enliven_kernel<<<(unsigned)((n + N_THREADS - 1) / N_THREADS), N_THREADS, 0,
-                     (cudaStream_t)queue->stream>>>(args);
+    mark_live_kernel<<<(unsigned)((n + N_THREADS - 1) / N_THREADS), N_THREADS, 0,
+                       (cudaStream_t)queue->stream>>>(args);
     VXD_TRY(vxd_cuda_launched(queue->context, "enliven_kernel", err));
     move.n = n;
     move.to_rows = indices;

@@ -6,9 +6,9 @@
 
 #define PIECE ((size_t)8192)
 #define PIECE_WORDS ((size_t)1024)
-#define AHEAD 16
+#define N_PREFETCH 16
 /* Frees of up to so many do not make the whole heap anew. */
-#define MOST_MERGED 256
+#define MAX_MERGED 256
 
 /* A walk over the live bits that writes numbers. */
 struct listing {
@@ -48,7 +48,7 @@ size_t vxd_hash_heap_scratch_bytes_cpu(const struct vxd_queue *queue, size_t cap
 }
 
 /* The bits of one word that are wanted, those past the capacity never. */
-static inline uint32_t wanted_bits(const struct listing *listing, size_t word)
+static inline uint32_t selected_bits(const struct listing *listing, size_t word)
 {
     uint32_t bits = ((const uint32_t *)listing->map.live.ptr)[word] ^ listing->flip;
 
@@ -64,7 +64,7 @@ static void count_words(void *args, size_t begin, size_t end)
     uint32_t n = 0;
 
     for (size_t i = begin; i < end; i++) {
-        n += (uint32_t)__builtin_popcount(wanted_bits(listing, i));
+        n += (uint32_t)__builtin_popcount(selected_bits(listing, i));
     }
     listing->counts[begin / PIECE_WORDS] = n;
 }
@@ -75,7 +75,7 @@ static void list_words(void *args, size_t begin, size_t end)
     uint32_t *to = listing->to + listing->counts[begin / PIECE_WORDS];
 
     for (size_t i = begin; i < end; i++) {
-        for (uint32_t bits = wanted_bits(listing, i); bits != 0; bits &= bits - 1) {
+        for (uint32_t bits = selected_bits(listing, i); bits != 0; bits &= bits - 1) {
             *to++ = (uint32_t)i * 32 + (uint32_t)__builtin_ctz(bits);
         }
     }
@@ -153,7 +153,7 @@ static void merge_numbers(const struct vxd_hashmap *map, const int32_t *numbers,
 void vxd_hash_heap_return_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
                               int32_t *indices, size_t n, uint32_t n_freed, void *scratch)
 {
-    if (n <= MOST_MERGED) {
+    if (n <= MAX_MERGED) {
         sort_numbers(indices, n);
         merge_numbers(map, indices, n_freed);
     } else {
@@ -250,7 +250,7 @@ enum vxd_status vxd_hash_entries_free_cpu(struct vxd_queue *queue,
 }
 
 /* Asks for the rows of an entry that is soon copied. */
-static inline void fetch_rows(const struct rows_args *rows, size_t i)
+static inline void prefetch_rows(const struct rows_args *rows, size_t i)
 {
     int32_t entry = rows->indices[i];
 
@@ -288,8 +288,8 @@ static void gather_piece(void *args, size_t begin, size_t end)
         bool lives = vxd_entry_lives(map, entry);
         size_t from = lives ? (size_t)entry : 0;
 
-        if (i + AHEAD < end) {
-            fetch_rows(rows, i + AHEAD);
+        if (i + N_PREFETCH < end) {
+            prefetch_rows(rows, i + N_PREFETCH);
         }
         if (rows->valid != NULL) {
             rows->valid[i] = lives ? 1 : 0;

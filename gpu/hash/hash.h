@@ -190,8 +190,8 @@ enum vxd_status vxd_hashmap_clear(struct vxd_queue *queue, struct vxd_hashmap *m
 /* out     indices    numbers of all entries, ascending; room for `n_room`, at least the bound
  *         n_entries  one uint32, device memory */
 enum vxd_status vxd_hashmap_active(struct vxd_queue *queue, const struct vxd_hashmap *map,
-                                   int32_t *indices, size_t n_room, uint32_t *n_entries,
-                                   struct vxd_err *err);
+                                   int32_t *indices, size_t indices_capacity,
+                                   uint32_t *n_entries, struct vxd_err *err);
 
 /* The map's own buffers, capacity rows each, borrowed until the map grows or goes; device
  * memory. Value rows may be written in place; keys must not. */

@@ -7,12 +7,12 @@
 #include "gpu/hash/hashmap_dispatch.h"
 
 /* A buffer of a map and its bytes at some capacity. */
-struct part {
+struct allocation {
     struct vxd_buffer *buffer;
     size_t n_bytes;
 };
 
-#define MAX_PARTS (5 + VXD_HASHMAP_MAX_VALUES)
+#define MAX_ALLOCATIONS (5 + VXD_HASHMAP_MAX_VALUES)
 
 void vxd_hashmap_key_bits(int n_components, int bits[VXD_HASHMAP_MAX_COMPONENTS])
 {
@@ -143,55 +143,59 @@ static void describe(struct vxd_hashmap *map, struct vxd_context *context,
 
 /* Lists the buffers of a map and their bytes at its capacity, and gives how many there are;
  * *total_bytes is SIZE_MAX on overflow. */
-static int list_parts(struct vxd_hashmap *map, struct part parts[MAX_PARTS],
-                      size_t *total_bytes)
+static int list_allocations(struct vxd_hashmap *map,
+                            struct allocation allocations[MAX_ALLOCATIONS],
+                            size_t *total_bytes)
 {
     size_t index_bytes = map->ops->index_bytes(&map->form, map->capacity);
     size_t live_words = map->capacity / 32 + (map->capacity % 32 != 0 ? 1 : 0);
-    int n_parts = 0;
+    int n_allocations = 0;
 
     /* At most 2^30 rows of 2^16 bytes each: only the index could overflow, and says so. */
-    parts[n_parts++] = (struct part){&map->counters, sizeof(struct vxd_hash_counters)};
-    parts[n_parts++] =
-        (struct part){&map->keys, map->capacity * (size_t)map->form.row_bytes};
+    allocations[n_allocations++] =
+        (struct allocation){&map->counters, sizeof(struct vxd_hash_counters)};
+    allocations[n_allocations++] =
+        (struct allocation){&map->keys, map->capacity * (size_t)map->form.row_bytes};
     for (int i = 0; i < map->spec.n_values; i++) {
-        parts[n_parts++] =
-            (struct part){&map->values[i], map->capacity * map->row_bytes[i]};
+        allocations[n_allocations++] =
+            (struct allocation){&map->values[i], map->capacity * map->row_bytes[i]};
     }
-    parts[n_parts++] = (struct part){&map->live, live_words * sizeof(uint32_t)};
-    parts[n_parts++] = (struct part){&map->heap, map->capacity * sizeof(uint32_t)};
-    parts[n_parts++] = (struct part){&map->index, index_bytes};
+    allocations[n_allocations++] =
+        (struct allocation){&map->live, live_words * sizeof(uint32_t)};
+    allocations[n_allocations++] =
+        (struct allocation){&map->heap, map->capacity * sizeof(uint32_t)};
+    allocations[n_allocations++] = (struct allocation){&map->index, index_bytes};
     *total_bytes = 0;
-    for (int i = 0; i < n_parts; i++) {
+    for (int i = 0; i < n_allocations; i++) {
         if (index_bytes == 0 ||
-            !vxd_size_add(*total_bytes, parts[i].n_bytes, total_bytes)) {
+            !vxd_size_add(*total_bytes, allocations[i].n_bytes, total_bytes)) {
             *total_bytes = SIZE_MAX;
             break;
         }
     }
-    return n_parts;
+    return n_allocations;
 }
 
-static void free_parts(struct vxd_queue *queue, struct vxd_hashmap *map)
+static void free_allocations(struct vxd_queue *queue, struct vxd_hashmap *map)
 {
-    struct part parts[MAX_PARTS];
+    struct allocation allocations[MAX_ALLOCATIONS];
     size_t total_bytes;
-    int n_parts = list_parts(map, parts, &total_bytes);
+    int n_allocations = list_allocations(map, allocations, &total_bytes);
 
-    for (int i = n_parts - 1; i >= 0; i--) {
-        vxd_device_free(queue, parts[i].buffer);
+    for (int i = n_allocations - 1; i >= 0; i--) {
+        vxd_device_free(queue, allocations[i].buffer);
     }
 }
 
 /* Buffers for the map's capacity, contents undefined; `taken_bytes` of max_bytes are in use
  * besides. Nothing is allocated on failure. */
-static enum vxd_status alloc_parts(struct vxd_queue *queue, struct vxd_hashmap *map,
-                                   size_t taken_bytes, struct vxd_err *err)
+static enum vxd_status alloc_all(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                 size_t taken_bytes, struct vxd_err *err)
 {
-    struct part parts[MAX_PARTS];
+    struct allocation allocations[MAX_ALLOCATIONS];
     size_t total_bytes;
     size_t most = map->spec.max_bytes;
-    int n_parts = list_parts(map, parts, &total_bytes);
+    int n_allocations = list_allocations(map, allocations, &total_bytes);
     int n_done = 0;
     enum vxd_status status = VXD_OK;
 
@@ -202,14 +206,14 @@ static enum vxd_status alloc_parts(struct vxd_queue *queue, struct vxd_hashmap *
                         "%zu",
                         map->capacity, total_bytes, taken_bytes, most);
     }
-    for (; n_done < n_parts; n_done++) {
-        VXD_TRY(
-            vxd_device_alloc(queue, parts[n_done].n_bytes, parts[n_done].buffer, err));
+    for (; n_done < n_allocations; n_done++) {
+        VXD_TRY(vxd_device_alloc(queue, allocations[n_done].n_bytes,
+                                 allocations[n_done].buffer, err));
     }
 out:
     while (status != VXD_OK && n_done > 0) {
         n_done--;
-        vxd_device_free(queue, parts[n_done].buffer);
+        vxd_device_free(queue, allocations[n_done].buffer);
     }
     return status;
 }
@@ -218,7 +222,7 @@ size_t vxd_hashmap_bytes(const struct vxd_context *context,
                          const struct vxd_hashmap_spec *spec)
 {
     struct vxd_hashmap map;
-    struct part parts[MAX_PARTS];
+    struct allocation allocations[MAX_ALLOCATIONS];
     size_t total_bytes;
 
     if (vxd_hashmap_check_spec(spec, NULL) != VXD_OK ||
@@ -227,7 +231,7 @@ size_t vxd_hashmap_bytes(const struct vxd_context *context,
     }
     /* Only asked for its backend. */
     describe(&map, (struct vxd_context *)(uintptr_t)context, spec);
-    (void)list_parts(&map, parts, &total_bytes);
+    (void)list_allocations(&map, allocations, &total_bytes);
     return total_bytes;
 }
 
@@ -236,12 +240,12 @@ enum vxd_status vxd_hashmap_rebuild_heap(struct vxd_queue *queue, struct vxd_has
 {
     struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
     size_t n_bytes =
-        VXD_HASH_BACKEND_FN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
+        VXD_BACKEND_FN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
-    VXD_TRY(VXD_HASH_BACKEND_FN(queue, vxd_hash_heap_rebuild)(queue, map, scratch.ptr,
-                                                              n_bytes, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_hash_heap_rebuild)(queue, map, scratch.ptr, n_bytes,
+                                                         err));
 out:
     vxd_device_free(queue, &scratch);
     return status;
@@ -278,7 +282,7 @@ enum vxd_status vxd_hashmap_create(struct vxd_queue *queue,
         return VXD_RESOURCE_EXHAUSTED;
     }
     describe(map, queue->context, spec);
-    VXD_TRY(alloc_parts(queue, map, 0, err));
+    VXD_TRY(alloc_all(queue, map, 0, err));
     VXD_TRY(vxd_queue_fill(queue, map->counters.ptr, 0, map->counters.n_bytes, err));
     VXD_TRY(vxd_hashmap_clear(queue, map, err));
     map->erase_epoch = 0;
@@ -292,7 +296,7 @@ out:
 void vxd_hashmap_destroy(struct vxd_queue *queue, struct vxd_hashmap *map)
 {
     if (map != NULL) {
-        free_parts(queue, map);
+        free_allocations(queue, map);
         free(map);
     }
 }
@@ -398,7 +402,7 @@ static enum vxd_status grow(struct vxd_queue *queue, struct vxd_hashmap *map,
     grown.capacity = capacity;
     grown.size_bound = map->size_bound;
     grown.erase_epoch = map->erase_epoch;
-    VXD_TRY(alloc_parts(queue, &grown, vxd_hashmap_n_bytes(map), err));
+    VXD_TRY(alloc_all(queue, &grown, vxd_hashmap_n_bytes(map), err));
     VXD_TRY(extend(queue, &map->counters, &grown.counters, err));
     VXD_TRY(vxd_queue_copy(queue, grown.keys.ptr, map->keys.ptr, map->keys.n_bytes, err));
     for (int i = 0; i < map->spec.n_values; i++) {
@@ -407,11 +411,11 @@ static enum vxd_status grow(struct vxd_queue *queue, struct vxd_hashmap *map,
     VXD_TRY(extend(queue, &map->live, &grown.live, err));
     VXD_TRY(vxd_hashmap_rebuild_heap(queue, &grown, err));
     VXD_TRY(vxd_hashmap_rebuild_index(queue, &grown, err));
-    free_parts(queue, map);
+    free_allocations(queue, map);
     *map = grown;
     return VXD_OK;
 out:
-    free_parts(queue, &grown);
+    free_allocations(queue, &grown);
     return status;
 }
 

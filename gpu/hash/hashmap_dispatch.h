@@ -33,11 +33,4 @@ enum vxd_status vxd_hashmap_read_size(struct vxd_queue *queue,
                                       const struct vxd_hashmap *map, size_t *n_entries,
                                       struct vxd_err *err);
 
-#if defined(VXD_WITH_CUDA)
-#define VXD_HASH_BACKEND_FN(queue, name)                                                 \
-    (VXD_ON_CUDA((queue)->context) ? name##_cuda : name##_cpu)
-#else
-#define VXD_HASH_BACKEND_FN(queue, name) ((void)(queue), name##_cpu)
-#endif
-
 #endif

@@ -164,8 +164,8 @@ static enum vxd_status fill_map(struct vxd_queue *queue, struct vxd_hashmap *map
         VXD_TRY(vxd_upload(queue, image->values[i].ptr, n * map->row_bytes[i], &values[i],
                            &d_values[i], err));
     }
-    VXD_TRY(VXD_HASH_BACKEND_FN(queue, vxd_hash_scatter)(queue, map, d_indices, n, d_keys,
-                                                         d_values, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_hash_scatter)(queue, map, d_indices, n, d_keys,
+                                                    d_values, err));
     VXD_TRY(vxd_hashmap_rebuild_heap(queue, map, err));
     VXD_TRY(vxd_hashmap_rebuild_index(queue, map, err));
     map->size_bound = n;

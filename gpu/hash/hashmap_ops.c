@@ -103,15 +103,15 @@ enum vxd_status vxd_hashmap_clear(struct vxd_queue *queue, struct vxd_hashmap *m
 {
     struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
     size_t n_bytes =
-        VXD_HASH_BACKEND_FN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
+        VXD_BACKEND_FN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
     VXD_TRY(vxd_queue_fill(queue, map->counters.ptr, 0, map->counters.n_bytes, err));
     VXD_TRY(vxd_queue_fill(queue, map->live.ptr, 0, map->live.n_bytes, err));
     VXD_TRY(map->ops->clear(queue, map, err));
-    VXD_TRY(VXD_HASH_BACKEND_FN(queue, vxd_hash_heap_rebuild)(queue, map, scratch.ptr,
-                                                              n_bytes, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_hash_heap_rebuild)(queue, map, scratch.ptr, n_bytes,
+                                                         err));
     for (int i = 0; i < map->spec.n_values; i++) {
         VXD_TRY(
             vxd_queue_fill(queue, map->values[i].ptr, 0, map->values[i].n_bytes, err));
@@ -124,26 +124,26 @@ out:
 }
 
 enum vxd_status vxd_hashmap_active(struct vxd_queue *queue, const struct vxd_hashmap *map,
-                                   int32_t *indices, size_t n_room, uint32_t *n_entries,
-                                   struct vxd_err *err)
+                                   int32_t *indices, size_t indices_capacity,
+                                   uint32_t *n_entries, struct vxd_err *err)
 {
     struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
     size_t n_bytes =
-        VXD_HASH_BACKEND_FN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
+        VXD_BACKEND_FN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
     enum vxd_status status;
 
     if (n_entries == NULL || (map->size_bound > 0 && indices == NULL)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT,
                         n_entries == NULL ? "n_entries" : "indices", "missing");
     }
-    if (n_room < map->size_bound) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "n_room",
-                        "room for %zu numbers, but there may be %zu entries", n_room,
-                        map->size_bound);
+    if (indices_capacity < map->size_bound) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "indices_capacity",
+                        "room for %zu numbers, but there may be %zu entries",
+                        indices_capacity, map->size_bound);
     }
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
-    VXD_TRY(VXD_HASH_BACKEND_FN(queue, vxd_hash_active)(queue, map, indices, n_entries,
-                                                        scratch.ptr, n_bytes, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_hash_active)(queue, map, indices, n_entries,
+                                                   scratch.ptr, n_bytes, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;
@@ -159,8 +159,8 @@ enum vxd_status vxd_hashmap_gather(struct vxd_queue *queue, const struct vxd_has
     if (status != VXD_OK || n == 0) {
         return status;
     }
-    return VXD_HASH_BACKEND_FN(queue, vxd_hash_gather)(queue, map, indices, n, keys,
-                                                       values, valid, err);
+    return VXD_BACKEND_FN(queue, vxd_hash_gather)(queue, map, indices, n, keys, values,
+                                                  valid, err);
 }
 
 static enum vxd_status check_update(const struct vxd_hashmap *map,
@@ -204,10 +204,10 @@ enum vxd_status vxd_hashmap_update(struct vxd_queue *queue, struct vxd_hashmap *
     if (args->n == 0) {
         return VXD_OK;
     }
-    n_bytes = VXD_HASH_BACKEND_FN(queue, vxd_hash_update_scratch_bytes)(queue, map, args);
+    n_bytes = VXD_BACKEND_FN(queue, vxd_hash_update_scratch_bytes)(queue, map, args);
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
-    VXD_TRY(VXD_HASH_BACKEND_FN(queue, vxd_hash_update)(queue, map, args, scratch.ptr,
-                                                        n_bytes, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_hash_update)(queue, map, args, scratch.ptr, n_bytes,
+                                                   err));
 out:
     vxd_device_free(queue, &scratch);
     return status;

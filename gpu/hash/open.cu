@@ -83,7 +83,7 @@ union key_row {
 template <bool INT3>
 static __device__ __forceinline__ bool
 neighbour_query(const struct neighbours_args *args, uint32_t k, int column,
-                union key_row *room, struct vxd_open_query *query)
+                union key_row *neighbour, struct vxd_open_query *query)
 {
     if (INT3) {
         const int32_t *row = (const int32_t *)args->keys + (size_t)k * 3;
@@ -101,13 +101,13 @@ neighbour_query(const struct neighbours_args *args, uint32_t k, int column,
                          vxd_open_tag3(query->key[0], query->key[1], query->key[2]));
         return is_in_range;
     }
-    query->row = room->bytes;
+    query->row = neighbour->bytes;
     if (!vxd_key_neighbour(&args->view.form,
                            args->keys + (size_t)k * (size_t)args->view.form.row_bytes,
-                           args->kind, column, room->bytes)) {
+                           args->kind, column, neighbour->bytes)) {
         return false;
     }
-    vxd_open_set_tag(&args->view, query, vxd_key_tag(&args->view.form, room->bytes));
+    vxd_open_set_tag(&args->view, query, vxd_key_tag(&args->view.form, neighbour->bytes));
     return true;
 }
 
@@ -119,14 +119,14 @@ static __global__ void __launch_bounds__(VXD_OPEN_THREADS)
     uint32_t k = i / (uint32_t)args.kind;
     int32_t entry = VXD_NO_ENTRY;
     struct vxd_open_query query;
-    union key_row room;
+    union key_row neighbour;
     uint32_t number;
     uint32_t step;
 
     if (i >= args.n) {
         return;
     }
-    if (neighbour_query<INT3>(&args, k, (int)(i - k * (uint32_t)args.kind), &room,
+    if (neighbour_query<INT3>(&args, k, (int)(i - k * (uint32_t)args.kind), &neighbour,
                               &query) &&
         vxd_open_seek<INT3, VXD_OPEN_READ_ONLY>(&args.view, &query, 0, &number, &step) !=
             VXD_OPEN_NO_SLOT) {

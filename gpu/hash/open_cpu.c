@@ -27,7 +27,7 @@ struct probes_args {
     uint64_t *probes;
 };
 
-struct under_way {
+struct pending_key {
     uint64_t tag;
     struct vxd_open_walk home;
     const char *row; /* NULL: there is no such key */
@@ -79,7 +79,7 @@ size_t vxd_open_find(const struct vxd_open_table *table, uint64_t tag, const cha
     return place;
 }
 
-static inline void start_find(const struct vxd_open_table *table, struct under_way *key,
+static inline void start_find(const struct vxd_open_table *table, struct pending_key *key,
                               const char *row)
 {
     key->row = row;
@@ -89,7 +89,7 @@ static inline void start_find(const struct vxd_open_table *table, struct under_w
 }
 
 static inline int32_t finish_find(const struct vxd_open_table *table,
-                                  const struct under_way *key)
+                                  const struct pending_key *key)
 {
     uint32_t n_probes = 0;
     size_t place;
@@ -106,10 +106,10 @@ static void find_piece(void *args, size_t begin, size_t end)
     const struct find_args *find = args;
     const struct vxd_open_table table = find->table;
     size_t row_bytes = (size_t)table.form.row_bytes;
-    struct under_way ring[RING];
+    struct pending_key ring[RING];
 
     for (size_t i = begin; i < end + RING; i++) {
-        struct under_way *key = &ring[i % RING];
+        struct pending_key *key = &ring[i % RING];
 
         if (i >= begin + RING) {
             int32_t number = finish_find(&table, key);
@@ -152,14 +152,14 @@ static void neighbours_piece(void *args, size_t begin, size_t end)
     const struct find_args *find = args;
     const struct vxd_open_table table = find->table;
     size_t row_bytes = (size_t)table.form.row_bytes;
-    struct under_way ring[RING];
+    struct pending_key ring[RING];
     int64_t rows[RING][4];
     size_t kind = (size_t)find->kind;
     size_t n = (end - begin) * kind;
     int32_t *indices = find->indices + begin * kind;
 
     for (size_t i = 0; i < n + RING; i++) {
-        struct under_way *key = &ring[i % RING];
+        struct pending_key *key = &ring[i % RING];
         void *row = rows[i % RING];
 
         if (i >= RING) {

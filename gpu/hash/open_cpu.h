@@ -79,7 +79,7 @@ struct vxd_open_batch {
     size_t n;
     int region_shift; /* region of a line = line >> shift */
     uint32_t n_regions;
-    uint32_t room;         /* insert: new keys there is room for */
+    uint32_t n_free;       /* insert: new keys there is room for */
     uint32_t first_number; /* rebuild: entry of position 0 */
 
     /* Scratch. */

@@ -24,7 +24,7 @@ struct walk {
     vxd_open_walk_fn run;
 };
 
-static uint32_t n_regions_most(size_t n, uint32_t n_lines)
+static uint32_t max_regions(size_t n, uint32_t n_lines)
 {
     size_t by_keys = n / MIN_REGION_KEYS;
     size_t by_lines = n_lines / MIN_REGION_LINES;
@@ -37,7 +37,7 @@ static uint32_t n_regions_most(size_t n, uint32_t n_lines)
 static bool lay_out(size_t n, size_t capacity, struct layout *out)
 {
     size_t n_pieces = n / PIECE + 1;
-    size_t n_regions = n_regions_most(n, vxd_open_n_lines(capacity));
+    size_t n_regions = max_regions(n, vxd_open_n_lines(capacity));
 
     *out = (struct layout){.total = 0};
     return vxd_layout_add(&out->total, n, sizeof(struct vxd_open_item), &out->items) &&
@@ -60,7 +60,7 @@ size_t vxd_open_batch_bytes(size_t n, size_t capacity)
                : SIZE_MAX;
 }
 
-static inline bool is_wanted(const struct vxd_open_batch *batch, size_t i)
+static inline bool is_selected(const struct vxd_open_batch *batch, size_t i)
 {
     return batch->live == NULL || (batch->live[i / 32] >> (i % 32) & 1u) != 0;
 }
@@ -74,7 +74,7 @@ static void count_piece(void *args, size_t begin, size_t end)
 
     memset(counts, 0, batch->n_regions * sizeof *counts);
     for (size_t i = begin; i < end; i++) {
-        if (is_wanted(batch, i)) {
+        if (is_selected(batch, i)) {
             uint64_t tag = vxd_open_tag(&table->form, batch->keys + i * row_bytes);
 
             counts[vxd_open_home(table, tag).line >> batch->region_shift]++;
@@ -90,7 +90,7 @@ static void file_piece(void *args, size_t begin, size_t end)
     uint32_t *places = batch->counts + begin / PIECE * batch->n_regions;
 
     for (size_t i = begin; i < end; i++) {
-        if (is_wanted(batch, i)) {
+        if (is_selected(batch, i)) {
             uint64_t tag = vxd_open_tag(&table->form, batch->keys + i * row_bytes);
             struct vxd_open_walk home = vxd_open_home(table, tag);
 
@@ -124,7 +124,7 @@ void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
                           const uint32_t *live, size_t n, void *scratch)
 {
     uint32_t n_lines = vxd_open_n_lines(map->capacity);
-    uint32_t most = n_regions_most(n, n_lines);
+    uint32_t most = max_regions(n, n_lines);
     struct layout layout;
 
     /* The same sizes were laid out when the scratch was allocated. */

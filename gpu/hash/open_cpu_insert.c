@@ -52,7 +52,7 @@ static void insert_item(struct vxd_open_batch *batch, struct vxd_open_region *co
         if ((entry & VXD_OPEN_PENDING) != 0) {
             item->slot = (uint32_t)place;
         }
-    } else if (place == SIZE_MAX || counts->n_new >= batch->room) {
+    } else if (place == SIZE_MAX || counts->n_new >= batch->n_free) {
         counts->failed = true;
     } else {
         take_slot(batch, place, item->tag, VXD_OPEN_PENDING | item->position,
@@ -186,12 +186,12 @@ static bool insert_chunk(struct chunk *chunk)
     uint32_t n_before = 0;
     bool fits;
 
-    batch->room = chunk->call->most - counters->n_live;
+    batch->n_free = chunk->call->most - counters->n_live;
     chunk->heap = (const uint32_t *)map->heap.ptr + counters->n_live;
     vxd_open_batch_walk(batch, insert_walk);
     sum = vxd_open_batch_sum(batch);
-    fits = !sum.failed && sum.n_new <= batch->room;
-    chunk->n_given = sum.n_new < batch->room ? sum.n_new : batch->room;
+    fits = !sum.failed && sum.n_new <= batch->n_free;
+    chunk->n_given = sum.n_new < batch->n_free ? sum.n_new : batch->n_free;
     if (!fits && chunk->call->args.order == VXD_HASH_FIRST) {
         chunk->n_given = 0;
     }

@@ -67,9 +67,9 @@ template <bool INT3>
 static __global__ void __launch_bounds__(ONE_TILE_THREADS)
     insert_one_tile_kernel(const __grid_constant__ struct insert_args args)
 {
-    __shared__ struct ahead ahead;
+    __shared__ struct heap_prefetch heap_prefetch;
 
-    insert_tile<INT3, ONE_TILE, ONE_TILE_THREADS>(&args, 0, &ahead);
+    insert_tile<INT3, ONE_TILE, ONE_TILE_THREADS>(&args, 0, &heap_prefetch);
 }
 
 struct layout {

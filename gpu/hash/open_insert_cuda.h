@@ -8,7 +8,7 @@
 #include "gpu/hash/tile_lookback_cuda.h"
 
 #define ONE_TILE_THREADS 1024 /* few keys: no other tile to wait for */
-#define MOST_POLLS (1u << 26)
+#define MAX_POLLS (1u << 26)
 
 struct insert_args {
     struct vxd_open_view view;
@@ -29,7 +29,7 @@ struct insert_args {
 };
 
 /* How the tiles of a call are worked on. */
-enum way {
+enum tile_mode {
     TILES,          /* in any order: ANY */
     TILES_IN_ORDER, /* FIRST */
     ONE_TILE        /* FIRST, few keys */
@@ -39,7 +39,7 @@ enum outcome {
     FOUND,   /* with its number */
     CLAIMED, /* a slot, by this thread */
     PENDING, /* another thread of this call has claimed the key's slot */
-    NO_ROOM
+    NO_CAPACITY
 };
 
 struct claim {
@@ -66,8 +66,8 @@ static __device__ __forceinline__ bool holds_wide_key(const struct insert_args *
     const char *row;
 
 #pragma unroll 1
-    for (uint32_t polls = 0;
-         word == vxd_open_word(VXD_OPEN_PENDING) && polls < MOST_POLLS; polls++) {
+    for (uint32_t polls = 0; word == vxd_open_word(VXD_OPEN_PENDING) && polls < MAX_POLLS;
+         polls++) {
         word = vxd_open_read_word(slot);
     }
     if (vxd_open_number(word) == VXD_OPEN_FAILED) {
@@ -125,7 +125,7 @@ static __device__ __forceinline__ struct claim
 claim_slot(const struct insert_args *args, const struct vxd_open_query *query, uint32_t i)
 {
     const struct vxd_open_view *view = &args->view;
-    struct claim claim = {NO_ROOM, false, VXD_OPEN_NO_SLOT, VXD_OPEN_FAILED};
+    struct claim claim = {NO_CAPACITY, false, VXD_OPEN_NO_SLOT, VXD_OPEN_FAILED};
     bool is_fresh = false;
     uint32_t free_step = 0;
     uint64_t free_tag = 0;
@@ -201,14 +201,14 @@ static __device__ __forceinline__ void decide(const struct insert_args *args, ui
 
 /* First heap place of a tile's winners. Places past the most entries are given too; n_live
  * never stays above them. */
-template <enum way WAY>
+template <enum tile_mode MODE>
 static __device__ __forceinline__ uint32_t take_places(const struct insert_args *args,
                                                        uint32_t tile, uint32_t n_won)
 {
     struct vxd_hash_counters *counters = args->view.counters;
     uint32_t most = args->most;
 
-    if (WAY == TILES_IN_ORDER) {
+    if (MODE == TILES_IN_ORDER) {
         uint32_t base = vxd_tiles_look_back(&args->tiles, tile, n_won, &counters->n_live);
 
         if (tile + 1 == args->tiles.n && threadIdx.x == 0 && base + n_won <= most) {
@@ -232,7 +232,7 @@ static __device__ __forceinline__ uint32_t take_places(const struct insert_args 
 }
 
 /* What the only tile needs of the heap, read while its keys are looked up. */
-struct ahead {
+struct heap_prefetch {
     uint32_t numbers[ONE_TILE_THREADS];
 };
 
@@ -288,7 +288,7 @@ static __device__ __forceinline__ void wait_for_number(const struct insert_args 
                                                        struct claim *claim)
 {
 #pragma unroll 1
-    for (uint32_t polls = 0; polls < MOST_POLLS; polls++) {
+    for (uint32_t polls = 0; polls < MAX_POLLS; polls++) {
         claim->number =
             vxd_open_number(vxd_open_read_word(args->view.slots + claim->slot));
         if (claim->number != VXD_OPEN_PENDING) {
@@ -310,45 +310,46 @@ static __device__ __forceinline__ void count_reused(const struct insert_args *ar
     }
 }
 
-template <bool INT3, enum way WAY, int THREADS>
+template <bool INT3, enum tile_mode MODE, int THREADS>
 static __device__ __forceinline__ void insert_tile(const struct insert_args *args,
-                                                   uint32_t tile, struct ahead *ahead)
+                                                   uint32_t tile,
+                                                   struct heap_prefetch *heap_prefetch)
 {
     uint32_t i = tile * THREADS + threadIdx.x;
-    struct claim claim = {NO_ROOM, false, VXD_OPEN_NO_SLOT, VXD_OPEN_FAILED};
+    struct claim claim = {NO_CAPACITY, false, VXD_OPEN_NO_SLOT, VXD_OPEN_FAILED};
     struct vxd_open_query query = {};
     uint32_t n_won;
     uint32_t rank;
     uint32_t base;
-    constexpr bool FIRST = WAY != TILES;
+    constexpr bool FIRST = MODE != TILES;
     uint32_t number = VXD_OPEN_FAILED;
     uint32_t n_live = 0;
     bool has_won;
 
-    if (WAY == ONE_TILE) {
+    if (MODE == ONE_TILE) {
         n_live = *(const volatile uint32_t *)&args->view.counters->n_live;
     }
     if (i < args->n) {
         query = vxd_open_query_of<INT3>(&args->view, batch_row(args, i));
     }
-    if (WAY == ONE_TILE && n_live + threadIdx.x < args->most) {
+    if (MODE == ONE_TILE && n_live + threadIdx.x < args->most) {
         number = args->heap[n_live + threadIdx.x];
     }
     if (i < args->n) {
         claim = claim_slot<INT3, FIRST>(args, &query, i);
         if (FIRST && claim.outcome == PENDING) {
             (void)atomicMin(vxd_open_mark_of(args->view.slots + claim.slot), i);
-        } else if (claim.outcome == NO_ROOM) {
+        } else if (claim.outcome == NO_CAPACITY) {
             args->view.counters->scratch[VXD_OPEN_NEEDS_REBUILD] = 1;
             vxd_open_report(&args->view, VXD_INTERNAL);
         }
     }
-    if (WAY == ONE_TILE) {
-        ahead->numbers[threadIdx.x] = number;
+    if (MODE == ONE_TILE) {
+        heap_prefetch->numbers[threadIdx.x] = number;
     }
     count_reused(args, claim.was_erased);
     if (FIRST) {
-        if (WAY == TILES_IN_ORDER) {
+        if (MODE == TILES_IN_ORDER) {
             vxd_tiles_claimed(&args->tiles, tile);
             vxd_tiles_wait_for_claims(&args->tiles, tile);
         } else {
@@ -359,15 +360,15 @@ static __device__ __forceinline__ void insert_tile(const struct insert_args *arg
     }
     has_won = claim.outcome == CLAIMED;
     rank = vxd_rank_in_block<THREADS>(has_won, &n_won);
-    if (WAY == ONE_TILE) {
+    if (MODE == ONE_TILE) {
         base = n_live;
         count_one_tile(args, base, n_won);
     } else {
-        base = take_places<WAY>(args, tile, n_won);
+        base = take_places<MODE>(args, tile, n_won);
     }
     if (has_won) {
-        if (WAY == ONE_TILE) {
-            number = ahead->numbers[rank];
+        if (MODE == ONE_TILE) {
+            number = heap_prefetch->numbers[rank];
         } else if (base + rank < args->most) {
             number = __ldcs(args->heap + base + rank);
         }

@@ -136,11 +136,11 @@ static __device__ uint32_t vxd_tiles_look_back(const struct vxd_tiles *tiles,
             (void)atomicMin(&nearest, threadIdx.x);
         }
         __syncthreads();
-        uint32_t part =
+        uint32_t allocation =
             __reduce_add_sync(UINT32_MAX, threadIdx.x <= nearest ? (uint32_t)word : 0);
 
-        if (threadIdx.x % 32 == 0 && part != 0) {
-            (void)atomicAdd(&sum, part);
+        if (threadIdx.x % 32 == 0 && allocation != 0) {
+            (void)atomicAdd(&sum, allocation);
         }
         __syncthreads();
         base += sum;

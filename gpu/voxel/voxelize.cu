@@ -166,7 +166,7 @@ struct key_args {
 
 /* One atomic a block where all of it lies in one sample, as nearly always. */
 static __device__ void count_dropped(struct vxd_voxel_totals *totals, uint32_t sample,
-                                     enum vxd_point_class fate)
+                                     enum vxd_point_class point_class)
 {
     __shared__ uint32_t block_sample;
     int n_non_finite;
@@ -175,19 +175,19 @@ static __device__ void count_dropped(struct vxd_voxel_totals *totals, uint32_t s
     if (threadIdx.x == 0) {
         block_sample = sample;
     }
-    if (__syncthreads_or(fate != VXD_POINT_KEPT) == 0) {
+    if (__syncthreads_or(point_class != VXD_POINT_KEPT) == 0) {
         return;
     }
-    if (__syncthreads_and(fate == VXD_POINT_KEPT || sample == block_sample) == 0) {
-        if (fate == VXD_POINT_NON_FINITE) {
+    if (__syncthreads_and(point_class == VXD_POINT_KEPT || sample == block_sample) == 0) {
+        if (point_class == VXD_POINT_NON_FINITE) {
             atomicAdd(&totals[sample].n_non_finite, 1);
-        } else if (fate == VXD_POINT_OUT_OF_RANGE) {
+        } else if (point_class == VXD_POINT_OUT_OF_RANGE) {
             atomicAdd(&totals[sample].n_out_of_range, 1);
         }
         return;
     }
-    n_non_finite = __syncthreads_count(fate == VXD_POINT_NON_FINITE);
-    n_out_of_range = __syncthreads_count(fate == VXD_POINT_OUT_OF_RANGE);
+    n_non_finite = __syncthreads_count(point_class == VXD_POINT_NON_FINITE);
+    n_out_of_range = __syncthreads_count(point_class == VXD_POINT_OUT_OF_RANGE);
     if (threadIdx.x == 0 && n_non_finite > 0) {
         atomicAdd(&totals[sample].n_non_finite, (uint32_t)n_non_finite);
     }
@@ -200,7 +200,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     key_kernel(const __grid_constant__ struct key_args args)
 {
     uint32_t i = blockIdx.x * N_THREADS + threadIdx.x;
-    enum vxd_point_class fate = VXD_POINT_KEPT;
+    enum vxd_point_class point_class = VXD_POINT_KEPT;
     uint32_t sample = 0;
 
     if (i < args.n_points) {
@@ -211,13 +211,13 @@ static __global__ void __launch_bounds__(N_THREADS)
         int32_t c[3];
 
         sample = (uint32_t)vxd_voxel_sample(args.batch_starts, args.n_batch, i);
-        fate = vxd_voxel_coord(&args.lattice, position, c);
-        key_sample = fate == VXD_POINT_KEPT ? sample : (uint32_t)args.n_batch;
-        if (fate == VXD_POINT_KEPT) {
+        point_class = vxd_voxel_coord(&args.lattice, position, c);
+        key_sample = point_class == VXD_POINT_KEPT ? sample : (uint32_t)args.n_batch;
+        if (point_class == VXD_POINT_KEPT) {
             key = vxd_key_compress(&args.code, vxd_voxel_key(&args.lattice, c));
         }
         if (args.is_wide) {
-            key |= fate == VXD_POINT_KEPT ? 0 : 1ULL << 63;
+            key |= point_class == VXD_POINT_KEPT ? 0 : 1ULL << 63;
         } else {
             key |= key_sample << args.code.n_bits;
         }
@@ -228,7 +228,7 @@ static __global__ void __launch_bounds__(N_THREADS)
             args.keys[i] = args.index_bits > 0 ? key << args.index_bits | i : key;
         }
     }
-    count_dropped(args.totals, sample, fate);
+    count_dropped(args.totals, sample, point_class);
 }
 
 /* Thread a sorted place. Samples without points begin where the next one does. */

@@ -87,9 +87,10 @@ static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule 
     lattice.rule = rule;
     for (size_t i = begin; i < end; i++) {
         int32_t c[3] = {0, 0, 0};
-        enum vxd_point_class fate = vxd_voxel_coord(&lattice, positions + 3 * i, c);
+        enum vxd_point_class point_class =
+            vxd_voxel_coord(&lattice, positions + 3 * i, c);
 
-        if (fate == VXD_POINT_KEPT) {
+        if (point_class == VXD_POINT_KEPT) {
             sign |= c[0] | c[1] | c[2];
             magnitude |= (uint32_t)(c[0] < 0 ? ~c[0] : c[0]) |
                          (uint32_t)(c[1] < 0 ? ~c[1] : c[1]) |
@@ -99,7 +100,7 @@ static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule 
             n_kept++;
             continue;
         }
-        n_non_finite += fate == VXD_POINT_NON_FINITE ? 1 : 0;
+        n_non_finite += point_class == VXD_POINT_NON_FINITE ? 1 : 0;
         if (inverse != NULL) {
             inverse[i] = -1;
         }

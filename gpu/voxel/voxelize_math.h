@@ -36,7 +36,7 @@ struct vxd_voxel_lattice {
 VXD_HD enum vxd_point_class vxd_voxel_coord(const struct vxd_voxel_lattice *lattice,
                                             const float p[3], int32_t c[3])
 {
-    enum vxd_point_class fate = VXD_POINT_KEPT;
+    enum vxd_point_class point_class = VXD_POINT_KEPT;
 
     for (int axis = 0; axis < 3; axis++) {
         float q;
@@ -48,7 +48,7 @@ VXD_HD enum vxd_point_class vxd_voxel_coord(const struct vxd_voxel_lattice *latt
             q = floorf(
                 vxd_divf(vxd_subf(p[axis], lattice->lo[axis]), lattice->size[axis]));
             if (!(q >= 0.0f && q < (float)lattice->grid[axis])) {
-                fate = VXD_POINT_OUT_OF_RANGE;
+                point_class = VXD_POINT_OUT_OF_RANGE;
                 continue;
             }
         } else {
@@ -56,13 +56,13 @@ VXD_HD enum vxd_point_class vxd_voxel_coord(const struct vxd_voxel_lattice *latt
             if (!(q >= -1048576.0f && q < 1048576.0f) ||
                 (lattice->has_range &&
                  !(p[axis] >= lattice->lo[axis] && p[axis] < lattice->hi[axis]))) {
-                fate = VXD_POINT_OUT_OF_RANGE;
+                point_class = VXD_POINT_OUT_OF_RANGE;
                 continue;
             }
         }
         c[axis] = (int32_t)q;
     }
-    return fate;
+    return point_class;
 }
 
 /* Morton key of a kept coordinate, 3 * levels bits. */

@@ -13,7 +13,7 @@
 #define N_THREADS 256
 #define N_WARPS 4        /* a block of the warp kernels */
 #define TILE_FLOATS 1024 /* shared memory of a warp */
-#define N_AHEAD 4U       /* gathers in flight a thread, */
+#define N_IN_FLIGHT 4U   /* gathers in flight a thread, */
 #define N_STAGED 8       /* and a lane of a warp kernel; divides TILE_FLOATS / 32 */
 #define N_PARTIAL_ROWS 3 /* sum, min, max */
 #define NO_PARTIAL UINT32_MAX
@@ -169,18 +169,18 @@ fold_short(const struct vxd_voxel_run *run, const float *features, uint32_t plac
     for (int c = 0; c < WIDTH; c++) {
         folds[c] = {first->v[c], first->v[c], first->v[c]};
     }
-    for (uint32_t k = 1; k < count; k += N_AHEAD) {
-        struct lanes<WIDTH> x[N_AHEAD];
+    for (uint32_t k = 1; k < count; k += N_IN_FLIGHT) {
+        struct lanes<WIDTH> x[N_IN_FLIGHT];
 
 #pragma unroll
-        for (uint32_t j = 0; j < N_AHEAD; j++) {
+        for (uint32_t j = 0; j < N_IN_FLIGHT; j++) {
             size_t at = (size_t)place + min(k + j, count - 1);
 
             x[j] = load_lanes<WIDTH>(features +
                                      vxd_sorted_index(&run->sorted, at) * n_channels);
         }
 #pragma unroll
-        for (uint32_t j = 0; j < N_AHEAD; j++) {
+        for (uint32_t j = 0; j < N_IN_FLIGHT; j++) {
             for (int c = 0; c < WIDTH && k + j < count; c++) {
                 fold_point(&folds[c], x[j].v[c]);
             }

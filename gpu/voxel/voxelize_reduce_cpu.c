@@ -6,9 +6,9 @@
 
 #include "gpu/voxel/voxelize_cpu.h"
 
-#define VOXELS_A_PIECE ((size_t)2048)
+#define VOXELS_PER_PIECE ((size_t)2048)
 #define LARGE_POINTS ((uint32_t)(16 * VXD_SUM_BLOCK))
-#define N_AHEAD 16 /* pairs */
+#define N_PREFETCH 16 /* pairs */
 
 /* Some points of one voxel. */
 struct rows {
@@ -317,7 +317,7 @@ static void add_totals(struct vxd_voxel_totals *to, const struct vxd_voxel_total
 }
 
 /* Rows lie all over: fetches one that is soon needed. */
-static inline void fetch_ahead(const struct vxd_voxelize_run *run, size_t pair)
+static inline void prefetch(const struct vxd_voxelize_run *run, size_t pair)
 {
     const struct vxd_voxelize_args *args = &run->call->args;
 
@@ -341,7 +341,7 @@ static void reduce_piece(void *args, size_t begin, size_t end)
         uint32_t end_pair = run->voxel_begin[voxel + 1];
         uint32_t id = id_of(run, voxel);
 
-        fetch_ahead(run, (size_t)first_pair + N_AHEAD);
+        prefetch(run, (size_t)first_pair + N_PREFETCH);
         if (run->indices[first_pair] >= starts[sample + 1]) {
             add_totals(&totals[sample], &sums);
             sums = (struct vxd_voxel_totals){0};
@@ -364,5 +364,5 @@ static void reduce_piece(void *args, size_t begin, size_t end)
 
 void vxd_voxelize_reduce(struct vxd_voxelize_run *run)
 {
-    vxd_parallel_for(run->pool, run->n_found, VOXELS_A_PIECE, reduce_piece, run);
+    vxd_parallel_for(run->pool, run->n_found, VOXELS_PER_PIECE, reduce_piece, run);
 }

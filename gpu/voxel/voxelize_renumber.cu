@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(N_THREADS)
 
 /* 1 for survivors, 0 for the others and past the last rank. */
 static __global__ void __launch_bounds__(N_THREADS)
-    survive_kernel(const __grid_constant__ struct vxd_voxel_run run)
+    survivor_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {
     uint32_t n_ranks = run.sample_voxels[run.n_batch];
     size_t stride = (size_t)gridDim.x * N_THREADS;
@@ -70,7 +70,7 @@ static __global__ void __launch_bounds__(N_THREADS)
 
 /* The sum has replaced the flags, so survival is asked again. */
 static __global__ void __launch_bounds__(N_THREADS)
-    strike_kernel(const __grid_constant__ struct vxd_voxel_run run)
+    drop_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {
     uint32_t n_ranks = run.sample_voxels[run.n_batch];
     size_t stride = (size_t)gridDim.x * N_THREADS;
@@ -124,11 +124,11 @@ enum vxd_status vxd_voxelize_renumber(struct vxd_queue *queue,
         first_order_kernel<<<n_blocks, N_THREADS, 0, stream>>>(*run);
         VXD_TRY(vxd_cuda_launched(context, "first_order_kernel", err));
     } else {
-        survive_kernel<<<n_blocks, N_THREADS, 0, stream>>>(*run);
+        survivor_kernel<<<n_blocks, N_THREADS, 0, stream>>>(*run);
         VXD_TRY(vxd_cuda_launched(context, "survive_kernel", err));
         VXD_TRY(vxd_scan_exclusive_cuda(queue, run->remap, run->remap, n, cub,
                                         plan->cub_bytes, err));
-        strike_kernel<<<n_blocks, N_THREADS, 0, stream>>>(*run);
+        drop_kernel<<<n_blocks, N_THREADS, 0, stream>>>(*run);
         VXD_TRY(vxd_cuda_launched(context, "strike_kernel", err));
     }
     if (run->out.inverse != NULL) {

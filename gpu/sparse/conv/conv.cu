@@ -46,7 +46,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     uint32_t n_rows = *tiles->n_rows;
     size_t n = (size_t)n_rows * (size_t)tiles->n_out;
 
-    if (n_rows > tiles->room) {
+    if (n_rows > tiles->max_rows) {
         if (blockIdx.x == 0 && threadIdx.x == 0) {
             atomicCAS(tiles->error_word, (uint32_t)VXD_OK,
                       (uint32_t)VXD_RESOURCE_EXHAUSTED);
@@ -89,16 +89,16 @@ static void fill_tiles(const struct vxd_queue *queue, const struct vxd_conv_call
 {
     const struct vxd_conv_args *args = &call->args;
     size_t element = vxd_net_element_bytes(call->weights.precision);
-    size_t room = args->max_rows;
+    size_t max_rows = args->max_rows;
 
     if (call->has_map) {
-        room = call->map.capacity < room ? call->map.capacity : room;
+        max_rows = call->map.capacity < max_rows ? call->map.capacity : max_rows;
         tiles->table = call->map.table;
         tiles->masks = call->map.masks;
         tiles->order = call->map.order;
         tiles->map_capacity = call->map.capacity;
     }
-    tiles->room = room < INT32_MAX ? (uint32_t)room : INT32_MAX;
+    tiles->max_rows = max_rows < INT32_MAX ? (uint32_t)max_rows : INT32_MAX;
     tiles->in = (const char *)args->in.data;
     tiles->in_row_bytes = (uint32_t)(args->in.stride * element);
     tiles->out = (char *)args->out.data;

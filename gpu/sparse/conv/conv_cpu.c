@@ -291,15 +291,15 @@ static enum vxd_status conv_job(struct vxd_pool *pool, const void *args,
                       .multiply = pick_multiply(),
                       .n_rows = *call->args.n_rows,
                       .n_strips = ((size_t)call->weights.n_out + STRIP - 1) / STRIP};
-    size_t room = call->args.max_rows;
+    size_t max_rows = call->args.max_rows;
 
-    if (call->has_map && call->map.capacity < room) {
-        room = call->map.capacity;
+    if (call->has_map && call->map.capacity < max_rows) {
+        max_rows = call->map.capacity;
     }
-    if (run.n_rows > room) {
+    if (run.n_rows > max_rows) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "a convolution of %zu rows, there is room for %zu", run.n_rows,
-                        room);
+                        max_rows);
     }
     run.row_bytes_in =
         call->args.in.stride * vxd_net_element_bytes(call->weights.precision);

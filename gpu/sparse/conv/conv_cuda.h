@@ -71,7 +71,7 @@ struct vxd_conv_tiles {
     size_t map_capacity;
     const uint32_t *n_rows;
     uint32_t *error_word;
-    uint32_t room; /* rows there may be */
+    uint32_t max_rows; /* rows there may be */
     int n_taps;
     int n_in;
     int n_out;

@@ -88,11 +88,11 @@ multiply_slots(const struct vxd_conv_tiles *tiles, const struct tile_shared *sha
                int first_out, float (*sums)[N_TILE / 8][4])
 {
     uint32_t n_stages = (slots->n + STAGE_SLOTS - 1) / STAGE_SLOTS;
-    uint32_t n_ahead = (uint32_t)tiles->n_stages - 1;
+    uint32_t n_prefetch = (uint32_t)tiles->n_stages - 1;
     int read_at = 0;
-    int write_at = (int)n_ahead;
+    int write_at = (int)n_prefetch;
 
-    for (uint32_t next = 0; next < n_ahead; next++) {
+    for (uint32_t next = 0; next < n_prefetch; next++) {
         if (next < n_stages) {
             load_stage<PRECISION, N_TILE>(tiles, shared, memory, slots, next, first_out,
                                           (int)next);
@@ -100,13 +100,13 @@ multiply_slots(const struct vxd_conv_tiles *tiles, const struct tile_shared *sha
         copies_end_group();
     }
     for (uint32_t stage = 0; stage < n_stages; stage++) {
-        copies_wait((int)n_ahead - 1);
+        copies_wait((int)n_prefetch - 1);
         __syncthreads();
         multiply_stage<PRECISION, N_TILE>(
             tiles, slots, stage, memory->stages + read_at * stage_bytes<N_TILE>(), sums);
-        if (stage + n_ahead < n_stages) {
-            load_stage<PRECISION, N_TILE>(tiles, shared, memory, slots, stage + n_ahead,
-                                          first_out, write_at);
+        if (stage + n_prefetch < n_stages) {
+            load_stage<PRECISION, N_TILE>(tiles, shared, memory, slots,
+                                          stage + n_prefetch, first_out, write_at);
         }
         copies_end_group();
         read_at = read_at + 1 < tiles->n_stages ? read_at + 1 : 0;
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(N_THREADS, 2)
     uint32_t n_row_tiles;
     uint64_t n_tiles;
 
-    if (n_rows > tiles.room) {
+    if (n_rows > tiles.max_rows) {
         if (blockIdx.x == 0 && threadIdx.x == 0) {
             atomicCAS(tiles.error_word, (uint32_t)VXD_OK,
                       (uint32_t)VXD_RESOURCE_EXHAUSTED);
@@ -181,7 +181,7 @@ static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles til
     struct vxd_context *context = queue->context;
     int n_table_taps = tiles.n_taps < WORD_TAPS ? tiles.n_taps : WORD_TAPS;
     int n_table_bytes = n_table_taps * VXD_CONV_TILE_ROWS * (int)sizeof(int32_t);
-    uint64_t n_tiles = (tiles.room + (uint64_t)VXD_CONV_TILE_ROWS - 1) /
+    uint64_t n_tiles = (tiles.max_rows + (uint64_t)VXD_CONV_TILE_ROWS - 1) /
                        VXD_CONV_TILE_ROWS * (uint64_t)(tiles.n_padded / N_TILE);
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < 65536 ? (unsigned)n_tiles : 65536;
     size_t n_shared;

@@ -97,7 +97,7 @@ template <class FORM> static __device__ __forceinline__ int first_row_of_lane(vo
 }
 
 /* Of the warps that fill a stage together the first has its weights copied. */
-template <class FORM> static __device__ __forceinline__ bool is_first_of_team(void)
+template <class FORM> static __device__ __forceinline__ bool is_first_of_fetchers(void)
 {
     return threadIdx.x / 32 % FORM::N_WARPGROUPS == 0;
 }
@@ -216,7 +216,7 @@ fetch_chunk(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
         char *to = memory->stages + at * FORM::STAGE_BYTES;
 
         barrier_wait(&shared->empty[at], turn->ring.parity ^ 1);
-        if (is_first_of_team<FORM>() && threadIdx.x % 32 < STAGE_SLOTS) {
+        if (is_first_of_fetchers<FORM>() && threadIdx.x % 32 < STAGE_SLOTS) {
             fetch_slot<FORM>(tiles, shared, chunk, stage, first_out,
                              shared_address(to) + FORM::ROWS_BYTES, at,
                              is_last && stage == n_stages - 1);
@@ -255,7 +255,7 @@ fetch_residual(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
             in_tile < N_TILE * element_bytes && offset < tiles->n_out * element_bytes;
 
         barrier_wait(&shared->empty[at], turn->ring.parity ^ 1);
-        if (is_first_of_team<FORM>() && threadIdx.x % 32 < STAGE_SLOTS) {
+        if (is_first_of_fetchers<FORM>() && threadIdx.x % 32 < STAGE_SLOTS) {
             barrier_arrive(&shared->full[at]);
         }
         fetch_rows<N>(rows + first_row, tiles->add + offset,
@@ -267,7 +267,7 @@ fetch_residual(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
 }
 
 /* How many teams take turns. */
-static __device__ __forceinline__ int n_teams(const struct vxd_conv_tiles *tiles)
+static __device__ __forceinline__ int n_fetchers(const struct vxd_conv_tiles *tiles)
 {
     return min(3, tiles->n_stages);
 }
@@ -279,18 +279,18 @@ fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
 {
     constexpr int ELEMENT_BYTES =
         PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 2 : 4;
-    int team = (int)threadIdx.x % FORM::N_MULTIPLIERS / 32 / FORM::N_WARPGROUPS;
+    int fetcher = (int)threadIdx.x % FORM::N_MULTIPLIERS / 32 / FORM::N_WARPGROUPS;
     bool has_residual = tiles->is_out_whole && tiles->add != NULL;
-    struct turn turn = {(uint32_t)n_teams(tiles), 0, 0, {0, 0}};
+    struct turn turn = {(uint32_t)n_fetchers(tiles), 0, 0, {0, 0}};
     struct ring places = {0, 0};
     struct ring chunks = {0, 0};
     uint32_t tile_turn; /* of rows: whoever finds knows them */
     int first_out;
 
-    if (team >= n_teams(tiles)) {
+    if (fetcher >= n_fetchers(tiles)) {
         return;
     }
-    turn_step(&turn, (uint32_t)team, tiles->n_stages);
+    turn_step(&turn, (uint32_t)fetcher, tiles->n_stages);
     for (uint32_t i = 0;
          find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &tile_turn, &first_out);
          i++) {

@@ -54,7 +54,7 @@ static __device__ __forceinline__ void init_barriers(const struct vxd_conv_tiles
                                                      struct wgmma_shared<FORM> *shared)
 {
     int n_multiplying = 4 * FORM::N_WARPGROUPS; /* warps */
-    int n_fetching = n_teams(tiles) * FORM::N_WARPGROUPS;
+    int n_fetching = n_fetchers(tiles) * FORM::N_WARPGROUPS;
 
     for (int i = 0; i < tiles->n_stages; i++) {
         barrier_init(&shared->full[i], 32 * FORM::N_WARPGROUPS + STAGE_SLOTS);
@@ -96,7 +96,7 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
     }
     begin_after_others();
     n_rows = *tiles.n_rows;
-    if (n_rows > tiles.room) {
+    if (n_rows > tiles.max_rows) {
         if (blockIdx.x == 0 && threadIdx.x == 0) {
             atomicCAS(tiles.error_word, (uint32_t)VXD_OK,
                       (uint32_t)VXD_RESOURCE_EXHAUSTED);
@@ -127,7 +127,7 @@ static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
     struct cudaFuncAttributes attributes;
     int of_block = 0;
     int of_multiprocessor = 0;
-    int room;
+    int stages_bytes;
     enum vxd_status status;
 
     VXD_TRY(VXD_CUDA(context, cudaFuncGetAttributes(&attributes, kernel), err));
@@ -142,10 +142,10 @@ static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                             context->device),
                      err));
     of_block -= (int)attributes.sharedSizeBytes;
-    room = of_multiprocessor / n_blocks - 1024 /* the system's share */ -
-           (int)attributes.sharedSizeBytes;
-    room = room < of_block ? room : of_block;
-    *n_stages = (room - n_table_bytes) / n_stage_bytes;
+    stages_bytes = of_multiprocessor / n_blocks - 1024 /* the system's share */ -
+                   (int)attributes.sharedSizeBytes;
+    stages_bytes = stages_bytes < of_block ? stages_bytes : of_block;
+    *n_stages = (stages_bytes - n_table_bytes) / n_stage_bytes;
     *n_stages = *n_stages < MAX_STAGES ? *n_stages : MAX_STAGES;
     VXD_TRY(VXD_CUDA(context,
                      cudaFuncSetAttribute(
@@ -158,8 +158,8 @@ out:
 static inline uint64_t count_tiles(const struct vxd_conv_tiles *tiles, int n_tile_rows,
                                    int n_tile)
 {
-    return ((uint64_t)tiles->room + (uint64_t)n_tile_rows - 1) / (uint64_t)n_tile_rows *
-           (uint64_t)(tiles->n_padded / n_tile);
+    return ((uint64_t)tiles->max_rows + (uint64_t)n_tile_rows - 1) /
+           (uint64_t)n_tile_rows * (uint64_t)(tiles->n_padded / n_tile);
 }
 
 template <enum vxd_net_precision PRECISION, class FORM>

@@ -138,16 +138,17 @@ static enum vxd_status check_samples(int n_samples, struct vxd_err *err)
 }
 
 enum vxd_status vxd_coord_set_make(struct vxd_queue *queue, const int32_t *coords,
-                                   size_t n, int n_samples, struct vxd_coord_set *set,
-                                   int32_t *rows, void *scratch, size_t scratch_bytes,
+                                   size_t n, int n_samples,
+                                   struct vxd_coord_set *coord_set, int32_t *rows,
+                                   void *scratch, size_t scratch_bytes,
                                    struct vxd_err *err)
 {
-    struct vxd_sparse_make_call call = {coords, n,       n_samples,    *set,
+    struct vxd_sparse_make_call call = {coords, n,       n_samples,    *coord_set,
                                         rows,   scratch, scratch_bytes};
     enum vxd_status status;
 
     VXD_TRY(check_samples(n_samples, err));
-    VXD_TRY(check_scratch(queue, n, set->capacity, scratch, scratch_bytes, err));
+    VXD_TRY(check_scratch(queue, n, coord_set->capacity, scratch, scratch_bytes, err));
     if (n > 0 && coords == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "coords", "missing");
     }
@@ -208,11 +209,11 @@ size_t vxd_sparse_derive_bound(enum vxd_sparse_derive rule,
     return n < n_cells ? n : n_cells;
 }
 
-static enum vxd_status open_derive(const struct vxd_queue *queue,
-                                   const struct vxd_sparse_derive_request *request,
-                                   void *scratch, size_t scratch_bytes,
-                                   struct vxd_sparse_derive_call *out,
-                                   struct vxd_err *err)
+static enum vxd_status prepare_derive(const struct vxd_queue *queue,
+                                      const struct vxd_sparse_derive_request *request,
+                                      void *scratch, size_t scratch_bytes,
+                                      struct vxd_sparse_derive_call *out,
+                                      struct vxd_err *err)
 {
     const struct vxd_sparse_geometry *geometry = &request->geometry;
     enum vxd_status status;
@@ -250,8 +251,8 @@ enum vxd_status vxd_coord_sets_derive(struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; i < n; i++) {
-        VXD_TRY(open_derive(queue, &requests[i], scratch, scratch_bytes, &calls[n_calls],
-                            err));
+        VXD_TRY(prepare_derive(queue, &requests[i], scratch, scratch_bytes,
+                               &calls[n_calls], err));
         n_calls++;
         if (n_calls == VXD_COORD_SETS_AT_ONCE || i == n - 1) {
             VXD_TRY(
@@ -352,12 +353,12 @@ out:
 }
 
 enum vxd_status vxd_coord_set_coords(struct vxd_queue *queue,
-                                     const struct vxd_coord_set *set,
+                                     const struct vxd_coord_set *coord_set,
                                      const int32_t times[3], int n_samples,
                                      int32_t *coords, uint32_t *sample_starts,
                                      struct vxd_err *err)
 {
-    struct vxd_sparse_coords_call call = {.set = *set,
+    struct vxd_sparse_coords_call call = {.coord_set = *coord_set,
                                           .times = {times[0], times[1], times[2]},
                                           .n_samples = n_samples,
                                           .coords = coords,

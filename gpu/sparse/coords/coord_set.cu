@@ -88,7 +88,7 @@ static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, ui
 
     for (int axis = 0; axis < 3; axis++) {
         is_in = is_in && vxd_sparse_in_range(c[1 + axis]) &&
-                vxd_sparse_in_shape(run->level.set.shape[axis], c[1 + axis]);
+                vxd_sparse_in_shape(run->level.coord_set.shape[axis], c[1 + axis]);
     }
     return is_in ? vxd_sparse_key(c) : VXD_SPARSE_NO_KEY;
 }
@@ -97,16 +97,16 @@ static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, ui
  * neighbours differ. */
 static __device__ __forceinline__ void make_keys(const struct make_run *run)
 {
-    struct vxd_block_range part = vxd_block_range_of(run->n, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(run->n, vxd_block_group_of_grid());
     uint64_t varying = 0;
     bool falls = false;
 
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
+    for (uint32_t base = range.begin; base < range.end; base += VXD_GRID_THREADS) {
         uint32_t i = base + threadIdx.x;
-        uint64_t key = i < part.end ? key_of(run, i) : 0;
+        uint64_t key = i < range.end ? key_of(run, i) : 0;
         uint64_t before = __shfl_up_sync(UINT32_MAX, key, 1);
 
-        if (i < part.end) {
+        if (i < range.end) {
             if (threadIdx.x % 32 == 0) {
                 before = i > 0 ? key_of(run, i - 1) : key;
             }
@@ -151,7 +151,7 @@ enum vxd_status vxd_coord_set_make_cuda(struct vxd_queue *queue,
     struct make_run run = {call->coords,
                            (uint32_t)call->n,
                            call->n_samples,
-                           {0, call->set, NULL},
+                           {0, call->coord_set, NULL},
                            call->rows,
                            queue->error_word,
                            {}};

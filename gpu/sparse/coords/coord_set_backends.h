@@ -22,7 +22,7 @@ struct vxd_sparse_make_call {
     const int32_t *coords;
     size_t n;
     int n_samples;
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     int32_t *rows;
     void *scratch;
     size_t scratch_bytes;
@@ -58,7 +58,7 @@ struct vxd_sparse_subset_call {
 };
 
 struct vxd_sparse_coords_call {
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     int32_t times[3];
     int n_samples;
     int32_t *coords;

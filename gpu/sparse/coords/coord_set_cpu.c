@@ -99,7 +99,7 @@ struct finish {
     const uint64_t *keys;
     const uint32_t *indices;
     size_t n;
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     int32_t *rows;
     uint32_t *piece_rows;
     uint32_t *piece_blocks;
@@ -136,20 +136,20 @@ static uint64_t block_mask_at(const struct finish *finish, size_t i)
 static void fill_piece(void *args, size_t begin, size_t end)
 {
     const struct finish *finish = args;
-    const struct vxd_coord_set *set = &finish->set;
+    const struct vxd_coord_set *coord_set = &finish->coord_set;
     const uint64_t *keys = finish->keys;
     uint32_t n_rows = finish->piece_rows[begin / VXD_SPARSE_PIECE];
     uint32_t n_blocks = finish->piece_blocks[begin / VXD_SPARSE_PIECE];
 
     for (size_t i = begin; i < end; i++) {
         if (i == 0 || keys[i] != keys[i - 1]) {
-            if (keys != set->keys) {
-                set->keys[n_rows] = keys[i];
+            if (keys != coord_set->keys) {
+                coord_set->keys[n_rows] = keys[i];
             }
             if (i == 0 || keys[i] >> 6 != keys[i - 1] >> 6) {
-                set->block_keys[n_blocks] = keys[i] >> 6;
-                set->block_mask[n_blocks] = block_mask_at(finish, i);
-                set->block_row[n_blocks] = n_rows;
+                coord_set->block_keys[n_blocks] = keys[i] >> 6;
+                coord_set->block_mask[n_blocks] = block_mask_at(finish, i);
+                coord_set->block_row[n_blocks] = n_rows;
                 n_blocks++;
             }
             n_rows++;
@@ -164,16 +164,17 @@ static void clear_slots(void *args, size_t begin, size_t end)
 {
     const struct finish *finish = args;
 
-    memset(finish->set.slots + begin, 0, (end - begin) * sizeof *finish->set.slots);
+    memset(finish->coord_set.slots + begin, 0,
+           (end - begin) * sizeof *finish->coord_set.slots);
 }
 
 static void insert_blocks(void *args, size_t begin, size_t end)
 {
     const struct finish *finish = args;
-    uint64_t *slots = finish->set.slots;
+    uint64_t *slots = finish->coord_set.slots;
 
     for (size_t i = begin; i < end; i++) {
-        uint64_t hash = vxd_sparse_block_hash(finish->set.block_keys[i]);
+        uint64_t hash = vxd_sparse_block_hash(finish->coord_set.block_keys[i]);
         uint64_t slot = hash >> 32 << 32 | (uint64_t)(i + 1);
         uint64_t at = hash & finish->slot_mask;
         uint64_t empty = 0;
@@ -188,32 +189,33 @@ static void insert_blocks(void *args, size_t begin, size_t end)
 
 enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys,
                                      const uint32_t *indices, size_t n,
-                                     const struct vxd_coord_set *set, int32_t *rows,
+                                     const struct vxd_coord_set *coord_set, int32_t *rows,
                                      const struct vxd_sparse_scratch *scratch,
                                      struct vxd_err *err)
 {
     struct finish finish = {
-        keys, indices, n, *set, rows, scratch->piece_rows, scratch->piece_blocks, 0};
+        keys, indices, n, *coord_set, rows, scratch->piece_rows, scratch->piece_blocks,
+        0};
     size_t n_rows;
     size_t n_blocks;
 
-    *set->n_rows = 0;
-    *set->n_blocks = 0;
+    *coord_set->n_rows = 0;
+    *coord_set->n_blocks = 0;
     vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, count_piece, &finish);
     n_rows = vxd_sparse_counts_to_starts(finish.piece_rows, vxd_sparse_n_pieces(n));
     n_blocks = vxd_sparse_counts_to_starts(finish.piece_blocks, vxd_sparse_n_pieces(n));
-    if (n_rows > set->capacity) {
+    if (n_rows > coord_set->capacity) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "a coordinate set of %zu rows, there is room for %zu", n_rows,
-                        set->capacity);
+                        coord_set->capacity);
     }
     vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, fill_piece, &finish);
     finish.slot_mask = vxd_sparse_slot_mask((uint32_t)n_blocks);
     vxd_parallel_for(pool, (size_t)finish.slot_mask + 1, VXD_SPARSE_PIECE, clear_slots,
                      &finish);
     vxd_parallel_for(pool, n_blocks, VXD_SPARSE_PIECE, insert_blocks, &finish);
-    *set->n_rows = (uint32_t)n_rows;
-    *set->n_blocks = (uint32_t)n_blocks;
+    *coord_set->n_rows = (uint32_t)n_rows;
+    *coord_set->n_blocks = (uint32_t)n_blocks;
     return VXD_OK;
 }
 
@@ -240,7 +242,7 @@ struct make {
 static void key_piece(void *args, size_t begin, size_t end)
 {
     const struct make *make = args;
-    const int32_t *shape = make->call->set.shape;
+    const int32_t *shape = make->call->coord_set.shape;
 
     for (size_t i = begin; i < end; i++) {
         const int32_t *c = make->call->coords + 4 * i;
@@ -292,7 +294,7 @@ static enum vxd_status make_job(struct vxd_pool *pool, const void *args,
         sort_candidates(pool, &make.scratch, n, &keys, &indices);
     }
     n = vxd_sparse_lower_bound(keys, n, VXD_SPARSE_NO_KEY);
-    VXD_TRY(vxd_coord_set_finish(pool, keys, indices, n, &call->set, call->rows,
+    VXD_TRY(vxd_coord_set_finish(pool, keys, indices, n, &call->coord_set, call->rows,
                                  &make.scratch, err));
 out:
     return status;
@@ -317,7 +319,7 @@ struct derive {
 static size_t support_of(const struct vxd_sparse_derive_call *call, uint64_t key,
                          uint64_t *to, bool *out_of_range)
 {
-    uint64_t part[3][VXD_SPARSE_MAX_KERNEL];
+    uint64_t range[3][VXD_SPARSE_MAX_KERNEL];
     int n[3];
     size_t at = 0;
 
@@ -328,7 +330,7 @@ static size_t support_of(const struct vxd_sparse_derive_call *call, uint64_t key
             vxd_sparse_tap_outputs(&call->geometry, axis, vxd_sparse_key_coord(key, axis),
                                    call->out.shape[axis], outputs, out_of_range);
         for (int i = 0; i < n[axis]; i++) {
-            part[axis][i] = vxd_sparse_key_axis(axis, outputs[i]);
+            range[axis][i] = vxd_sparse_key_axis(axis, outputs[i]);
         }
     }
     if (to == NULL) {
@@ -337,8 +339,8 @@ static size_t support_of(const struct vxd_sparse_derive_call *call, uint64_t key
     for (int x = 0; x < n[0]; x++) {
         for (int y = 0; y < n[1]; y++) {
             for (int z = 0; z < n[2]; z++) {
-                to[at++] = vxd_sparse_key_sample_part(key) | part[0][x] | part[1][y] |
-                           part[2][z];
+                to[at++] = vxd_sparse_key_sample_part(key) | range[0][x] | range[1][y] |
+                           range[2][z];
             }
         }
     }

@@ -37,23 +37,24 @@ enum vxd_status vxd_coord_set_scratch_init(const struct vxd_queue *queue,
                                            struct vxd_err *err);
 
 static __device__ __forceinline__ void
-vxd_coord_set_count(const struct vxd_coord_set *set, uint32_t n_rows, uint32_t n_blocks)
+vxd_coord_set_count(const struct vxd_coord_set *coord_set, uint32_t n_rows,
+                    uint32_t n_blocks)
 {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        *set->n_rows = n_rows;
-        *set->n_blocks = n_blocks;
+        *coord_set->n_rows = n_rows;
+        *coord_set->n_blocks = n_blocks;
     }
 }
 
 /* Empties the set, so that look-ups end, and says why; all threads of the grid call it. */
-static __device__ __forceinline__ void vxd_coord_set_fail(const struct vxd_coord_set *set,
-                                                          uint32_t *error_word,
-                                                          enum vxd_status status)
+static __device__ __forceinline__ void
+vxd_coord_set_fail(const struct vxd_coord_set *coord_set, uint32_t *error_word,
+                   enum vxd_status status)
 {
-    vxd_coord_set_count(set, 0, 0);
+    vxd_coord_set_count(coord_set, 0, 0);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         for (int i = 0; i < VXD_BUCKET_SLOTS; i++) {
-            set->slots[i] = 0;
+            coord_set->slots[i] = 0;
         }
         vxd_sparse_fault(error_word, status);
     }
@@ -61,12 +62,13 @@ static __device__ __forceinline__ void vxd_coord_set_fail(const struct vxd_coord
 
 /* Slots for n_blocks blocks. A barrier must follow before blocks come. */
 static __device__ __forceinline__ void
-vxd_coord_set_clear_slots(const struct vxd_coord_set *set, uint32_t n_blocks)
+vxd_coord_set_clear_slots(const struct vxd_coord_set *coord_set, uint32_t n_blocks)
 {
-    uint64_t n_pairs = ((uint64_t)vxd_sparse_bucket_mask(n_blocks, set->n_slots) + 1) *
-                       (VXD_BUCKET_SLOTS / 2);
+    uint64_t n_pairs =
+        ((uint64_t)vxd_sparse_bucket_mask(n_blocks, coord_set->n_slots) + 1) *
+        (VXD_BUCKET_SLOTS / 2);
     uint64_t step = (uint64_t)gridDim.x * VXD_GRID_THREADS;
-    ulonglong2 *pairs = (ulonglong2 *)(void *)set->slots;
+    ulonglong2 *pairs = (ulonglong2 *)(void *)coord_set->slots;
 
     for (uint64_t i = (uint64_t)blockIdx.x * VXD_GRID_THREADS + threadIdx.x; i < n_pairs;
          i += step) {
@@ -75,7 +77,7 @@ vxd_coord_set_clear_slots(const struct vxd_coord_set *set, uint32_t n_blocks)
 }
 
 static __device__ __forceinline__ void
-vxd_coord_set_add_slot(const struct vxd_coord_set *set, uint32_t bucket_mask,
+vxd_coord_set_add_slot(const struct vxd_coord_set *coord_set, uint32_t bucket_mask,
                        uint64_t block, uint32_t number)
 {
     uint64_t hash = vxd_sparse_block_hash(block);
@@ -83,7 +85,7 @@ vxd_coord_set_add_slot(const struct vxd_coord_set *set, uint32_t bucket_mask,
     uint32_t slot_mask = bucket_mask * VXD_BUCKET_SLOTS + VXD_BUCKET_SLOTS - 1;
     uint32_t at = ((uint32_t)hash & bucket_mask) * VXD_BUCKET_SLOTS;
 
-    while (atomicCAS((unsigned long long *)&set->slots[at], 0ULL,
+    while (atomicCAS((unsigned long long *)&coord_set->slots[at], 0ULL,
                      (unsigned long long)slot) != 0) {
         at = (at + 1) & slot_mask;
     }
@@ -93,7 +95,7 @@ vxd_coord_set_add_slot(const struct vxd_coord_set *set, uint32_t bucket_mask,
  * With levels 0 it is of the keys themselves. */
 struct vxd_coord_set_level {
     int levels;
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     uint64_t *words; /* rows << 32 | blocks, a word a block of the launch */
 };
 
@@ -134,13 +136,13 @@ static __device__ __forceinline__ void
 vxd_levels_count(const struct vxd_coord_set_level *levels, int n_levels,
                  const uint64_t *keys, uint32_t n, struct vxd_level_shared *shared)
 {
-    struct vxd_block_range part = vxd_block_range_of(n, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(n, vxd_block_group_of_grid());
     uint32_t lane = threadIdx.x % 32;
     uint32_t warp = threadIdx.x / 32;
     uint32_t n_rows[N] = {};
     uint32_t n_blocks[N] = {};
 
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         uint64_t differs = vxd_level_differs(keys, i, keys[i]);
 
 #pragma unroll
@@ -148,8 +150,8 @@ vxd_levels_count(const struct vxd_coord_set_level *levels, int n_levels,
             if (l < n_levels) {
                 n_rows[l] += vxd_level_begins_row(differs, levels[l].levels);
                 n_blocks[l] += vxd_level_begins_block(differs, levels[l].levels);
-                if (i < levels[l].set.capacity) {
-                    levels[l].set.block_mask[i] = 0;
+                if (i < levels[l].coord_set.capacity) {
+                    levels[l].coord_set.block_mask[i] = 0;
                 }
             }
         }
@@ -199,7 +201,7 @@ vxd_levels_sum(const struct vxd_coord_set_level *levels, int n_levels,
             total[i] = __reduce_add_sync(UINT32_MAX, total[i]);
         }
         if (lane == 0) {
-            bool fits = total[0] <= levels[l].set.capacity;
+            bool fits = total[0] <= levels[l].coord_set.capacity;
 
             shared->first_row[l] = before[0];
             shared->first_block[l] = before[1];
@@ -212,8 +214,8 @@ vxd_levels_sum(const struct vxd_coord_set_level *levels, int n_levels,
     }
     __syncthreads();
     for (int i = 0; i < n_levels; i++) {
-        vxd_coord_set_count(&levels[i].set, shared->n_rows[i], shared->n_blocks[i]);
-        vxd_coord_set_clear_slots(&levels[i].set, shared->n_blocks[i]);
+        vxd_coord_set_count(&levels[i].coord_set, shared->n_rows[i], shared->n_blocks[i]);
+        vxd_coord_set_clear_slots(&levels[i].coord_set, shared->n_blocks[i]);
     }
 }
 
@@ -226,7 +228,7 @@ vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
                  const uint64_t *keys, const uint32_t *places, uint32_t n, int32_t *rows,
                  uint32_t *error_word, struct vxd_level_shared *shared)
 {
-    struct vxd_block_range part = vxd_block_range_of(n, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(n, vxd_block_group_of_grid());
     uint32_t lane = threadIdx.x % 32;
     uint32_t warp = threadIdx.x / 32;
     uint32_t up_to_lane = UINT32_MAX >> (31 - lane);
@@ -240,9 +242,9 @@ vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
         behind_row[l] = l < n_levels ? shared->first_row[l] : 0;
         behind_block[l] = l < n_levels ? shared->first_block[l] : 0;
     }
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
+    for (uint32_t base = range.begin; base < range.end; base += VXD_GRID_THREADS) {
         uint32_t i = base + threadIdx.x;
-        uint64_t key = i < part.end ? keys[i] : VXD_SPARSE_NO_KEY;
+        uint64_t key = i < range.end ? keys[i] : VXD_SPARSE_NO_KEY;
         uint64_t differs = vxd_level_differs(keys, i, key);
         uint32_t with_row[N];
         uint32_t with_block[N];
@@ -272,7 +274,7 @@ vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
 
             behind_row[l] += total >> 16;
             behind_block[l] += total & 0xffff;
-            if (l == 0 && rows != NULL && i < part.end) {
+            if (l == 0 && rows != NULL && i < range.end) {
                 rows[places != NULL ? places[i] : i] =
                     key != VXD_SPARSE_NO_KEY ? (int32_t)row : -1;
             }
@@ -280,15 +282,15 @@ vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
                 continue;
             }
             if ((with_row[l] >> lane & 1) != 0) {
-                const struct vxd_coord_set *set = &levels[l].set;
+                const struct vxd_coord_set *coord_set = &levels[l].coord_set;
                 uint64_t floor = vxd_sparse_key_floor(key, levels[l].levels);
 
-                set->keys[row] = floor;
-                (void)atomicOr((unsigned long long *)&set->block_mask[block],
+                coord_set->keys[row] = floor;
+                (void)atomicOr((unsigned long long *)&coord_set->block_mask[block],
                                1ULL << (floor & 63));
                 if ((with_block[l] >> lane & 1) != 0) {
-                    set->block_keys[block] = floor >> 6;
-                    set->block_row[block] = row;
+                    coord_set->block_keys[block] = floor >> 6;
+                    coord_set->block_row[block] = row;
                 }
             }
         }
@@ -300,8 +302,8 @@ vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
  * other, so that the ways to memory are gone at once; warps of 32 of them, one after another in
  * another block of the launch. */
 struct vxd_tables {
-    int n_sets;
-    const struct vxd_coord_set *sets[VXD_FLOORS_AT_ONCE];
+    int n_coord_sets;
+    const struct vxd_coord_set *coord_sets[VXD_FLOORS_AT_ONCE];
     uint32_t n_blocks[VXD_FLOORS_AT_ONCE];
 };
 
@@ -312,13 +314,13 @@ vxd_coord_set_fill_tables(const struct vxd_tables *tables)
     uint64_t first =
         (uint64_t)(threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32 + threadIdx.x % 32;
 
-    for (int i = 0; i < tables->n_sets; i++) {
-        const struct vxd_coord_set *set = tables->sets[i];
+    for (int i = 0; i < tables->n_coord_sets; i++) {
+        const struct vxd_coord_set *coord_set = tables->coord_sets[i];
         uint32_t n_blocks = tables->n_blocks[i];
-        uint32_t bucket_mask = vxd_sparse_bucket_mask(n_blocks, set->n_slots);
+        uint32_t bucket_mask = vxd_sparse_bucket_mask(n_blocks, coord_set->n_slots);
 
         for (; first < n_blocks; first += step) {
-            vxd_coord_set_add_slot(set, bucket_mask, set->block_keys[first],
+            vxd_coord_set_add_slot(coord_set, bucket_mask, coord_set->block_keys[first],
                                    (uint32_t)first);
         }
         first -= n_blocks;
@@ -326,9 +328,9 @@ vxd_coord_set_fill_tables(const struct vxd_tables *tables)
 }
 
 static __device__ __forceinline__ void
-vxd_coord_set_fill_slots(const struct vxd_coord_set *set, uint32_t n_blocks)
+vxd_coord_set_fill_slots(const struct vxd_coord_set *coord_set, uint32_t n_blocks)
 {
-    const struct vxd_tables tables = {1, {set}, {n_blocks}};
+    const struct vxd_tables tables = {1, {coord_set}, {n_blocks}};
 
     vxd_coord_set_fill_tables(&tables);
 }
@@ -345,7 +347,7 @@ vxd_level_make(cooperative_groups::grid_group grid,
     grid.sync();
     vxd_levels_write<1>(level, 1, keys, places, n, rows, error_word, &shared);
     grid.sync();
-    vxd_coord_set_fill_slots(&level->set, shared.n_blocks[0]);
+    vxd_coord_set_fill_slots(&level->coord_set, shared.n_blocks[0]);
 }
 
 #endif

@@ -158,10 +158,10 @@ vxd_dense_table_of(const struct vxd_dense_tables *tables, uint32_t group)
 /* A lane's word of a part of 32 words of a group; 0 behind the table's end. */
 static __device__ __forceinline__ uint64_t
 vxd_dense_word(const struct vxd_dense_tables *tables, int j, uint32_t group,
-               uint32_t part, uint32_t *number)
+               uint32_t chunk, uint32_t *number)
 {
-    *number =
-        (group - tables->first_group[j]) * VXD_DENSE_GROUP + part * 32 + threadIdx.x % 32;
+    *number = (group - tables->first_group[j]) * VXD_DENSE_GROUP + chunk * 32 +
+              threadIdx.x % 32;
     return *number < tables->n_words[j] ? tables->plans[j].words[*number] : 0;
 }
 
@@ -194,8 +194,8 @@ vxd_dense_count_groups(const struct vxd_dense_tables *tables, uint64_t *sums)
         uint32_t number;
 
 #pragma unroll
-        for (uint32_t part = 0; part < VXD_DENSE_GROUP / 32; part++) {
-            count += vxd_dense_count(vxd_dense_word(tables, j, group, part, &number));
+        for (uint32_t chunk = 0; chunk < VXD_DENSE_GROUP / 32; chunk++) {
+            count += vxd_dense_count(vxd_dense_word(tables, j, group, chunk, &number));
         }
         sum = vxd_dense_warp_sum(count);
         if (threadIdx.x % 32 == 0) {
@@ -247,8 +247,9 @@ vxd_dense_sum(struct vxd_dense_tables *tables, const uint64_t *sums, uint64_t *b
 
 /* Writes the rows and blocks of 32 words, a word a lane, from `at` on; a warp calls. */
 static __device__ __forceinline__ void
-vxd_dense_write_words(const struct vxd_coord_set *set, const struct vxd_dense_plan *plan,
-                      uint32_t number, uint64_t mask, uint64_t at)
+vxd_dense_write_words(const struct vxd_coord_set *coord_set,
+                      const struct vxd_dense_plan *plan, uint32_t number, uint64_t mask,
+                      uint64_t at)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t with_block = __ballot_sync(UINT32_MAX, mask != 0);
@@ -265,9 +266,9 @@ vxd_dense_write_words(const struct vxd_coord_set *set, const struct vxd_dense_pl
     if (mask != 0) {
         uint32_t place = (uint32_t)at + (uint32_t)__popc(with_block & ((1u << lane) - 1));
 
-        set->block_keys[place] = block;
-        set->block_mask[place] = mask;
-        set->block_row[place] = row;
+        coord_set->block_keys[place] = block;
+        coord_set->block_mask[place] = mask;
+        coord_set->block_row[place] = row;
     }
     /* A block's rows lie behind each other: a lane each of two of its cells. */
     for (; with_block != 0; with_block &= with_block - 1) {
@@ -280,10 +281,10 @@ vxd_dense_write_words(const struct vxd_coord_set *set, const struct vxd_dense_pl
         uint32_t high = (uint32_t)(cells >> 32);
 
         if ((low >> lane & 1) != 0) {
-            set->keys[first + (uint32_t)__popc(low & below)] = key | lane;
+            coord_set->keys[first + (uint32_t)__popc(low & below)] = key | lane;
         }
         if ((high >> lane & 1) != 0) {
-            set->keys[first + (uint32_t)(__popc(low) + __popc(high & below))] =
+            coord_set->keys[first + (uint32_t)(__popc(low) + __popc(high & below))] =
                 key | (lane + 32);
         }
     }
@@ -292,28 +293,28 @@ vxd_dense_write_words(const struct vxd_coord_set *set, const struct vxd_dense_pl
 /* A set that has room for its rows: its number of blocks; otherwise 0. */
 static __device__ __forceinline__ uint32_t
 vxd_dense_n_blocks(const struct vxd_dense_tables *tables, int j,
-                   const struct vxd_coord_set *set, uint32_t *n_rows)
+                   const struct vxd_coord_set *coord_set, uint32_t *n_rows)
 {
     uint64_t n = tables->before[j + 1] - tables->before[j];
 
     *n_rows = (uint32_t)(n >> 32);
-    return *n_rows <= set->capacity ? (uint32_t)n : 0;
+    return *n_rows <= coord_set->capacity ? (uint32_t)n : 0;
 }
 
 /* Step 2: all but the slots, which are cleared; of a set without room nothing. sets: of tables
  * each; before: of this block's groups, by vxd_dense_sum. Step 3 is vxd_coord_set_fill_tables. */
 static __device__ __forceinline__ void
 vxd_dense_write(const struct vxd_dense_tables *tables,
-                const struct vxd_coord_set *const *sets, const uint64_t *before)
+                const struct vxd_coord_set *const *coord_sets, const uint64_t *before)
 {
     uint32_t n_groups = tables->first_group[tables->n];
     uint32_t n_mine = (n_groups + gridDim.x - 1 - blockIdx.x) / gridDim.x;
-    uint32_t n_parts = n_mine * (VXD_DENSE_GROUP / 32);
+    uint32_t n_chunks = n_mine * (VXD_DENSE_GROUP / 32);
     enum {
         AT_ONCE = 4
     };
 
-    for (uint32_t base = threadIdx.x / 32; base < n_parts;
+    for (uint32_t base = threadIdx.x / 32; base < n_chunks;
          base += AT_ONCE * VXD_GRID_WARPS) {
         uint64_t masks[AT_ONCE];
         uint32_t number;
@@ -324,7 +325,7 @@ vxd_dense_write(const struct vxd_dense_tables *tables,
             uint32_t group = at / (VXD_DENSE_GROUP / 32) * gridDim.x + blockIdx.x;
 
             masks[i] = 0;
-            if (at < n_parts) {
+            if (at < n_chunks) {
                 masks[i] = vxd_dense_word(tables, vxd_dense_table_of(tables, group),
                                           group, at % (VXD_DENSE_GROUP / 32), &number);
             }
@@ -334,7 +335,7 @@ vxd_dense_write(const struct vxd_dense_tables *tables,
             uint32_t at = base + i * VXD_GRID_WARPS;
             uint32_t mine = at / (VXD_DENSE_GROUP / 32);
             uint32_t group = mine * gridDim.x + blockIdx.x;
-            uint32_t part = at % (VXD_DENSE_GROUP / 32);
+            uint32_t chunk = at % (VXD_DENSE_GROUP / 32);
             uint32_t count = 0;
             uint32_t n_rows;
             int j;
@@ -344,14 +345,14 @@ vxd_dense_write(const struct vxd_dense_tables *tables,
                 continue;
             }
             j = vxd_dense_table_of(tables, group);
-            if (vxd_dense_n_blocks(tables, j, sets[j], &n_rows) == 0) {
+            if (vxd_dense_n_blocks(tables, j, coord_sets[j], &n_rows) == 0) {
                 continue;
             }
-            for (uint32_t k = 0; k < part; k++) {
+            for (uint32_t k = 0; k < chunk; k++) {
                 count += vxd_dense_count(vxd_dense_word(tables, j, group, k, &number));
             }
-            (void)vxd_dense_word(tables, j, group, part, &number);
-            vxd_dense_write_words(sets[j], &tables->plans[j], number, masks[i],
+            (void)vxd_dense_word(tables, j, group, chunk, &number);
+            vxd_dense_write_words(coord_sets[j], &tables->plans[j], number, masks[i],
                                   before[mine] - tables->before[j] +
                                       vxd_dense_warp_sum(count));
         }
@@ -362,7 +363,7 @@ vxd_dense_write(const struct vxd_dense_tables *tables,
  * VXD_DENSE_MAX_GROUPS words of shared memory. */
 static __device__ __forceinline__ void
 vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *tables,
-                 const struct vxd_coord_set *const *sets, uint64_t *sums,
+                 const struct vxd_coord_set *const *coord_sets, uint64_t *sums,
                  uint64_t *before, uint32_t *error_word)
 {
     struct vxd_tables slots = {tables->n, {}, {}};
@@ -373,16 +374,16 @@ vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *t
     for (int j = 0; j < tables->n; j++) {
         uint32_t n_rows;
 
-        slots.sets[j] = sets[j];
-        slots.n_blocks[j] = vxd_dense_n_blocks(tables, j, sets[j], &n_rows);
+        slots.coord_sets[j] = coord_sets[j];
+        slots.n_blocks[j] = vxd_dense_n_blocks(tables, j, coord_sets[j], &n_rows);
         if (slots.n_blocks[j] == 0 && n_rows > 0) {
-            vxd_coord_set_fail(sets[j], error_word, VXD_RESOURCE_EXHAUSTED);
+            vxd_coord_set_fail(coord_sets[j], error_word, VXD_RESOURCE_EXHAUSTED);
             continue;
         }
-        vxd_coord_set_count(sets[j], n_rows, slots.n_blocks[j]);
-        vxd_coord_set_clear_slots(sets[j], slots.n_blocks[j]);
+        vxd_coord_set_count(coord_sets[j], n_rows, slots.n_blocks[j]);
+        vxd_coord_set_clear_slots(coord_sets[j], slots.n_blocks[j]);
     }
-    vxd_dense_write(tables, sets, before);
+    vxd_dense_write(tables, coord_sets, before);
     grid.sync();
     vxd_coord_set_fill_tables(&slots);
 }

@@ -34,7 +34,7 @@ static __device__ void shares_of(const struct derive_run *run, uint64_t key,
 
     for (int axis = 0; axis < 3; axis++) {
         int32_t c = vxd_sparse_key_coord(key, axis);
-        int32_t shape = run->level.set.shape[axis];
+        int32_t shape = run->level.coord_set.shape[axis];
         int32_t outputs[VXD_SPARSE_MAX_KERNEL];
 
         if (run->rule == VXD_DERIVE_SUPPORT) {
@@ -54,12 +54,12 @@ static __device__ void shares_of(const struct derive_run *run, uint64_t key,
 static __device__ bool count_candidates(const struct derive_run *run, cg::grid_group grid,
                                         uint32_t n_in, uint64_t *before, uint64_t *n)
 {
-    struct vxd_block_range part = vxd_block_range_of(n_in, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(n_in, vxd_block_group_of_grid());
     bool out_of_range = false;
     struct vxd_sums sums;
     uint64_t n_mine = 0;
 
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         struct shares shares;
 
         shares_of(run, run->in.keys[i], &shares, &out_of_range);
@@ -83,7 +83,7 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
                                         uint64_t before)
 {
     __shared__ unsigned long long next;
-    struct vxd_block_range part = vxd_block_range_of(n_in, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(n_in, vxd_block_group_of_grid());
     uint64_t *keys = run->scratch.keys[0];
     uint64_t varying = 0;
 
@@ -91,7 +91,7 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
         next = before;
     }
     __syncthreads();
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         uint64_t sample = vxd_sparse_key_sample_part(run->in.keys[i]);
         bool out_of_range = false;
         struct shares shares;
@@ -121,10 +121,10 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
 /* Sets the bits of this block's candidates in the table; those of one row are in few words. */
 static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_in)
 {
-    struct vxd_block_range part = vxd_block_range_of(n_in, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(n_in, vxd_block_group_of_grid());
     unsigned long long *words = (unsigned long long *)run->dense.words;
 
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         uint64_t sample = vxd_sparse_key_sample_part(run->in.keys[i]);
         uint64_t block = VXD_SPARSE_NO_KEY;
         unsigned long long bits = 0;
@@ -156,13 +156,13 @@ static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_
     }
 }
 
-static __device__ void derive_set(cg::grid_group grid, const struct derive_run *run,
-                                  struct vxd_dense_tables *tables,
-                                  struct vxd_sort_shared *shared)
+static __device__ void derive_coord_set(cg::grid_group grid, const struct derive_run *run,
+                                        struct vxd_dense_tables *tables,
+                                        struct vxd_sort_shared *shared)
 {
     uint32_t n_in = *run->in.n_rows;
     uint64_t n_words = vxd_dense_n_words(&run->dense, &run->in, n_in);
-    const struct vxd_coord_set *set = &run->level.set;
+    const struct vxd_coord_set *coord_set = &run->level.coord_set;
     uint64_t varying;
     uint64_t before;
     uint64_t n;
@@ -179,12 +179,13 @@ static __device__ void derive_set(cg::grid_group grid, const struct derive_run *
         grid.sync();
         mark_candidates(run, n_in);
         grid.sync();
-        vxd_dense_finish(grid, tables, &set, (uint64_t *)(void *)run->scratch.values[1],
+        vxd_dense_finish(grid, tables, &coord_set,
+                         (uint64_t *)(void *)run->scratch.values[1],
                          (uint64_t *)(void *)shared->warps, run->error_word);
         return;
     }
     if (!count_candidates(run, grid, n_in, &before, &n)) {
-        vxd_coord_set_fail(set, run->error_word, VXD_OUT_OF_RANGE);
+        vxd_coord_set_fail(coord_set, run->error_word, VXD_OUT_OF_RANGE);
         return;
     }
     write_candidates(run, n_in, before);
@@ -203,12 +204,12 @@ static __device__ void derive_set(cg::grid_group grid, const struct derive_run *
  * is a box again, of some two cells an axis. So all sets of a chain are marked straight from
  * the first one's input, each in a table of its own, and made together. */
 
-#define CHAIN_MOST VXD_DENSE_MAX_TABLES
+#define MAX_CHAIN VXD_DENSE_MAX_TABLES
 
 struct chain_run {
     int n;
     uint64_t n_words_max; /* of all tables */
-    struct derive_run runs[CHAIN_MOST];
+    struct derive_run runs[MAX_CHAIN];
 };
 
 static_assert(sizeof(struct chain_run) <= 4096, "what a kernel's arguments may take");
@@ -277,7 +278,7 @@ static __device__ void mark_chain(const struct chain_run *chain, uint32_t n_in,
 
 #pragma unroll
             for (int axis = 0; axis < 3; axis++) {
-                has = next_range(&run->geometry, axis, run->level.set.shape[axis],
+                has = next_range(&run->geometry, axis, run->level.coord_set.shape[axis],
                                  &first[axis], &last[axis]) &&
                       has;
             }
@@ -295,18 +296,18 @@ static __device__ void derive_chain(cg::grid_group grid, const struct chain_run 
                                     uint32_t n_in, struct vxd_dense_tables *tables,
                                     uint64_t *before)
 {
-    const struct vxd_coord_set *sets[CHAIN_MOST];
+    const struct vxd_coord_set *coord_sets[MAX_CHAIN];
     uint64_t n_all = 0;
 
     for (int j = 0; j < chain->n; j++) {
-        sets[j] = &chain->runs[j].level.set;
+        coord_sets[j] = &chain->runs[j].level.coord_set;
         n_all += tables->n_words[j];
     }
     vxd_dense_clear(&tables->plans[0], n_all);
     grid.sync();
     mark_chain(chain, n_in, tables);
     grid.sync();
-    vxd_dense_finish(grid, tables, sets,
+    vxd_dense_finish(grid, tables, coord_sets,
                      (uint64_t *)(void *)chain->runs[0].scratch.values[1], before,
                      chain->runs[0].error_word);
 }
@@ -332,7 +333,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
         }
     }
     for (int j = 0; j < chain.n; j++) {
-        derive_set(grid, &chain.runs[j], &tables, &shared);
+        derive_coord_set(grid, &chain.runs[j], &tables, &shared);
         if (j + 1 < chain.n) {
             grid.sync();
         }
@@ -362,7 +363,7 @@ static int chain_length(const struct vxd_sparse_derive_call *calls, int n)
     if (!keeps_ranges(&calls[0])) {
         return 1;
     }
-    while (length < n && length < CHAIN_MOST && keeps_ranges(&calls[length]) &&
+    while (length < n && length < MAX_CHAIN && keeps_ranges(&calls[length]) &&
            calls[length].in.keys == calls[length - 1].out.keys) {
         length++;
     }
@@ -389,7 +390,7 @@ static enum vxd_status derive(struct vxd_queue *queue,
      * groups that of the other values. */
     n_words_most =
         ((uint64_t)vxd_grid_blocks(queue, n_candidates) * VXD_DENSE_MAX_GROUPS -
-         CHAIN_MOST) *
+         MAX_CHAIN) *
         VXD_DENSE_GROUP;
     chain.n_words_max = (size_t)(scratch.keys[1] - scratch.keys[0]) + n_candidates;
     chain.n_words_max =

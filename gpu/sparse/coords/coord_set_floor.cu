@@ -32,10 +32,10 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     vxd_levels_write<N>(run.levels, run.n_levels, run.in.keys, NULL, n, NULL,
                         run.error_word, &shared);
     if (threadIdx.x == 0) {
-        tables.n_sets = run.n_levels;
+        tables.n_coord_sets = run.n_levels;
     }
     if (threadIdx.x < VXD_FLOORS_AT_ONCE) {
-        tables.sets[threadIdx.x] = &run.levels[threadIdx.x].set;
+        tables.coord_sets[threadIdx.x] = &run.levels[threadIdx.x].coord_set;
         tables.n_blocks[threadIdx.x] =
             (int)threadIdx.x < run.n_levels ? shared.n_blocks[threadIdx.x] : 0;
     }
@@ -79,7 +79,7 @@ static int levels_below(const struct floor_run *run,
     int above = call->in.keys == run->in.keys ? 0 : -1;
 
     for (int i = 0; i < run->n_levels && above < 0; i++) {
-        if (run->levels[i].set.keys == call->in.keys) {
+        if (run->levels[i].coord_set.keys == call->in.keys) {
             above = run->levels[i].levels;
         }
     }

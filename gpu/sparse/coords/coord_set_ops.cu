@@ -8,14 +8,13 @@ namespace cg = cooperative_groups;
 #define COORDS_THREADS 256
 
 /* Blocks and table of n_rows unique keys that are in the set already. */
-static __device__ void make_of_rows(cg::grid_group grid, const struct vxd_coord_set *set,
-                                    uint32_t n_rows,
-                                    const struct vxd_coord_set_scratch *scratch,
-                                    uint32_t *error_word)
+static __device__ void
+make_of_rows(cg::grid_group grid, const struct vxd_coord_set *coord_set, uint32_t n_rows,
+             const struct vxd_coord_set_scratch *scratch, uint32_t *error_word)
 {
-    struct vxd_coord_set_level level = {0, *set, scratch->words[VXD_WORDS_LEVELS]};
+    struct vxd_coord_set_level level = {0, *coord_set, scratch->words[VXD_WORDS_LEVELS]};
 
-    vxd_level_make(grid, &level, set->keys, NULL, n_rows, NULL, error_word);
+    vxd_level_make(grid, &level, coord_set->keys, NULL, n_rows, NULL, error_word);
 }
 
 /* Union --------------------------------------------------------------------------------- */
@@ -44,12 +43,12 @@ static __device__ __forceinline__ bool is_only_in_b(const struct union_run *run,
 static __device__ uint32_t number_only_b(cg::grid_group grid, const struct union_run *run,
                                          uint32_t n_a, uint32_t n_b)
 {
-    struct vxd_block_range part = vxd_block_range_of(n_b, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(n_b, vxd_block_group_of_grid());
     uint32_t n_only = 0;
     struct vxd_sums sums;
     uint64_t sum;
 
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         n_only += is_only_in_b(run, n_a, i);
     }
     sum = vxd_block_sum(n_only);
@@ -58,13 +57,13 @@ static __device__ uint32_t number_only_b(cg::grid_group grid, const struct union
     }
     grid.sync();
     sums = vxd_grid_sum(run->scratch.words[VXD_WORDS_CANDIDATES]);
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
+    for (uint32_t base = range.begin; base < range.end; base += VXD_GRID_THREADS) {
         uint32_t i = base + threadIdx.x;
         uint32_t n_in_tile;
         uint32_t rank =
-            vxd_block_rank(i < part.end && is_only_in_b(run, n_a, i), &n_in_tile);
+            vxd_block_rank(i < range.end && is_only_in_b(run, n_a, i), &n_in_tile);
 
-        if (i < part.end) {
+        if (i < range.end) {
             run->only_b[i] = (uint32_t)sums.before + rank;
         }
         sums.before += n_in_tile;
@@ -90,9 +89,9 @@ static __device__ __forceinline__ void put_union_row(const struct union_run *run
 
 static __device__ void merge_rows(const struct union_run *run, uint32_t n_a, uint32_t n_b)
 {
-    struct vxd_block_range part = vxd_block_range_of(n_a, vxd_block_group_of_grid());
+    struct vxd_block_range range = vxd_block_range_of(n_a, vxd_block_group_of_grid());
 
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         uint64_t key = run->a.keys[i];
         uint32_t j = vxd_sparse_lower_bound(run->b.keys, n_b, key);
         bool is_in_b = j < n_b && run->b.keys[j] == key;
@@ -100,8 +99,8 @@ static __device__ void merge_rows(const struct union_run *run, uint32_t n_a, uin
         put_union_row(run, i + run->only_b[j], key, (int32_t)i,
                       is_in_b ? (int32_t)j : -1);
     }
-    part = vxd_block_range_of(n_b, vxd_block_group_of_grid());
-    for (uint32_t j = part.begin + threadIdx.x; j < part.end; j += VXD_GRID_THREADS) {
+    range = vxd_block_range_of(n_b, vxd_block_group_of_grid());
+    for (uint32_t j = range.begin + threadIdx.x; j < range.end; j += VXD_GRID_THREADS) {
         uint32_t before = run->only_b[j];
 
         if (run->only_b[j + 1] != before) {
@@ -163,22 +162,22 @@ struct subset_run {
 };
 
 static __device__ __forceinline__ uint64_t count_kept(const struct subset_run *run,
-                                                      struct vxd_block_range part)
+                                                      struct vxd_block_range range)
 {
     uint64_t n_kept = 0;
 
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         n_kept += run->keep[i] != 0;
     }
     return vxd_block_sum(n_kept);
 }
 
 static __device__ __forceinline__ void
-copy_kept(const struct subset_run *run, struct vxd_block_range part, uint32_t row)
+copy_kept(const struct subset_run *run, struct vxd_block_range range, uint32_t row)
 {
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
+    for (uint32_t base = range.begin; base < range.end; base += VXD_GRID_THREADS) {
         uint32_t i = base + threadIdx.x;
-        bool is_kept = i < part.end && run->keep[i] != 0;
+        bool is_kept = i < range.end && run->keep[i] != 0;
         uint32_t n_in_tile;
         uint32_t at = row + vxd_block_rank(is_kept, &n_in_tile);
 
@@ -196,9 +195,9 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     subset_kernel(const __grid_constant__ struct subset_run run)
 {
     cg::grid_group grid = cg::this_grid();
-    struct vxd_block_range part =
+    struct vxd_block_range range =
         vxd_block_range_of(*run.a.n_rows, vxd_block_group_of_grid());
-    uint64_t n_kept = count_kept(&run, part);
+    uint64_t n_kept = count_kept(&run, range);
     struct vxd_sums sums;
 
     if (threadIdx.x == 0) {
@@ -210,7 +209,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
         vxd_coord_set_fail(&run.out, run.error_word, VXD_RESOURCE_EXHAUSTED);
         return;
     }
-    copy_kept(&run, part, (uint32_t)sums.before);
+    copy_kept(&run, range, (uint32_t)sums.before);
     grid.sync();
     make_of_rows(grid, &run.out, (uint32_t)sums.total, &run.scratch, run.error_word);
 }
@@ -237,7 +236,7 @@ out:
 static __global__ void __launch_bounds__(COORDS_THREADS)
     coords_kernel(const __grid_constant__ struct vxd_sparse_coords_call call)
 {
-    uint32_t n = *call.set.n_rows;
+    uint32_t n = *call.coord_set.n_rows;
     uint32_t first = blockIdx.x * COORDS_THREADS + threadIdx.x;
     uint32_t step = gridDim.x * COORDS_THREADS;
 
@@ -245,7 +244,7 @@ static __global__ void __launch_bounds__(COORDS_THREADS)
         int32_t *to = call.coords + 4 * (size_t)i;
         int32_t c[4];
 
-        vxd_sparse_from_key(call.set.keys[i], c);
+        vxd_sparse_from_key(call.coord_set.keys[i], c);
         to[0] = c[0];
         for (int axis = 0; axis < 3; axis++) {
             to[1 + axis] = c[1 + axis] * call.times[axis];
@@ -253,8 +252,8 @@ static __global__ void __launch_bounds__(COORDS_THREADS)
     }
     for (uint32_t i = first; i <= (uint32_t)call.n_samples && call.sample_starts != NULL;
          i += step) {
-        call.sample_starts[i] =
-            vxd_sparse_lower_bound(call.set.keys, n, vxd_sparse_key_sample((int32_t)i));
+        call.sample_starts[i] = vxd_sparse_lower_bound(call.coord_set.keys, n,
+                                                       vxd_sparse_key_sample((int32_t)i));
     }
 }
 
@@ -262,8 +261,9 @@ enum vxd_status vxd_coord_set_coords_cuda(struct vxd_queue *queue,
                                           const struct vxd_sparse_coords_call *call,
                                           struct vxd_err *err)
 {
-    size_t n = call->set.capacity > (size_t)call->n_samples ? call->set.capacity
-                                                            : (size_t)call->n_samples;
+    size_t n = call->coord_set.capacity > (size_t)call->n_samples
+                   ? call->coord_set.capacity
+                   : (size_t)call->n_samples;
     size_t n_blocks = (n + COORDS_THREADS) / COORDS_THREADS;
     size_t most = (size_t)queue->context->info.n_multiprocessors * 8;
     enum vxd_status status = VXD_OK;

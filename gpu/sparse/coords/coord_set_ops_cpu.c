@@ -50,12 +50,12 @@ static void merge_piece(void *args, size_t begin, size_t end)
     }
 }
 
-static enum vxd_status too_many(const struct vxd_coord_set *set, size_t n,
+static enum vxd_status too_many(const struct vxd_coord_set *coord_set, size_t n,
                                 struct vxd_err *err)
 {
     return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                     "a coordinate set of %zu rows, there is room for %zu", n,
-                    set->capacity);
+                    coord_set->capacity);
 }
 
 static enum vxd_status union_job(struct vxd_pool *pool, const void *args,
@@ -171,7 +171,7 @@ static void coords_piece(void *args, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         int32_t *c = call->coords + 4 * i;
 
-        vxd_sparse_from_key(call->set.keys[i], c);
+        vxd_sparse_from_key(call->coord_set.keys[i], c);
         for (int axis = 0; axis < 3; axis++) {
             c[1 + axis] *= call->times[axis];
         }
@@ -182,7 +182,7 @@ static enum vxd_status coords_job(struct vxd_pool *pool, const void *args,
                                   struct vxd_err *err)
 {
     struct vxd_sparse_coords_call call = *(const struct vxd_sparse_coords_call *)args;
-    size_t n = *call.set.n_rows;
+    size_t n = *call.coord_set.n_rows;
 
     (void)err;
     if (call.coords != NULL) {
@@ -191,7 +191,7 @@ static enum vxd_status coords_job(struct vxd_pool *pool, const void *args,
     if (call.sample_starts != NULL) {
         for (int sample = 0; sample <= call.n_samples; sample++) {
             call.sample_starts[sample] = (uint32_t)vxd_sparse_lower_bound(
-                call.set.keys, n, vxd_sparse_key_sample(sample));
+                call.coord_set.keys, n, vxd_sparse_key_sample(sample));
         }
     }
     return VXD_OK;

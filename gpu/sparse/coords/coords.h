@@ -88,8 +88,9 @@ size_t vxd_coord_set_scratch_bytes(const struct vxd_queue *queue, size_t n_candi
  *                 n_samples; NULL = not wanted
  * errors  INVALID_ARGUMENT  n_samples not 1 to VXD_SPARSE_MAX_SAMPLES */
 enum vxd_status vxd_coord_set_make(struct vxd_queue *queue, const int32_t *coords,
-                                   size_t n, int n_samples, struct vxd_coord_set *set,
-                                   int32_t *rows, void *scratch, size_t scratch_bytes,
+                                   size_t n, int n_samples,
+                                   struct vxd_coord_set *coord_set, int32_t *rows,
+                                   void *scratch, size_t scratch_bytes,
                                    struct vxd_err *err);
 
 enum vxd_sparse_derive {
@@ -163,7 +164,7 @@ enum vxd_status vxd_coord_set_subset(struct vxd_queue *queue,
  * not wanted.
  * errors  INVALID_ARGUMENT  n_samples not 1 to VXD_SPARSE_MAX_SAMPLES; times not 1 to 2^13 */
 enum vxd_status vxd_coord_set_coords(struct vxd_queue *queue,
-                                     const struct vxd_coord_set *set,
+                                     const struct vxd_coord_set *coord_set,
                                      const int32_t times[3], int n_samples,
                                      int32_t *coords, uint32_t *sample_starts,
                                      struct vxd_err *err);

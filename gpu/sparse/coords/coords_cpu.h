@@ -42,7 +42,7 @@ enum vxd_status vxd_sparse_scratch_init(struct vxd_pool *pool, size_t n_candidat
  * errors  RESOURCE_EXHAUSTED  more rows than the capacity; the set is empty */
 enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys,
                                      const uint32_t *indices, size_t n,
-                                     const struct vxd_coord_set *set, int32_t *rows,
+                                     const struct vxd_coord_set *coord_set, int32_t *rows,
                                      const struct vxd_sparse_scratch *scratch,
                                      struct vxd_err *err);
 
@@ -68,19 +68,19 @@ static inline uint64_t vxd_sparse_slot_mask(uint32_t n_blocks)
     return n_slots - 1;
 }
 
-static inline uint32_t vxd_sparse_find_block(const struct vxd_coord_set *set,
+static inline uint32_t vxd_sparse_find_block(const struct vxd_coord_set *coord_set,
                                              uint64_t slot_mask, uint64_t block)
 {
     uint64_t hash = vxd_sparse_block_hash(block);
 
     for (uint64_t at = hash & slot_mask;; at = (at + 1) & slot_mask) {
-        uint64_t slot = set->slots[at];
+        uint64_t slot = coord_set->slots[at];
         uint32_t number = (uint32_t)slot - 1;
 
         if (slot == 0) {
             return VXD_SPARSE_NO_BLOCK;
         }
-        if (slot >> 32 == hash >> 32 && set->block_keys[number] == block) {
+        if (slot >> 32 == hash >> 32 && coord_set->block_keys[number] == block) {
             return number;
         }
     }

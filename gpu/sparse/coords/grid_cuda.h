@@ -24,10 +24,10 @@
 static inline unsigned vxd_grid_blocks(const struct vxd_queue *queue, size_t n)
 {
     size_t most = (size_t)queue->context->info.n_multiprocessors;
-    size_t wanted = (n + VXD_GRID_MIN_BLOCK_ITEMS - 1) / VXD_GRID_MIN_BLOCK_ITEMS;
+    size_t n_needed = (n + VXD_GRID_MIN_BLOCK_ITEMS - 1) / VXD_GRID_MIN_BLOCK_ITEMS;
 
     most = most < VXD_GRID_THREADS ? most : VXD_GRID_THREADS;
-    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+    return (unsigned)(n_needed < 1 ? 1 : n_needed < most ? n_needed : most);
 }
 
 /* Launches a kernel of one argument, a struct passed by value. */
@@ -60,13 +60,13 @@ static __device__ __forceinline__ struct vxd_block_group vxd_block_group_of_grid
  * is half a grid's in time, and no team waits for another. passed: by thread 0, of the block,
  * 0 at first. */
 static __device__ __forceinline__ void
-vxd_block_group_wait(uint32_t *word, uint32_t *passed, struct vxd_block_group team)
+vxd_block_group_wait(uint32_t *word, uint32_t *passed, struct vxd_block_group block_group)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
         uint32_t arrived;
 
-        *passed += team.size;
+        *passed += block_group.size;
         __threadfence();
         (void)atomicAdd(word, 1);
         do {
@@ -83,14 +83,14 @@ vxd_block_group_wait(uint32_t *word, uint32_t *passed, struct vxd_block_group te
  * sees what the others have written. The team waits no more. */
 static __device__ __forceinline__ bool
 vxd_block_group_is_last(uint32_t *word, const uint32_t *passed,
-                        struct vxd_block_group team)
+                        struct vxd_block_group block_group)
 {
     __shared__ bool is_last;
 
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        is_last = atomicAdd(word, 1) + 1 == *passed + team.size;
+        is_last = atomicAdd(word, 1) + 1 == *passed + block_group.size;
         __threadfence();
     }
     __syncthreads();
@@ -101,21 +101,21 @@ vxd_block_group_is_last(uint32_t *word, const uint32_t *passed,
 struct vxd_block_range {
     uint32_t begin;
     uint32_t end;
-    uint32_t n_parts;
+    uint32_t n_ranges;
 };
 
 static __device__ __forceinline__ struct vxd_block_range
-vxd_block_range_of(uint32_t n, struct vxd_block_group team)
+vxd_block_range_of(uint32_t n, struct vxd_block_group block_group)
 {
-    uint32_t share = (n + team.size - 1) / team.size;
-    struct vxd_block_range part;
+    uint32_t share = (n + block_group.size - 1) / block_group.size;
+    struct vxd_block_range range;
 
     share =
         share > VXD_GRID_MIN_BLOCK_ITEMS ? (share + 31) & ~31u : VXD_GRID_MIN_BLOCK_ITEMS;
-    part.begin = min(n, team.rank * share);
-    part.end = min(n, part.begin + share);
-    part.n_parts = (n + share - 1) / share;
-    return part;
+    range.begin = min(n, block_group.rank * share);
+    range.end = min(n, range.begin + share);
+    range.n_ranges = (n + share - 1) / share;
+    return range;
 }
 
 /* Of all threads, for all of them. */
@@ -263,11 +263,11 @@ static __device__ __forceinline__ uint32_t vxd_sparse_lower_bound(const uint64_t
 static __device__ __forceinline__ uint32_t vxd_sparse_bucket_mask(uint32_t n_blocks,
                                                                   uint64_t n_slots)
 {
-    uint64_t room = n_slots / VXD_BUCKET_SLOTS;
+    uint64_t capacity = n_slots / VXD_BUCKET_SLOTS;
     uint64_t n =
         n_blocks < 2 ? 1 : (uint64_t)1 << (64 - __clzll((long long)n_blocks - 1));
 
-    return (uint32_t)((n < room ? n : room) - 1);
+    return (uint32_t)((n < capacity ? n : capacity) - 1);
 }
 
 /* Where blocks of a set are found. */
@@ -291,10 +291,10 @@ struct vxd_sparse_bucket {
 };
 
 static __device__ __forceinline__ struct vxd_sparse_bucket
-vxd_sparse_load_bucket(const struct vxd_sparse_lookup *set, uint32_t bucket)
+vxd_sparse_load_bucket(const struct vxd_sparse_lookup *coord_set, uint32_t bucket)
 {
     const ulonglong2 *from =
-        (const ulonglong2 *)(const void *)set->slots + (size_t)bucket * 2;
+        (const ulonglong2 *)(const void *)coord_set->slots + (size_t)bucket * 2;
 
     return {{from[0], from[1]}};
 }
@@ -323,7 +323,7 @@ vxd_sparse_is_full(const struct vxd_sparse_bucket *bucket)
 
 /* The long way: every slot that may be it. */
 static __device__ __noinline__ struct vxd_sparse_block
-vxd_sparse_search_block(const struct vxd_sparse_lookup *set, uint32_t bucket_mask,
+vxd_sparse_search_block(const struct vxd_sparse_lookup *coord_set, uint32_t bucket_mask,
                         uint64_t block)
 {
     uint64_t hash = vxd_sparse_block_hash(block);
@@ -332,16 +332,16 @@ vxd_sparse_search_block(const struct vxd_sparse_lookup *set, uint32_t bucket_mas
     bool more = true;
 
     while (more) {
-        const uint64_t *slots = set->slots + (size_t)bucket * VXD_BUCKET_SLOTS;
+        const uint64_t *slots = coord_set->slots + (size_t)bucket * VXD_BUCKET_SLOTS;
 
         for (int i = 0; i < VXD_BUCKET_SLOTS && more; i++) {
             uint32_t number = (uint32_t)slots[i] - 1;
 
             more = slots[i] != 0;
             if (more && slots[i] >> 32 == hash >> 32 &&
-                set->block_keys[number] == block) {
-                found.mask = set->block_mask[number];
-                found.row = set->block_row[number];
+                coord_set->block_keys[number] == block) {
+                found.mask = coord_set->block_mask[number];
+                found.row = coord_set->block_row[number];
                 more = false;
             }
         }
@@ -354,7 +354,7 @@ vxd_sparse_search_block(const struct vxd_sparse_lookup *set, uint32_t bucket_mas
  * for. */
 template <int N>
 static __device__ __forceinline__ void
-vxd_sparse_find_blocks(const struct vxd_sparse_lookup *set, uint32_t bucket_mask,
+vxd_sparse_find_blocks(const struct vxd_sparse_lookup *coord_set, uint32_t bucket_mask,
                        const uint64_t names[N], struct vxd_sparse_block found[N])
 {
     struct vxd_sparse_bucket buckets[N];
@@ -365,7 +365,7 @@ vxd_sparse_find_blocks(const struct vxd_sparse_lookup *set, uint32_t bucket_mask
         buckets[i] = {};
         if (names[i] != VXD_SPARSE_NO_KEY) {
             buckets[i] = vxd_sparse_load_bucket(
-                set, (uint32_t)vxd_sparse_block_hash(names[i]) & bucket_mask);
+                coord_set, (uint32_t)vxd_sparse_block_hash(names[i]) & bucket_mask);
         }
     }
 #pragma unroll
@@ -376,15 +376,15 @@ vxd_sparse_find_blocks(const struct vxd_sparse_lookup *set, uint32_t bucket_mask
         keys[i] = vxd_sparse_is_full(&buckets[i]) ? ~names[i] : names[i];
         found[i] = {0, 0};
         if (number != 0) {
-            keys[i] = set->block_keys[number - 1];
-            found[i].mask = set->block_mask[number - 1];
-            found[i].row = set->block_row[number - 1];
+            keys[i] = coord_set->block_keys[number - 1];
+            found[i].mask = coord_set->block_mask[number - 1];
+            found[i].row = coord_set->block_row[number - 1];
         }
     }
 #pragma unroll
     for (int i = 0; i < N; i++) {
         if (keys[i] != names[i]) {
-            found[i] = vxd_sparse_search_block(set, bucket_mask, names[i]);
+            found[i] = vxd_sparse_search_block(coord_set, bucket_mask, names[i]);
         }
     }
 }

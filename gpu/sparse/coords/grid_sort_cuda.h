@@ -169,25 +169,25 @@ vxd_sort_rank(const struct vxd_sort_pass<KEY> *pass, uint32_t base, uint32_t end
  * step. */
 template <typename KEY>
 static __device__ __forceinline__ void
-vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group team,
+vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group block_group,
                struct vxd_sort_shared *shared)
 {
-    struct vxd_block_range part = vxd_block_range_of(pass->n, team);
+    struct vxd_block_range range = vxd_block_range_of(pass->n, block_group);
     uint32_t digit = threadIdx.x;
     bool has_digit = digit < VXD_SORT_BINS;
 
     if (has_digit) {
         shared->bins[digit] = 0;
     }
-    for (uint32_t base = part.begin; base < part.end; base += VXD_SORT_TILE) {
-        vxd_sort_rank(pass, base, part.end, shared);
+    for (uint32_t base = range.begin; base < range.end; base += VXD_SORT_TILE) {
+        vxd_sort_rank(pass, base, range.end, shared);
         __syncthreads();
         if (has_digit) {
             shared->bins[digit] += shared->tile[digit];
         }
     }
-    if (has_digit && team.rank < part.n_parts) {
-        pass->counts[VXD_SORT_BINS + (size_t)digit * part.n_parts + team.rank] =
+    if (has_digit && block_group.rank < range.n_ranges) {
+        pass->counts[VXD_SORT_BINS + (size_t)digit * range.n_ranges + block_group.rank] =
             shared->bins[digit];
     }
 }
@@ -195,19 +195,19 @@ vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group tea
 /* Second step: counts become those of the parts before, a warp a digit. */
 template <typename KEY>
 static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<KEY> *pass,
-                                                    struct vxd_block_group team)
+                                                    struct vxd_block_group block_group)
 {
-    uint32_t n_parts = vxd_block_range_of(pass->n, team).n_parts;
+    uint32_t n_ranges = vxd_block_range_of(pass->n, block_group).n_ranges;
     uint32_t lane = threadIdx.x % 32;
 
-    for (uint32_t digit = threadIdx.x / 32 * team.size + team.rank; digit < VXD_SORT_BINS;
-         digit += team.size * VXD_GRID_WARPS) {
-        uint32_t *counts = pass->counts + VXD_SORT_BINS + (size_t)digit * n_parts;
+    for (uint32_t digit = threadIdx.x / 32 * block_group.size + block_group.rank;
+         digit < VXD_SORT_BINS; digit += block_group.size * VXD_GRID_WARPS) {
+        uint32_t *counts = pass->counts + VXD_SORT_BINS + (size_t)digit * n_ranges;
         uint32_t before = 0;
 
-        for (uint32_t first = 0; first < n_parts; first += 32) {
-            uint32_t part = first + lane;
-            uint32_t count = part < n_parts ? counts[part] : 0;
+        for (uint32_t first = 0; first < n_ranges; first += 32) {
+            uint32_t range = first + lane;
+            uint32_t count = range < n_ranges ? counts[range] : 0;
             uint32_t sum = count;
 
             for (int step = 1; step < 32; step *= 2) {
@@ -215,8 +215,8 @@ static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<K
 
                 sum += lane >= (uint32_t)step ? other : 0;
             }
-            if (part < n_parts) {
-                counts[part] = before + sum - count;
+            if (range < n_ranges) {
+                counts[range] = before + sum - count;
             }
             before += __shfl_sync(UINT32_MAX, sum, 31);
         }
@@ -228,17 +228,18 @@ static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<K
 
 /* Leaves in shared->bins where this block's keys of each digit begin. */
 static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
-                                                       struct vxd_block_group team,
-                                                       uint32_t n_parts,
+                                                       struct vxd_block_group block_group,
+                                                       uint32_t n_ranges,
                                                        struct vxd_sort_shared *shared)
 {
     uint32_t digit = threadIdx.x;
     uint32_t lane = threadIdx.x % 32;
     uint32_t warp = threadIdx.x / 32;
-    bool has_digit = digit < VXD_SORT_BINS && team.rank < n_parts;
+    bool has_digit = digit < VXD_SORT_BINS && block_group.rank < n_ranges;
     uint32_t total = has_digit ? counts[digit] : 0;
     uint32_t before =
-        has_digit ? counts[VXD_SORT_BINS + (size_t)digit * n_parts + team.rank] : 0;
+        has_digit ? counts[VXD_SORT_BINS + (size_t)digit * n_ranges + block_group.rank]
+                  : 0;
     uint32_t start = total;
 
     for (int step = 1; step < 32; step *= 2) {
@@ -260,14 +261,14 @@ static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
 /* Third step: places. */
 template <typename KEY>
 static __device__ __forceinline__ void
-vxd_sort_scatter(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group team,
-                 struct vxd_sort_shared *shared)
+vxd_sort_scatter(const struct vxd_sort_pass<KEY> *pass,
+                 struct vxd_block_group block_group, struct vxd_sort_shared *shared)
 {
-    struct vxd_block_range part = vxd_block_range_of(pass->n, team);
+    struct vxd_block_range range = vxd_block_range_of(pass->n, block_group);
 
-    vxd_sort_starts(pass->counts, team, part.n_parts, shared);
+    vxd_sort_starts(pass->counts, block_group, range.n_ranges, shared);
 #pragma unroll 4
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         KEY key = pass->keys[i];
         uint32_t at = shared->bins[vxd_sort_digit(key, pass->shift)] + pass->ranks[i];
 

@@ -158,7 +158,7 @@ struct vxd_net_info {
     size_t n_layers;
     size_t n_parameters;
     size_t weight_bytes; /* on the device */
-    size_t n_sets;
+    size_t n_coord_sets;
     size_t n_maps;
     int n_outputs;
     bool

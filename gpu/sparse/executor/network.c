@@ -35,9 +35,9 @@ static enum vxd_status make_arrays(struct vxd_net *net, struct vxd_err *err)
 
     net->tensors = calloc(n_layers + 1, sizeof *net->tensors);
     net->nodes = calloc(n_layers + 1, sizeof *net->nodes);
-    net->sets = calloc(n_layers + 1, sizeof *net->sets);
+    net->coord_sets = calloc(n_layers + 1, sizeof *net->coord_sets);
     net->maps = calloc(n_layers + 1, sizeof *net->maps);
-    if (net->tensors == NULL || net->nodes == NULL || net->sets == NULL ||
+    if (net->tensors == NULL || net->nodes == NULL || net->coord_sets == NULL ||
         net->maps == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "no memory for a network of %zu layers", n_layers);
@@ -49,8 +49,8 @@ static void count(struct vxd_net *net)
 {
     net->info.n_layers = (size_t)net->n_layers;
     net->info.n_outputs = net->n_outputs;
-    for (int i = 0; i < net->n_sets; i++) {
-        net->info.n_sets += net->sets[i].used ? 1 : 0;
+    for (int i = 0; i < net->n_coord_sets; i++) {
+        net->info.n_coord_sets += net->coord_sets[i].used ? 1 : 0;
     }
     for (int i = 0; i < net->n_maps; i++) {
         net->info.n_maps += net->maps[i].used ? 1 : 0;
@@ -86,7 +86,7 @@ enum vxd_status vxd_net_create(struct vxd_queue *queue,
     VXD_TRY(make_arrays(net, err));
     VXD_TRY(vxd_net_infer(net, builder, err));
     VXD_TRY(vxd_net_plan(net, err));
-    VXD_TRY(vxd_net_repeat_create(net->n_sets, &net->repeat, err));
+    VXD_TRY(vxd_net_repeat_create(net->n_coord_sets, &net->repeat, err));
     VXD_TRY(vxd_net_upload(queue, net, builder, err));
     count(net);
     *out = net;
@@ -109,7 +109,7 @@ void vxd_net_destroy(struct vxd_queue *queue, struct vxd_net *net)
     vxd_net_plan_free(net);
     free(net->tensors);
     free(net->nodes);
-    free(net->sets);
+    free(net->coord_sets);
     free(net->maps);
     free(net);
 }

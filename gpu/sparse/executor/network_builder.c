@@ -85,20 +85,20 @@ static bool copy_layer(const struct vxd_net_layer *layer, struct vxd_net_layer *
     return ok;
 }
 
-static bool make_room(struct vxd_net_builder *builder)
+static bool reserve_layer(struct vxd_net_builder *builder)
 {
-    int room = builder->layer_room > 0 ? 2 * builder->layer_room : 16;
+    int capacity = builder->layers_capacity > 0 ? 2 * builder->layers_capacity : 16;
     struct vxd_net_layer *layers;
 
-    if (builder->n_layers < builder->layer_room) {
+    if (builder->n_layers < builder->layers_capacity) {
         return true;
     }
-    layers = realloc(builder->layers, (size_t)room * sizeof *layers);
+    layers = realloc(builder->layers, (size_t)capacity * sizeof *layers);
     if (layers == NULL) {
         return false;
     }
     builder->layers = layers;
-    builder->layer_room = room;
+    builder->layers_capacity = capacity;
     return true;
 }
 
@@ -109,7 +109,8 @@ enum vxd_status vxd_net_builder_add(struct vxd_net_builder *builder,
     enum vxd_status status;
 
     VXD_TRY(vxd_net_check_layer(builder, layer, err));
-    if (!make_room(builder) || !copy_layer(layer, &builder->layers[builder->n_layers])) {
+    if (!reserve_layer(builder) ||
+        !copy_layer(layer, &builder->layers[builder->n_layers])) {
         return vxd_net_fail(err, VXD_RESOURCE_EXHAUSTED, layer->name, NULL,
                             "no memory for the layer");
     }

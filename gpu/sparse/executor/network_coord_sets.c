@@ -11,13 +11,13 @@
  * for a set takes memory and time by its bound, soon more than a wait. */
 #define LOOSE_ROWS ((size_t)1 << 17)
 #define LOOSE_TIMES 8
-#define SETS_AT_ONCE 8
+#define COORD_SETS_AT_ONCE 8
 
 static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_coord_set *plan,
                      size_t capacity, size_t n_candidates)
 {
-    bool is_known = (plan->a < 0 || run->sets[plan->a].is_counted) &&
-                    (plan->b < 0 || run->sets[plan->b].is_counted);
+    bool is_known = (plan->a < 0 || run->coord_sets[plan->a].is_counted) &&
+                    (plan->b < 0 || run->coord_sets[plan->b].is_counted);
     size_t most;
     size_t left;
 
@@ -29,16 +29,16 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_coord_s
         return true;
     }
     most = capacity > n_candidates ? capacity : n_candidates;
-    return most > LOOSE_ROWS && most / LOOSE_TIMES > run->sets[0].capacity;
+    return most > LOOSE_ROWS && most / LOOSE_TIMES > run->coord_sets[0].capacity;
 }
 
 /* How many rows a set may get, and coordinates it is made of. */
 static void find_bounds(const struct vxd_net_run *run, int number, size_t *capacity,
                         size_t *n_candidates)
 {
-    const struct vxd_net_coord_set *plan = &run->net->sets[number];
-    size_t rows_a = plan->a >= 0 ? run->sets[plan->a].capacity : 0;
-    size_t rows_b = plan->b >= 0 ? run->sets[plan->b].capacity : 0;
+    const struct vxd_net_coord_set *plan = &run->net->coord_sets[number];
+    size_t rows_a = plan->a >= 0 ? run->coord_sets[plan->a].capacity : 0;
+    size_t rows_b = plan->b >= 0 ? run->coord_sets[plan->b].capacity : 0;
 
     *n_candidates = 0;
     *capacity = 0;
@@ -61,11 +61,11 @@ static void find_bounds(const struct vxd_net_run *run, int number, size_t *capac
 }
 
 /* The set's memory: its own arrays, then the lists of its parents' rows. */
-static enum vxd_status lay_out_set(struct vxd_queue *queue, struct vxd_net_run *run,
-                                   int number, struct vxd_err *err)
+static enum vxd_status lay_out_coord_set(struct vxd_queue *queue, struct vxd_net_run *run,
+                                         int number, struct vxd_err *err)
 {
-    const struct vxd_net_coord_set *plan = &run->net->sets[number];
-    struct vxd_net_run_coord_set *to = &run->sets[number];
+    const struct vxd_net_coord_set *plan = &run->net->coord_sets[number];
+    struct vxd_net_run_coord_set *to = &run->coord_sets[number];
     size_t n_lists = plan->kind == VXD_NET_COORD_SET_UNION    ? 2
                      : plan->kind == VXD_NET_COORD_SET_SUBSET ? 1
                                                               : 0;
@@ -81,39 +81,40 @@ static enum vxd_status lay_out_set(struct vxd_queue *queue, struct vxd_net_run *
         }
     }
     VXD_TRY(vxd_net_run_alloc(queue, run, total, &to->block, err));
-    VXD_TRY(
-        vxd_coord_set_layout(to->block.ptr, to->capacity, plan->shape, &to->set, err));
+    VXD_TRY(vxd_coord_set_layout(to->block.ptr, to->capacity, plan->shape, &to->coord_set,
+                                 err));
     bytes = to->block.ptr;
     for (size_t i = 0; i < n_lists; i++) {
         to->rows[i] = (int32_t *)(void *)(bytes + offsets[i]);
     }
-    to->set.n_rows = (uint32_t *)run->counts.ptr + 2 * (size_t)number + 1;
+    to->coord_set.n_rows = (uint32_t *)run->counts.ptr + 2 * (size_t)number + 1;
 out:
     return status;
 }
 
-static enum vxd_status fill_set(struct vxd_queue *queue, const struct vxd_net_run *run,
-                                int number, struct vxd_err *err)
+static enum vxd_status fill_coord_set(struct vxd_queue *queue,
+                                      const struct vxd_net_run *run, int number,
+                                      struct vxd_err *err)
 {
-    const struct vxd_net_coord_set *plan = &run->net->sets[number];
-    struct vxd_coord_set to = run->sets[number].set;
-    int32_t *const *rows = run->sets[number].rows;
+    const struct vxd_net_coord_set *plan = &run->net->coord_sets[number];
+    struct vxd_coord_set to = run->coord_sets[number].coord_set;
+    int32_t *const *rows = run->coord_sets[number].rows;
 
     if (plan->kind == VXD_NET_COORD_SET_UNION) {
-        return vxd_coord_set_union(queue, &run->sets[plan->a].set,
-                                   &run->sets[plan->b].set, &to, rows[0], rows[1],
-                                   run->scratch.ptr, run->scratch.n_bytes, err);
+        return vxd_coord_set_union(queue, &run->coord_sets[plan->a].coord_set,
+                                   &run->coord_sets[plan->b].coord_set, &to, rows[0],
+                                   rows[1], run->scratch.ptr, run->scratch.n_bytes, err);
     }
-    return vxd_coord_set_subset(queue, &run->sets[plan->a].set,
+    return vxd_coord_set_subset(queue, &run->coord_sets[plan->a].coord_set,
                                 vxd_net_run_item(run, run->net->keep_items[plan->layer]),
                                 &to, rows[0], run->scratch.ptr, run->scratch.n_bytes,
                                 err);
 }
 
-static enum vxd_status blame_set(const struct vxd_net_run *run, int number,
-                                 enum vxd_status status, struct vxd_err *err)
+static enum vxd_status blame_coord_set(const struct vxd_net_run *run, int number,
+                                       enum vxd_status status, struct vxd_err *err)
 {
-    int layer = run->net->sets[number].layer;
+    int layer = run->net->coord_sets[number].layer;
 
     if (status != VXD_OK && layer >= 0) {
         vxd_net_blame(err, run->net->nodes[layer].layer.name);
@@ -122,11 +123,11 @@ static enum vxd_status blame_set(const struct vxd_net_run *run, int number,
 }
 
 /* Memory of one more set of the round. */
-static enum vxd_status open_set(struct vxd_queue *queue, struct vxd_net_run *run,
-                                int number, size_t n_candidates, size_t *scratch_bytes,
-                                struct vxd_err *err)
+static enum vxd_status prepare_coord_set(struct vxd_queue *queue, struct vxd_net_run *run,
+                                         int number, size_t n_candidates,
+                                         size_t *scratch_bytes, struct vxd_err *err)
 {
-    struct vxd_net_run_coord_set *to = &run->sets[number];
+    struct vxd_net_run_coord_set *to = &run->coord_sets[number];
     size_t n_bytes = vxd_coord_set_scratch_bytes(queue, n_candidates, to->capacity);
     enum vxd_status status;
 
@@ -135,7 +136,7 @@ static enum vxd_status open_set(struct vxd_queue *queue, struct vxd_net_run *run
                         "%zu voxels made of %zu coordinates are too many", to->capacity,
                         n_candidates);
     }
-    VXD_TRY(lay_out_set(queue, run, number, err));
+    VXD_TRY(lay_out_coord_set(queue, run, number, err));
     *scratch_bytes = n_bytes > *scratch_bytes ? n_bytes : *scratch_bytes;
     to->is_made = true;
     to->in_round = true;
@@ -144,17 +145,17 @@ out:
 }
 
 /* Decides what the round makes; *done: nothing is left for another. */
-static enum vxd_status open_round(struct vxd_queue *queue, struct vxd_net_run *run,
-                                  bool *done, struct vxd_err *err)
+static enum vxd_status prepare_round(struct vxd_queue *queue, struct vxd_net_run *run,
+                                     bool *done, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     size_t scratch_bytes = 0;
     int number;
     enum vxd_status status = VXD_OK;
 
-    for (number = 0; number < net->n_sets; number++) {
-        const struct vxd_net_coord_set *plan = &net->sets[number];
-        struct vxd_net_run_coord_set *to = &run->sets[number];
+    for (number = 0; number < net->n_coord_sets; number++) {
+        const struct vxd_net_coord_set *plan = &net->coord_sets[number];
+        struct vxd_net_run_coord_set *to = &run->coord_sets[number];
         size_t n_candidates;
 
         if (!plan->used || plan->phase != run->phase || to->is_made) {
@@ -164,43 +165,45 @@ static enum vxd_status open_round(struct vxd_queue *queue, struct vxd_net_run *r
         if (is_loose(run, plan, to->capacity, n_candidates)) {
             break;
         }
-        VXD_TRY(blame_set(run, number,
-                          open_set(queue, run, number, n_candidates, &scratch_bytes, err),
-                          err));
+        VXD_TRY(blame_coord_set(
+            run, number,
+            prepare_coord_set(queue, run, number, n_candidates, &scratch_bytes, err),
+            err));
     }
-    *done = number == net->n_sets;
+    *done = number == net->n_coord_sets;
     VXD_TRY(vxd_net_run_alloc(queue, run, scratch_bytes, &run->scratch, err));
 out:
     return status;
 }
 
 /* Derived sets from number *next on that follow each other in the round, at once. */
-static enum vxd_status derive_sets(struct vxd_queue *queue, const struct vxd_net_run *run,
-                                   int *next, struct vxd_err *err)
+static enum vxd_status derive_coord_sets(struct vxd_queue *queue,
+                                         const struct vxd_net_run *run, int *next,
+                                         struct vxd_err *err)
 {
-    struct vxd_sparse_derive_request requests[SETS_AT_ONCE];
-    struct vxd_coord_set to[SETS_AT_ONCE];
+    struct vxd_sparse_derive_request requests[COORD_SETS_AT_ONCE];
+    struct vxd_coord_set to[COORD_SETS_AT_ONCE];
     int first = *next;
     size_t n = 0;
 
-    while (*next < run->net->n_sets && n < SETS_AT_ONCE) {
-        const struct vxd_net_coord_set *plan = &run->net->sets[*next];
+    while (*next < run->net->n_coord_sets && n < COORD_SETS_AT_ONCE) {
+        const struct vxd_net_coord_set *plan = &run->net->coord_sets[*next];
 
-        if (run->sets[*next].in_round) {
+        if (run->coord_sets[*next].in_round) {
             if (plan->kind != VXD_NET_COORD_SET_DERIVED) {
                 break;
             }
-            to[n] = run->sets[*next].set;
+            to[n] = run->coord_sets[*next].coord_set;
             requests[n] = (struct vxd_sparse_derive_request){
-                plan->rule, plan->geometry, &run->sets[plan->a].set, &to[n]};
+                plan->rule, plan->geometry, &run->coord_sets[plan->a].coord_set, &to[n]};
             n++;
         }
         (*next)++;
     }
-    return blame_set(run, first,
-                     vxd_coord_sets_derive(queue, requests, n, run->scratch.ptr,
-                                           run->scratch.n_bytes, err),
-                     err);
+    return blame_coord_set(run, first,
+                           vxd_coord_sets_derive(queue, requests, n, run->scratch.ptr,
+                                                 run->scratch.n_bytes, err),
+                           err);
 }
 
 enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
@@ -208,12 +211,13 @@ enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
 {
     enum vxd_status status = VXD_OK;
 
-    for (int i = 0; i < run->net->n_sets; i++) {
-        struct vxd_coord_set set = run->sets[i].set;
+    for (int i = 0; i < run->net->n_coord_sets; i++) {
+        struct vxd_coord_set coord_set = run->coord_sets[i].coord_set;
 
-        if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_COORD_SET_INPUT) {
+        if (run->coord_sets[i].in_round &&
+            run->net->coord_sets[i].kind == VXD_NET_COORD_SET_INPUT) {
             VXD_TRY(vxd_coord_set_make(queue, run->input.coords, run->input.n_rows,
-                                       run->input.n_samples, &set, run->rows.ptr,
+                                       run->input.n_samples, &coord_set, run->rows.ptr,
                                        run->scratch.ptr, run->scratch.n_bytes, err));
         }
     }
@@ -228,15 +232,16 @@ enum vxd_status vxd_net_run_derive_coord_sets(struct vxd_queue *queue,
     int number = 0;
     enum vxd_status status = VXD_OK;
 
-    while (number < run->net->n_sets) {
-        enum vxd_net_coord_set_kind kind = run->net->sets[number].kind;
+    while (number < run->net->n_coord_sets) {
+        enum vxd_net_coord_set_kind kind = run->net->coord_sets[number].kind;
 
-        if (!run->sets[number].in_round || kind == VXD_NET_COORD_SET_INPUT) {
+        if (!run->coord_sets[number].in_round || kind == VXD_NET_COORD_SET_INPUT) {
             number++;
         } else if (kind == VXD_NET_COORD_SET_DERIVED) {
-            VXD_TRY(derive_sets(queue, run, &number, err));
+            VXD_TRY(derive_coord_sets(queue, run, &number, err));
         } else {
-            VXD_TRY(blame_set(run, number, fill_set(queue, run, number, err), err));
+            VXD_TRY(blame_coord_set(run, number, fill_coord_set(queue, run, number, err),
+                                    err));
             number++;
         }
     }
@@ -264,12 +269,12 @@ enum vxd_status vxd_net_run_make_coord_sets(struct vxd_queue *queue,
 {
     enum vxd_status status;
 
-    VXD_TRY(open_round(queue, run, done, err));
+    VXD_TRY(prepare_round(queue, run, done, err));
     VXD_TRY(vxd_net_run_make_input(queue, run, err));
     VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_COORD_SETS, enqueue_round, err));
 out:
-    for (int i = 0; i < run->net->n_sets; i++) {
-        run->sets[i].in_round = false;
+    for (int i = 0; i < run->net->n_coord_sets; i++) {
+        run->coord_sets[i].in_round = false;
     }
     vxd_net_run_free(queue, run, &run->scratch);
     return status;
@@ -280,7 +285,7 @@ enum vxd_status vxd_net_run_guess_coord_sets(struct vxd_queue *queue,
                                              size_t *scratch_bytes, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
-    size_t *capacities = malloc((size_t)net->n_sets * sizeof *capacities);
+    size_t *capacities = malloc((size_t)net->n_coord_sets * sizeof *capacities);
     enum vxd_status status = VXD_OK;
 
     *is_known = false;
@@ -292,14 +297,14 @@ enum vxd_status vxd_net_run_guess_coord_sets(struct vxd_queue *queue,
         goto out;
     }
     *is_known = true;
-    for (int i = 0; i < net->n_sets; i++) {
+    for (int i = 0; i < net->n_coord_sets; i++) {
         size_t bound;
         size_t n_candidates;
 
-        if (net->sets[i].used) {
+        if (net->coord_sets[i].used) {
             find_bounds(run, i, &bound, &n_candidates);
-            run->sets[i].capacity = bound < capacities[i] ? bound : capacities[i];
-            VXD_TRY(open_set(queue, run, i, n_candidates, scratch_bytes, err));
+            run->coord_sets[i].capacity = bound < capacities[i] ? bound : capacities[i];
+            VXD_TRY(prepare_coord_set(queue, run, i, n_candidates, scratch_bytes, err));
         }
     }
 out:
@@ -311,27 +316,27 @@ enum vxd_status vxd_net_run_count_coord_sets(struct vxd_net_run *run, struct vxd
 {
     const uint32_t *counts = run->h_counts.ptr;
 
-    for (int i = 0; i < run->net->n_sets; i++) {
-        struct vxd_net_run_coord_set *set = &run->sets[i];
+    for (int i = 0; i < run->net->n_coord_sets; i++) {
+        struct vxd_net_run_coord_set *coord_set = &run->coord_sets[i];
         size_t most;
 
-        if (!set->is_made || set->is_counted) {
+        if (!coord_set->is_made || coord_set->is_counted) {
             continue;
         }
-        set->n_rows = counts[2 * i + 1];
-        if (set->n_rows > set->capacity) {
+        coord_set->n_rows = counts[2 * i + 1];
+        if (coord_set->n_rows > coord_set->capacity) {
             return vxd_fail(err, VXD_INTERNAL, NULL,
-                            "a set of %zu voxels in room for %zu", set->n_rows,
-                            set->capacity);
+                            "a set of %zu voxels in room for %zu", coord_set->n_rows,
+                            coord_set->capacity);
         }
-        set->is_counted = true;
-        most = vxd_net_run_capacity(run, i, set->n_rows);
+        coord_set->is_counted = true;
+        most = vxd_net_run_capacity(run, i, coord_set->n_rows);
         if (run->is_guess) {
             continue; /* memory is placed */
         }
         /* From now on work is sized by what there is. */
-        set->capacity = most < set->capacity ? most : set->capacity;
-        set->set.capacity = set->capacity;
+        coord_set->capacity = most < coord_set->capacity ? most : coord_set->capacity;
+        coord_set->coord_set.capacity = coord_set->capacity;
     }
     return VXD_OK;
 }

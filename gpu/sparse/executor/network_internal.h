@@ -55,9 +55,9 @@ struct vxd_net_map {
 };
 
 struct vxd_net_tensor {
-    int set;      /* -1: n_tokens rows a sample */
-    int n_tokens; /* 0 where it has a set */
-    int slot;     /* of that many tokens, in the run's `tokens` */
+    int coord_set; /* -1: n_tokens rows a sample */
+    int n_tokens;  /* 0 where it has a set */
+    int slot;      /* of that many tokens, in the run's `tokens` */
     int n_channels;
     int phase;
     bool used;
@@ -119,7 +119,7 @@ struct vxd_net_builder {
     int32_t shape[3];
     struct vxd_net_layer *layers; /* with copies of what they point to */
     int n_layers;
-    int layer_room;
+    int layers_capacity;
     struct vxd_net_output outputs[VXD_NET_MAX_OUTPUTS];
     int n_outputs;
 };
@@ -133,8 +133,8 @@ struct vxd_net {
     struct vxd_net_tensor *tensors; /* n_layers + 1 */
     struct vxd_net_node *nodes;
     int n_layers;
-    struct vxd_net_coord_set *sets;
-    int n_sets;
+    struct vxd_net_coord_set *coord_sets;
+    int n_coord_sets;
     struct vxd_net_map *maps;
     int n_maps;
     struct vxd_net_output outputs[VXD_NET_MAX_OUTPUTS];
@@ -180,8 +180,8 @@ enum vxd_status vxd_net_infer(struct vxd_net *net, const struct vxd_net_builder 
 /* Numbers of a set and of a map, those that are there where they are the same. A map of one
  * tap that reads the row itself is -1. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_net_share_coord_set(struct vxd_net *net,
-                                        const struct vxd_net_coord_set *set, int *number,
-                                        struct vxd_err *err);
+                                        const struct vxd_net_coord_set *coord_set,
+                                        int *number, struct vxd_err *err);
 enum vxd_status vxd_net_share_map(struct vxd_net *net, const struct vxd_net_map *map,
                                   int *number, struct vxd_err *err);
 
@@ -218,7 +218,7 @@ enum vxd_net_stage {
 
 /* A set of the run. */
 struct vxd_net_run_coord_set {
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     struct vxd_buffer block;
     size_t capacity; /* rows that there may be; less once they are counted */
     size_t n_rows;   /* counted */
@@ -247,7 +247,7 @@ struct vxd_net_run {
     bool is_pending;      /* something queued reads or writes host memory of the run */
     bool has_guessed;     /* its sets' sizes, or has tried to */
     bool is_guess;        /* what is enqueued goes by sizes that no count has confirmed */
-    struct vxd_net_run_coord_set *sets;
+    struct vxd_net_run_coord_set *coord_sets;
     struct vxd_kernel_map *maps;
     struct vxd_net_run_phase *phases;
     size_t *item_bytes;
@@ -274,13 +274,13 @@ void vxd_net_run_free(struct vxd_queue *queue, struct vxd_net_run *run,
 
 /* --- what runs leave for later ones (GPU) */
 
-enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
+enum vxd_status vxd_net_repeat_create(int n_coord_sets, struct vxd_net_repeat **out,
                                       struct vxd_err *err);
 void vxd_net_repeat_destroy(struct vxd_context *context, struct vxd_net_repeat *repeat);
 
 /* Rows that memory and launches of a set of n rows are sized for: n on the CPU; on a GPU what
  * other runs of inputs alike had, if that is enough and not much more. Later runs learn of it. */
-size_t vxd_net_run_capacity(const struct vxd_net_run *run, int set, size_t n);
+size_t vxd_net_run_capacity(const struct vxd_net_run *run, int coord_set, size_t n);
 /* What runs of inputs alike had, a set; false where some used one's is not known. */
 bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities);
 

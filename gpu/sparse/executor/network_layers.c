@@ -86,8 +86,8 @@ static enum vxd_status enqueue_convolution(const struct layer_run *at, double la
         args.map = &map;
     }
     if (n_part < n_rows) {
-        uint32_t *part = (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_sets +
-                         (first > 0 ? 1 : 0);
+        uint32_t *part = (uint32_t *)run->counts.ptr +
+                         2 * (size_t)run->net->n_coord_sets + (first > 0 ? 1 : 0);
 
         *part = (uint32_t)n_part;
         args.n_rows = part;
@@ -197,7 +197,7 @@ static enum vxd_status enqueue_batch_norm(const struct layer_run *at, struct vxd
 static enum vxd_status enqueue_combine(const struct layer_run *at, struct vxd_err *err)
 {
     const struct vxd_net_layer *layer = &at->node->layer;
-    const struct vxd_net_run_coord_set *sets = at->run->sets;
+    const struct vxd_net_run_coord_set *coord_sets = at->run->coord_sets;
     struct vxd_net_combine_call call = {.precision = precision_of(at),
                                         .extent = at->extent,
                                         .n_inputs = layer->n_inputs,
@@ -213,16 +213,16 @@ static enum vxd_status enqueue_combine(const struct layer_run *at, struct vxd_er
     if (layer->op == VXD_NET_PRUNE) {
         call.n_inputs = 1;
         call.act = VXD_ACT_NONE;
-        call.rows[0] = sets[at->node->subset].rows[0];
+        call.rows[0] = coord_sets[at->node->subset].rows[0];
     }
     if (layer->op == VXD_NET_ADD_UNION) {
-        const struct vxd_net_run_coord_set *set =
-            &sets[at->run->net->tensors[at->number + 1].set];
-        bool is_union = at->run->net->tensors[layer->inputs[0] + 1].set !=
-                        at->run->net->tensors[layer->inputs[1] + 1].set;
+        const struct vxd_net_run_coord_set *coord_set =
+            &coord_sets[at->run->net->tensors[at->number + 1].coord_set];
+        bool is_union = at->run->net->tensors[layer->inputs[0] + 1].coord_set !=
+                        at->run->net->tensors[layer->inputs[1] + 1].coord_set;
 
         for (int i = 0; i < 2 && is_union; i++) {
-            call.rows[i] = set->rows[at->node->is_swapped ? 1 - i : i];
+            call.rows[i] = coord_set->rows[at->node->is_swapped ? 1 - i : i];
         }
     }
     return CALL(at->queue, combine, &call, err);
@@ -481,12 +481,12 @@ static enum vxd_status enqueue_output(struct vxd_queue *queue,
     float *values = vxd_net_run_item(run, net->value_items[number]);
 
     if (output->kind == VXD_NET_OUT_DENSE_BEV) {
-        int set = net->tensors[tensor].set;
-        const int32_t *shape = net->sets[set].shape;
+        int coord_set = net->tensors[tensor].coord_set;
+        const int32_t *shape = net->coord_sets[coord_set].shape;
         size_t n_cells = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
         struct vxd_net_bev_call call = {.precision = precision,
                                         .extent = extent,
-                                        .keys = run->sets[set].set.keys,
+                                        .keys = run->coord_sets[coord_set].coord_set.keys,
                                         .shape = {shape[0], shape[1], shape[2]},
                                         .in = in,
                                         .out = values,

@@ -14,14 +14,14 @@ static enum vxd_status enqueue_coords(struct vxd_queue *queue,
     const struct vxd_net *net = run->net;
     enum vxd_status status = VXD_OK;
 
-    for (int i = 0; i < net->n_sets; i++) {
-        const struct vxd_net_run_coord_set *set = &run->sets[i];
+    for (int i = 0; i < net->n_coord_sets; i++) {
+        const struct vxd_net_run_coord_set *coord_set = &run->coord_sets[i];
 
-        if (net->sets[i].used && net->sets[i].phase == run->phase &&
-            (set->starts != NULL || set->coords != NULL)) {
-            VXD_TRY(vxd_coord_set_coords(queue, &set->set, net->sets[i].times,
-                                         run->input.n_samples, set->coords, set->starts,
-                                         err));
+        if (net->coord_sets[i].used && net->coord_sets[i].phase == run->phase &&
+            (coord_set->starts != NULL || coord_set->coords != NULL)) {
+            VXD_TRY(vxd_coord_set_coords(queue, &coord_set->coord_set,
+                                         net->coord_sets[i].times, run->input.n_samples,
+                                         coord_set->coords, coord_set->starts, err));
         }
     }
 out:
@@ -51,12 +51,12 @@ static void fill_batch(const struct vxd_net_run *run, double *budget_ns, int *ne
         }
         out->maps[out->n] = run->maps[*next];
         out->requests[out->n] = (struct vxd_kernel_map_request){
-            plan->geometry, &run->sets[plan->in].set, &run->sets[plan->out].set,
-            &out->maps[out->n]};
+            plan->geometry, &run->coord_sets[plan->in].coord_set,
+            &run->coord_sets[plan->out].coord_set, &out->maps[out->n]};
         out->n++;
         if (!VXD_ON_CUDA(net->context)) {
-            *budget_ns -= (double)run->sets[plan->out].n_rows * run->maps[*next].n_taps *
-                          LOOKUP_NS / n_threads;
+            *budget_ns -= (double)run->coord_sets[plan->out].n_rows *
+                          run->maps[*next].n_taps * LOOKUP_NS / n_threads;
         }
     }
 }

@@ -15,8 +15,8 @@ size_t vxd_net_run_n_rows(const struct vxd_net_run *run, int tensor)
 {
     const struct vxd_net_tensor *plan = &run->net->tensors[tensor];
 
-    if (plan->set >= 0) {
-        return run->sets[plan->set].n_rows;
+    if (plan->coord_set >= 0) {
+        return run->coord_sets[plan->coord_set].n_rows;
     }
     return (size_t)run->input.n_samples * (size_t)plan->n_tokens;
 }
@@ -25,8 +25,8 @@ size_t vxd_net_run_max_rows(const struct vxd_net_run *run, int tensor)
 {
     const struct vxd_net_tensor *plan = &run->net->tensors[tensor];
 
-    return plan->set >= 0 ? run->sets[plan->set].capacity
-                          : vxd_net_run_n_rows(run, tensor);
+    return plan->coord_set >= 0 ? run->coord_sets[plan->coord_set].capacity
+                                : vxd_net_run_n_rows(run, tensor);
 }
 
 /* uint32 a slot: 0, the rows, the samples' first rows and the end. */
@@ -42,9 +42,9 @@ struct vxd_net_extent vxd_net_run_extent(const struct vxd_net_run *run, int tens
                                     .n_samples = run->input.n_samples};
     const uint32_t *slot;
 
-    if (plan->set >= 0) {
-        extent.n_rows = run->sets[plan->set].set.n_rows;
-        extent.starts = run->sets[plan->set].starts;
+    if (plan->coord_set >= 0) {
+        extent.n_rows = run->coord_sets[plan->coord_set].coord_set.n_rows;
+        extent.starts = run->coord_sets[plan->coord_set].starts;
         return extent;
     }
     slot = (const uint32_t *)run->tokens.ptr + (size_t)plan->slot * slot_items(run);
@@ -91,7 +91,7 @@ static enum vxd_status fill_tokens(struct vxd_queue *queue, struct vxd_net_run *
         uint32_t *slot = run->h_tokens + (size_t)net->tensors[i].slot * n_slot;
         uint32_t n_tokens = (uint32_t)net->tensors[i].n_tokens;
 
-        for (int s = 0; s <= run->input.n_samples && net->tensors[i].set < 0; s++) {
+        for (int s = 0; s <= run->input.n_samples && net->tensors[i].coord_set < 0; s++) {
             slot[1] = (uint32_t)run->input.n_samples * n_tokens;
             slot[2 + s] = (uint32_t)s * n_tokens;
         }
@@ -119,7 +119,7 @@ static enum vxd_status lay_out_maps(const struct vxd_queue *queue,
     for (int i = 0; i < net->n_maps; i++) {
         const struct vxd_net_map *plan = &net->maps[i];
         int n_taps = vxd_sparse_n_taps(&plan->geometry);
-        size_t n_rows = run->sets[plan->out].capacity;
+        size_t n_rows = run->coord_sets[plan->out].capacity;
         size_t offset = 0;
 
         if (!plan->used || plan->phase != run->phase) {
@@ -134,9 +134,9 @@ static enum vxd_status lay_out_maps(const struct vxd_queue *queue,
             run->maps[i].n_pairs = (uint64_t *)run->n_pairs.ptr + i;
         }
     }
-    for (int i = 0; i < net->n_sets; i++) {
-        const struct vxd_net_coord_set *plan = &net->sets[i];
-        struct vxd_net_run_coord_set *set = &run->sets[i];
+    for (int i = 0; i < net->n_coord_sets; i++) {
+        const struct vxd_net_coord_set *plan = &net->coord_sets[i];
+        struct vxd_net_run_coord_set *coord_set = &run->coord_sets[i];
         size_t starts = 0;
         size_t coords = 0;
 
@@ -147,11 +147,12 @@ static enum vxd_status lay_out_maps(const struct vxd_queue *queue,
              (!plan->wants_starts ||
               vxd_layout_add(total, n_starts, sizeof(uint32_t), &starts)) &&
              (!plan->wants_coords ||
-              vxd_layout_add(total, set->capacity, 4 * sizeof(int32_t), &coords));
+              vxd_layout_add(total, coord_set->capacity, 4 * sizeof(int32_t), &coords));
         if (block != NULL) {
-            set->starts =
+            coord_set->starts =
                 plan->wants_starts ? (uint32_t *)(void *)(block + starts) : NULL;
-            set->coords = plan->wants_coords ? (int32_t *)(void *)(block + coords) : NULL;
+            coord_set->coords =
+                plan->wants_coords ? (int32_t *)(void *)(block + coords) : NULL;
         }
     }
     if (!ok) {
@@ -187,7 +188,8 @@ static bool output_bytes(const struct vxd_net_run *run, int number, size_t *out)
     if (output->kind == VXD_NET_OUT_DENSE_BEV) {
         n = (size_t)run->input.n_samples;
         for (int axis = 0; axis < 3; axis++) {
-            if (!vxd_size_mul(n, (size_t)run->net->sets[tensor->set].shape[axis], &n)) {
+            if (!vxd_size_mul(
+                    n, (size_t)run->net->coord_sets[tensor->coord_set].shape[axis], &n)) {
                 return false;
             }
         }

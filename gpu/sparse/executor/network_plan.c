@@ -11,43 +11,43 @@
 /* Parents of used sets, and what decides about subsets; all have lower numbers. */
 static void use_parents(struct vxd_net *net)
 {
-    for (int i = net->n_sets - 1; i >= 0; i--) {
-        const struct vxd_net_coord_set *set = &net->sets[i];
+    for (int i = net->n_coord_sets - 1; i >= 0; i--) {
+        const struct vxd_net_coord_set *coord_set = &net->coord_sets[i];
 
-        if (!set->used) {
+        if (!coord_set->used) {
             continue;
         }
-        if (set->a >= 0) {
-            net->sets[set->a].used = true;
+        if (coord_set->a >= 0) {
+            net->coord_sets[coord_set->a].used = true;
         }
-        if (set->b >= 0) {
-            net->sets[set->b].used = true;
+        if (coord_set->b >= 0) {
+            net->coord_sets[coord_set->b].used = true;
         }
-        if (set->kind == VXD_NET_COORD_SET_SUBSET) {
-            net->tensors[net->nodes[set->layer].layer.inputs[1] + 1].used = true;
+        if (coord_set->kind == VXD_NET_COORD_SET_SUBSET) {
+            net->tensors[net->nodes[coord_set->layer].layer.inputs[1] + 1].used = true;
         }
     }
 }
 
-static void use_set(struct vxd_net *net, int set)
+static void use_coord_set(struct vxd_net *net, int coord_set)
 {
-    if (set >= 0) {
-        net->sets[set].used = true;
+    if (coord_set >= 0) {
+        net->coord_sets[coord_set].used = true;
     }
 }
 
 static void mark_used(struct vxd_net *net)
 {
     net->tensors[0].used = true;
-    use_set(net, net->tensors[0].set);
+    use_coord_set(net, net->tensors[0].coord_set);
     for (int i = 0; i < net->n_outputs; i++) {
         struct vxd_net_tensor *tensor = &net->tensors[net->outputs[i].layer + 1];
 
         tensor->used = true;
-        use_set(net, tensor->set);
-        if (tensor->set >= 0 && net->outputs[i].kind != VXD_NET_OUT_DENSE_BEV) {
-            net->sets[tensor->set].wants_coords = true;
-            net->sets[tensor->set].wants_starts = true;
+        use_coord_set(net, tensor->coord_set);
+        if (tensor->coord_set >= 0 && net->outputs[i].kind != VXD_NET_OUT_DENSE_BEV) {
+            net->coord_sets[tensor->coord_set].wants_coords = true;
+            net->coord_sets[tensor->coord_set].wants_starts = true;
         }
     }
     for (int i = net->n_layers - 1; i >= 0; i--) {
@@ -57,7 +57,7 @@ static void mark_used(struct vxd_net *net)
         if (!net->tensors[i + 1].used) {
             continue;
         }
-        use_set(net, net->tensors[i + 1].set);
+        use_coord_set(net, net->tensors[i + 1].coord_set);
         for (int j = 0; j < node->layer.n_inputs; j++) {
             net->tensors[node->layer.inputs[j] + 1].used = true;
         }
@@ -66,8 +66,8 @@ static void mark_used(struct vxd_net *net)
         }
         if (node->map >= 0) {
             net->maps[node->map].used = true;
-            use_set(net, net->maps[node->map].in);
-            use_set(net, net->maps[node->map].out);
+            use_coord_set(net, net->maps[node->map].in);
+            use_coord_set(net, net->maps[node->map].out);
         }
     }
     use_parents(net);
@@ -84,10 +84,10 @@ static void mark_starts(struct vxd_net *net)
                      (layer->op == VXD_NET_BATCH_NORM && !layer->whole_batch);
 
         for (int j = 0; j < layer->n_inputs && wants && net->tensors[i + 1].used; j++) {
-            int set = net->tensors[layer->inputs[j] + 1].set;
+            int coord_set = net->tensors[layer->inputs[j] + 1].coord_set;
 
-            if (set >= 0) {
-                net->sets[set].wants_starts = true;
+            if (coord_set >= 0) {
+                net->coord_sets[coord_set].wants_starts = true;
             }
         }
     }
@@ -140,7 +140,7 @@ static void number_slots(struct vxd_net *net)
     for (int i = 0; i <= net->n_layers; i++) {
         int same = 0;
 
-        if (net->tensors[i].set >= 0) {
+        if (net->tensors[i].coord_set >= 0) {
             continue;
         }
         while (net->tensors[same].n_tokens != net->tensors[i].n_tokens) {
@@ -193,12 +193,12 @@ static void order_steps(struct vxd_net *net)
                 add_outputs(net, i, phase);
             }
         }
-        for (int i = 0; i < net->n_sets; i++) {
-            const struct vxd_net_coord_set *set = &net->sets[i];
+        for (int i = 0; i < net->n_coord_sets; i++) {
+            const struct vxd_net_coord_set *coord_set = &net->coord_sets[i];
 
-            if (set->used && set->kind == VXD_NET_COORD_SET_SUBSET &&
-                set->phase == phase + 1) {
-                add_step(net, VXD_NET_STEP_KEEP, set->layer, phase);
+            if (coord_set->used && coord_set->kind == VXD_NET_COORD_SET_SUBSET &&
+                coord_set->phase == phase + 1) {
+                add_step(net, VXD_NET_STEP_KEEP, coord_set->layer, phase);
             }
         }
     }

@@ -33,7 +33,7 @@ struct vxd_net_repeat {
     struct entry entries[MAX_GRAPHS];
 };
 
-enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
+enum vxd_status vxd_net_repeat_create(int n_coord_sets, struct vxd_net_repeat **out,
                                       struct vxd_err *err)
 {
     struct vxd_net_repeat *repeat = calloc(1, sizeof *repeat);
@@ -41,7 +41,7 @@ enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
     *out = NULL;
     if (repeat != NULL) {
         repeat->capacities =
-            calloc((size_t)n_sets * MAX_PROFILES, sizeof *repeat->capacities);
+            calloc((size_t)n_coord_sets * MAX_PROFILES, sizeof *repeat->capacities);
     }
     if (repeat == NULL || repeat->capacities == NULL ||
         pthread_mutex_init(&repeat->mutex, NULL) != 0) {
@@ -52,7 +52,8 @@ enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a network");
     }
     for (int i = 0; i < MAX_PROFILES; i++) {
-        repeat->profiles[i].capacities = repeat->capacities + (size_t)i * (size_t)n_sets;
+        repeat->profiles[i].capacities =
+            repeat->capacities + (size_t)i * (size_t)n_coord_sets;
     }
     *out = repeat;
     return VXD_OK;
@@ -122,7 +123,7 @@ static struct profile *find_profile(const struct vxd_net *net, size_t n, bool ma
     }
     if (best == NULL && make) {
         best = oldest;
-        memset(best->capacities, 0, (size_t)net->n_sets * sizeof *best->capacities);
+        memset(best->capacities, 0, (size_t)net->n_coord_sets * sizeof *best->capacities);
         best->capacities[0] = round_up(n);
     }
     if (best != NULL) {
@@ -131,7 +132,7 @@ static struct profile *find_profile(const struct vxd_net *net, size_t n, bool ma
     return best;
 }
 
-size_t vxd_net_run_capacity(const struct vxd_net_run *run, int set, size_t n)
+size_t vxd_net_run_capacity(const struct vxd_net_run *run, int coord_set, size_t n)
 {
     const struct vxd_net *net;
     size_t *known;
@@ -142,10 +143,10 @@ size_t vxd_net_run_capacity(const struct vxd_net_run *run, int set, size_t n)
     }
     net = run->net;
     (void)pthread_mutex_lock(&net->repeat->mutex);
-    known = &find_profile(net, run->input.n_rows, true)->capacities[set];
+    known = &find_profile(net, run->input.n_rows, true)->capacities[coord_set];
     /* Inputs of a profile differ by up to half, so do their sets: sizes that follow each one
      * would fit none. The input's own is what the profile is found by. */
-    if (*known < n || (set > 0 && *known > 2 * n + 4 * step_of(n))) {
+    if (*known < n || (coord_set > 0 && *known > 2 * n + 4 * step_of(n))) {
         *known = round_up(n);
     }
     capacity = *known;
@@ -162,9 +163,9 @@ bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities)
     (void)pthread_mutex_lock(&net->repeat->mutex);
     profile = find_profile(net, run->input.n_rows, false);
     is_known = profile != NULL;
-    for (int i = 0; i < net->n_sets && is_known; i++) {
+    for (int i = 0; i < net->n_coord_sets && is_known; i++) {
         capacities[i] = profile->capacities[i];
-        is_known = !net->sets[i].used || capacities[i] > 0;
+        is_known = !net->coord_sets[i].used || capacities[i] > 0;
     }
     (void)pthread_mutex_unlock(&net->repeat->mutex);
     return is_known;
@@ -174,7 +175,7 @@ bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities)
 
 static size_t key_words(const struct vxd_net *net)
 {
-    return 9 + 4 * (size_t)net->n_sets + 2 * (size_t)net->n_phases;
+    return 9 + 4 * (size_t)net->n_coord_sets + 2 * (size_t)net->n_phases;
 }
 
 static uint64_t word_of(const void *ptr)
@@ -197,13 +198,13 @@ static void fill_key(const struct vxd_net_run *run, enum vxd_net_tag tag, uint64
     key[n++] = word_of(run->tokens.ptr);
     key[n++] = word_of(run->scratch.ptr);
     key[n++] = run->scratch.n_bytes;
-    for (int i = 0; i < run->net->n_sets; i++) {
-        const struct vxd_net_run_coord_set *set = &run->sets[i];
+    for (int i = 0; i < run->net->n_coord_sets; i++) {
+        const struct vxd_net_run_coord_set *coord_set = &run->coord_sets[i];
 
-        key[n++] = (set->is_made ? 1U : 0U) + (set->in_round ? 2U : 0U);
-        key[n++] = set->is_made ? set->capacity : 0;
-        key[n++] = set->is_made ? word_of(set->set.keys) : 0;
-        key[n++] = set->is_made ? word_of(set->set.slots) : 0;
+        key[n++] = (coord_set->is_made ? 1U : 0U) + (coord_set->in_round ? 2U : 0U);
+        key[n++] = coord_set->is_made ? coord_set->capacity : 0;
+        key[n++] = coord_set->is_made ? word_of(coord_set->coord_set.keys) : 0;
+        key[n++] = coord_set->is_made ? word_of(coord_set->coord_set.slots) : 0;
     }
     for (int i = 0; i < run->net->n_phases; i++) {
         key[n++] = word_of(run->phases[i].maps.ptr);

@@ -10,24 +10,24 @@ enum vxd_status vxd_net_run_result(const struct vxd_net_run *run, int output,
                                    struct vxd_net_result *out, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
-    const struct vxd_net_output *wanted = vxd_net_get_output(net, output);
+    const struct vxd_net_output *spec = vxd_net_get_output(net, output);
     const struct vxd_net_tensor *tensor;
     const void *values;
 
-    if (wanted == NULL) {
+    if (spec == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "output", "%d, the network has %d",
                         output, net->n_outputs);
     }
     if (run->stage != VXD_NET_STAGE_OVER) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "the run is not over");
     }
-    tensor = &net->tensors[wanted->layer + 1];
+    tensor = &net->tensors[spec->layer + 1];
     values = vxd_net_run_item(run, net->value_items[output]);
-    *out = (struct vxd_net_result){.n_rows = vxd_net_run_n_rows(run, wanted->layer + 1),
+    *out = (struct vxd_net_result){.n_rows = vxd_net_run_n_rows(run, spec->layer + 1),
                                    .n_channels = tensor->n_channels,
                                    .values = values};
-    if (wanted->kind == VXD_NET_OUT_DENSE_BEV) {
-        const int32_t *shape = net->sets[tensor->set].shape;
+    if (spec->kind == VXD_NET_OUT_DENSE_BEV) {
+        const int32_t *shape = net->coord_sets[tensor->coord_set].shape;
 
         out->dense_shape[0] = run->input.n_samples;
         out->dense_shape[1] = tensor->n_channels * shape[2];
@@ -35,11 +35,11 @@ enum vxd_status vxd_net_run_result(const struct vxd_net_run *run, int output,
         out->dense_shape[3] = shape[0];
         return VXD_OK;
     }
-    out->sample_starts = vxd_net_run_extent(run, wanted->layer + 1).starts;
-    if (tensor->set >= 0) {
-        out->coords = run->sets[tensor->set].coords;
+    out->sample_starts = vxd_net_run_extent(run, spec->layer + 1).starts;
+    if (tensor->coord_set >= 0) {
+        out->coords = run->coord_sets[tensor->coord_set].coords;
     }
-    if (wanted->kind == VXD_NET_OUT_ARGMAX) {
+    if (spec->kind == VXD_NET_OUT_ARGMAX) {
         out->labels = vxd_net_run_item(run, net->label_items[output]);
     }
     return VXD_OK;
@@ -103,9 +103,9 @@ static size_t live_bytes_of(const struct vxd_net_run *run, int phase)
     size_t lasting = run->counts.n_bytes + run->n_pairs.n_bytes + run->rows.n_bytes;
     size_t most = 0;
 
-    for (int i = 0; i < net->n_sets; i++) {
-        lasting += run->sets[i].is_made && net->sets[i].phase <= phase
-                       ? vxd_coord_set_bytes(run->sets[i].n_rows)
+    for (int i = 0; i < net->n_coord_sets; i++) {
+        lasting += run->coord_sets[i].is_made && net->coord_sets[i].phase <= phase
+                       ? vxd_coord_set_bytes(run->coord_sets[i].n_rows)
                        : 0;
     }
     for (int i = 0; i <= phase; i++) {

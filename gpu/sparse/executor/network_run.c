@@ -32,12 +32,12 @@ static enum vxd_status make_arrays(struct vxd_net_run *run, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
 
-    run->sets = calloc((size_t)net->n_sets, sizeof *run->sets);
+    run->coord_sets = calloc((size_t)net->n_coord_sets, sizeof *run->coord_sets);
     run->maps = calloc((size_t)net->n_maps + 1, sizeof *run->maps);
     run->phases = calloc((size_t)net->n_phases, sizeof *run->phases);
     run->item_bytes = calloc((size_t)net->n_items, sizeof *run->item_bytes);
     run->item_offsets = calloc((size_t)net->n_items, sizeof *run->item_offsets);
-    if (run->sets == NULL || run->maps == NULL || run->phases == NULL ||
+    if (run->coord_sets == NULL || run->maps == NULL || run->phases == NULL ||
         run->item_bytes == NULL || run->item_offsets == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a run");
     }
@@ -81,7 +81,7 @@ enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net
 {
     struct vxd_net_run *run = NULL;
     /* The sets', and on the CPU the rows of a part of a convolution. */
-    size_t count_bytes = ((size_t)net->n_sets * 2 + 2) * sizeof(uint32_t);
+    size_t count_bytes = ((size_t)net->n_coord_sets * 2 + 2) * sizeof(uint32_t);
     enum vxd_status status;
 
     *out = NULL;
@@ -108,8 +108,8 @@ out:
 }
 
 /* Sets of the phase; stays in this stage until all are counted. */
-static enum vxd_status step_sets(struct vxd_queue *queue, struct vxd_net_run *run,
-                                 struct vxd_err *err)
+static enum vxd_status step_coord_sets(struct vxd_queue *queue, struct vxd_net_run *run,
+                                       struct vxd_err *err)
 {
     bool done;
     enum vxd_status status;
@@ -249,7 +249,7 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
         }
     }
     if (run->stage == VXD_NET_STAGE_COORD_SETS) {
-        VXD_TRY(step_sets(queue, run, err));
+        VXD_TRY(step_coord_sets(queue, run, err));
         *more = true;
         return VXD_OK;
     }
@@ -261,7 +261,7 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
     end_phase(queue, run);
     *more = run->stage != VXD_NET_STAGE_OVER;
     if (run->stage == VXD_NET_STAGE_COORD_SETS && is_cuda) {
-        VXD_TRY(step_sets(queue, run, err));
+        VXD_TRY(step_coord_sets(queue, run, err));
     }
 out:
     return status;
@@ -285,8 +285,8 @@ void vxd_net_run_destroy(struct vxd_queue *queue, struct vxd_net_run *run)
     }
     vxd_net_run_release_graphs(run);
     vxd_device_free(queue, &run->scratch);
-    for (int i = 0; i < net->n_sets && run->sets != NULL; i++) {
-        vxd_device_free(queue, &run->sets[i].block);
+    for (int i = 0; i < net->n_coord_sets && run->coord_sets != NULL; i++) {
+        vxd_device_free(queue, &run->coord_sets[i].block);
     }
     for (int i = 0; i < net->n_phases && run->phases != NULL; i++) {
         vxd_device_free(queue, &run->phases[i].maps);
@@ -298,7 +298,7 @@ void vxd_net_run_destroy(struct vxd_queue *queue, struct vxd_net_run *run)
     vxd_device_free(queue, &run->tokens);
     vxd_host_free(net->context, &run->h_counts);
     free(run->h_tokens);
-    free(run->sets);
+    free(run->coord_sets);
     free(run->maps);
     free(run->phases);
     free(run->item_bytes);

@@ -11,11 +11,11 @@
 /* Faults of what is enqueued here are the run's own business at first. */
 static uint32_t *word_of(const struct vxd_net_run *run)
 {
-    return (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_sets;
+    return (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_coord_sets;
 }
 
-static enum vxd_status enqueue_sets_and_maps(struct vxd_queue *queue, void *args,
-                                             struct vxd_err *err)
+static enum vxd_status enqueue_coord_sets_and_maps(struct vxd_queue *queue, void *args,
+                                                   struct vxd_err *err)
 {
     const struct vxd_net_run *run = args;
     struct vxd_queue own = *queue;
@@ -54,9 +54,9 @@ out:
 /* As before the guess; what it has taken goes back in queue order. */
 static void take_back(struct vxd_queue *queue, struct vxd_net_run *run)
 {
-    for (int i = 0; i < run->net->n_sets; i++) {
-        vxd_net_run_free(queue, run, &run->sets[i].block);
-        run->sets[i] = (struct vxd_net_run_coord_set){0};
+    for (int i = 0; i < run->net->n_coord_sets; i++) {
+        vxd_net_run_free(queue, run, &run->coord_sets[i].block);
+        run->coord_sets[i] = (struct vxd_net_run_coord_set){0};
     }
     vxd_net_run_free(queue, run, &run->phases[0].maps);
     vxd_net_run_free(queue, run, &run->phases[0].items);
@@ -67,8 +67,8 @@ static void take_back(struct vxd_queue *queue, struct vxd_net_run *run)
 }
 
 /* Memory of everything; the input's set is being made meanwhile. */
-static enum vxd_status open_whole(struct vxd_queue *queue, struct vxd_net_run *run,
-                                  bool *is_known, struct vxd_err *err)
+static enum vxd_status prepare_whole(struct vxd_queue *queue, struct vxd_net_run *run,
+                                     bool *is_known, struct vxd_err *err)
 {
     size_t scratch_bytes;
     enum vxd_status status;
@@ -89,7 +89,7 @@ static enum vxd_status enqueue(struct vxd_queue *queue, struct vxd_net_run *run,
     VXD_TRY(vxd_net_run_make_input(queue, run, err));
     if (run->input.maps_apart) {
         VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_COORD_SETS_AND_MAPS,
-                                    enqueue_sets_and_maps, err));
+                                    enqueue_coord_sets_and_maps, err));
         run->stage = VXD_NET_STAGE_LAYERS;
         return VXD_OK;
     }
@@ -113,7 +113,7 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
     run->has_guessed = true;
     run->is_guess = true;
     run->is_pending = true;
-    status = open_whole(queue, run, is_enqueued, err);
+    status = prepare_whole(queue, run, is_enqueued, err);
     if (status == VXD_RESOURCE_EXHAUSTED) {
         status = VXD_OK; /* counted sizes may do with less, or name what does not fit */
         *is_enqueued = false;
@@ -123,8 +123,8 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
         return status;
     }
     VXD_TRY(enqueue(queue, run, err));
-    for (int i = 0; i < run->net->n_sets; i++) {
-        run->sets[i].in_round = false;
+    for (int i = 0; i < run->net->n_coord_sets; i++) {
+        run->coord_sets[i].in_round = false;
     }
 out:
     return status;
@@ -136,9 +136,9 @@ enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_
     const uint32_t *counts = run->h_counts.ptr;
     enum vxd_status status = VXD_OK;
 
-    *is_right = counts[2 * (size_t)run->net->n_sets] == VXD_OK;
-    for (int i = 0; i < run->net->n_sets; i++) {
-        *is_right = *is_right && counts[2 * i + 1] <= run->sets[i].capacity;
+    *is_right = counts[2 * (size_t)run->net->n_coord_sets] == VXD_OK;
+    for (int i = 0; i < run->net->n_coord_sets; i++) {
+        *is_right = *is_right && counts[2 * i + 1] <= run->coord_sets[i].capacity;
     }
     if (!*is_right) {
         take_back(queue, run);

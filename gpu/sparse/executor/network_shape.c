@@ -21,7 +21,7 @@ static const struct vxd_net_tensor *tensor_of(const struct vxd_net *net, int lay
 
 static bool same_rows(const struct vxd_net_tensor *a, const struct vxd_net_tensor *b)
 {
-    return a->set == b->set && a->n_tokens == b->n_tokens;
+    return a->coord_set == b->coord_set && a->n_tokens == b->n_tokens;
 }
 
 static enum vxd_status blame(const struct infer *infer, enum vxd_status status,
@@ -36,7 +36,7 @@ static enum vxd_status blame(const struct infer *infer, enum vxd_status status,
 #define FAIL(infer, field, ...)                                                          \
     vxd_net_fail(err, VXD_INVALID_ARGUMENT, (infer)->layer->name, field, __VA_ARGS__)
 
-static void raise_phase(struct infer *infer, int phase)
+static void advance_phase(struct infer *infer, int phase)
 {
     if (phase > infer->out->phase) {
         infer->out->phase = phase;
@@ -44,24 +44,24 @@ static void raise_phase(struct infer *infer, int phase)
 }
 
 /* The result's rows are the set's. */
-static void put_on_set(struct infer *infer, int set)
+static void put_on_coord_set(struct infer *infer, int coord_set)
 {
-    infer->out->set = set;
+    infer->out->coord_set = coord_set;
     infer->out->n_tokens = 0;
-    raise_phase(infer, infer->net->sets[set].phase);
+    advance_phase(infer, infer->net->coord_sets[coord_set].phase);
 }
 
 static void put_on_rows_of(struct infer *infer, const struct vxd_net_tensor *tensor)
 {
-    infer->out->set = tensor->set;
+    infer->out->coord_set = tensor->coord_set;
     infer->out->n_tokens = tensor->n_tokens;
 }
 
-static enum vxd_status require_set(const struct infer *infer,
-                                   const struct vxd_net_tensor *tensor,
-                                   struct vxd_err *err)
+static enum vxd_status require_coord_set(const struct infer *infer,
+                                         const struct vxd_net_tensor *tensor,
+                                         struct vxd_err *err)
 {
-    if (tensor->set < 0) {
+    if (tensor->coord_set < 0) {
         return FAIL(infer, "inputs", "its rows are no voxels");
     }
     return VXD_OK;
@@ -103,7 +103,7 @@ static void set_geometry(struct infer *infer)
 
 /* A floor of a floor is one floor; on a GPU those of one set are made together. (On the CPU the
  * coarser one is less work.) */
-static void join_floors(const struct vxd_net *net, struct vxd_net_coord_set *set)
+static void join_floors(const struct vxd_net *net, struct vxd_net_coord_set *coord_set)
 {
     const struct vxd_net_coord_set *parent;
     int stride[3];
@@ -111,42 +111,43 @@ static void join_floors(const struct vxd_net *net, struct vxd_net_coord_set *set
     if (!VXD_ON_CUDA(net->context)) {
         return;
     }
-    parent = &net->sets[set->a];
+    parent = &net->coord_sets[coord_set->a];
     if (parent->kind != VXD_NET_COORD_SET_DERIVED || parent->rule != VXD_DERIVE_FLOOR) {
         return;
     }
     for (int axis = 0; axis < 3; axis++) {
-        stride[axis] = set->geometry.stride[axis] * parent->geometry.stride[axis];
+        stride[axis] = coord_set->geometry.stride[axis] * parent->geometry.stride[axis];
         if (stride[axis] > VXD_SPARSE_MAX_STRIDE) {
             return;
         }
     }
-    set->a = parent->a;
-    memcpy(set->geometry.stride, stride, sizeof stride);
+    coord_set->a = parent->a;
+    memcpy(coord_set->geometry.stride, stride, sizeof stride);
 }
 
 /* The set a strided layer makes of its input's. */
-static enum vxd_status derive_set(struct infer *infer, int *number, struct vxd_err *err)
+static enum vxd_status derive_coord_set(struct infer *infer, int *number,
+                                        struct vxd_err *err)
 {
-    const struct vxd_net_coord_set *in = &infer->net->sets[infer->node->in];
+    const struct vxd_net_coord_set *in = &infer->net->coord_sets[infer->node->in];
     const struct vxd_sparse_geometry *geometry = &infer->node->geometry;
     bool is_minkowski = infer->layer->semantics == VXD_NET_MINKOWSKI;
-    struct vxd_net_coord_set set = {.kind = VXD_NET_COORD_SET_DERIVED,
-                                    .geometry = *geometry,
-                                    .a = infer->node->in,
-                                    .b = -1,
-                                    .phase = in->phase,
-                                    .layer = infer->number};
+    struct vxd_net_coord_set coord_set = {.kind = VXD_NET_COORD_SET_DERIVED,
+                                          .geometry = *geometry,
+                                          .a = infer->node->in,
+                                          .b = -1,
+                                          .phase = in->phase,
+                                          .layer = infer->number};
     bool is_strided = false;
     enum vxd_status status;
 
-    set.rule =
+    coord_set.rule =
         is_minkowski && !geometry->transposed ? VXD_DERIVE_FLOOR : VXD_DERIVE_SUPPORT;
     for (int axis = 0; axis < 3; axis++) {
         int stride = geometry->stride[axis];
 
         is_strided = is_strided || stride != 1;
-        set.times[axis] = in->times[axis];
+        coord_set.times[axis] = in->times[axis];
         if (!is_minkowski) {
             continue;
         }
@@ -154,27 +155,29 @@ static enum vxd_status derive_set(struct infer *infer, int *number, struct vxd_e
             return FAIL(infer, "stride", "%d in %c does not divide the tensor stride %d",
                         stride, "xyz"[axis], in -> times[axis]);
         }
-        set.times[axis] =
+        coord_set.times[axis] =
             geometry->transposed ? in->times[axis] / stride : in->times[axis] * stride;
-        if (set.times[axis] > 1 << 13) {
+        if (coord_set.times[axis] > 1 << 13) {
             return FAIL(infer, "stride", "the tensor stride in %c passes %d", "xyz"[axis],
                         1 << 13);
         }
     }
-    if (set.rule == VXD_DERIVE_FLOOR && !is_strided) {
+    if (coord_set.rule == VXD_DERIVE_FLOOR && !is_strided) {
         *number = infer->node->in;
         return VXD_OK;
     }
-    if (set.rule == VXD_DERIVE_FLOOR) {
-        join_floors(infer->net, &set);
+    if (coord_set.rule == VXD_DERIVE_FLOOR) {
+        join_floors(infer->net, &coord_set);
     }
     if (!is_minkowski) {
-        VXD_TRY(blame(infer,
-                      vxd_sparse_out_shape(geometry, in->shape,
-                                           infer->layer->output_padding, set.shape, err),
-                      err));
+        VXD_TRY(
+            blame(infer,
+                  vxd_sparse_out_shape(geometry, in->shape, infer->layer->output_padding,
+                                       coord_set.shape, err),
+                  err));
     }
-    VXD_TRY(blame(infer, vxd_net_share_coord_set(infer->net, &set, number, err), err));
+    VXD_TRY(
+        blame(infer, vxd_net_share_coord_set(infer->net, &coord_set, number, err), err));
 out:
     return status;
 }
@@ -184,11 +187,11 @@ static enum vxd_status add_map(struct infer *infer, struct vxd_err *err)
 {
     struct vxd_net_node *node = infer->node;
     struct vxd_net_map map = {node->in, node->out, node->geometry, 0, false};
-    int phase_in = infer->net->sets[node->in].phase;
-    int phase_out = infer->net->sets[node->out].phase;
+    int phase_in = infer->net->coord_sets[node->in].phase;
+    int phase_out = infer->net->coord_sets[node->out].phase;
 
     map.phase = phase_in > phase_out ? phase_in : phase_out;
-    put_on_set(infer, node->out);
+    put_on_coord_set(infer, node->out);
     return blame(infer, vxd_net_share_map(infer->net, &map, &node->map, err), err);
 }
 
@@ -198,16 +201,17 @@ static enum vxd_status check_onto(const struct infer *infer,
 {
     const struct vxd_net_layer *layer = infer->layer;
 
-    if (onto->set < 0) {
+    if (onto->coord_set < 0) {
         return FAIL(infer, "onto", "its rows are no voxels");
     }
     for (int axis = 0; axis < 3 && layer->semantics == VXD_NET_MINKOWSKI; axis++) {
-        if (infer->net->sets[onto->set].times[axis] * layer->stride[axis] !=
+        if (infer->net->coord_sets[onto->coord_set].times[axis] * layer->stride[axis] !=
             in->times[axis]) {
             return FAIL(infer, "onto",
                         "its tensor stride in %c is %d, the input's %d, this layer's "
                         "stride %d",
-                        "xyz"[axis], infer -> net -> sets[onto->set].times[axis],
+                        "xyz"[axis],
+                        infer -> net -> coord_sets[onto->coord_set].times[axis],
                         in->times[axis], layer->stride[axis]);
         }
     }
@@ -221,18 +225,18 @@ static enum vxd_status infer_taps(struct infer *infer, struct vxd_err *err)
     struct vxd_net_node *node = infer->node;
     enum vxd_status status;
 
-    VXD_TRY(require_set(infer, infer->in[0], err));
+    VXD_TRY(require_coord_set(infer, infer->in[0], err));
     set_geometry(infer);
-    node->in = infer->in[0]->set;
+    node->in = infer->in[0]->coord_set;
     if (layer->op == VXD_NET_SUBM) {
         node->out = node->in;
     } else if (layer->onto != VXD_NET_NONE) {
         const struct vxd_net_tensor *onto = tensor_of(infer->net, layer->onto);
 
-        VXD_TRY(check_onto(infer, &infer->net->sets[node->in], onto, err));
-        node->out = onto->set;
+        VXD_TRY(check_onto(infer, &infer->net->coord_sets[node->in], onto, err));
+        node->out = onto->coord_set;
     } else {
-        VXD_TRY(derive_set(infer, &node->out, err));
+        VXD_TRY(derive_coord_set(infer, &node->out, err));
     }
     VXD_TRY(add_map(infer, err));
 out:
@@ -250,8 +254,8 @@ static enum vxd_status infer_backwards(struct infer *infer, struct vxd_err *err)
     if (!of->has_geometry) {
         return FAIL(infer, "of_map", "layer %s has no kernel map", of->layer.name);
     }
-    VXD_TRY(require_set(infer, infer->in[0], err));
-    if (infer->in[0]->set != of->out) {
+    VXD_TRY(require_coord_set(infer, infer->in[0], err));
+    if (infer->in[0]->coord_set != of->out) {
         return FAIL(infer, "of_map", "the input's voxels are not those of layer %s",
                     of->layer.name);
     }
@@ -300,32 +304,36 @@ static enum vxd_status check_convolution(const struct infer *infer, struct vxd_e
 
 static enum vxd_status infer_union(struct infer *infer, struct vxd_err *err)
 {
-    const struct vxd_net_coord_set *sets = infer->net->sets;
-    int a = infer->in[0]->set;
-    int b = infer->in[1]->set;
-    struct vxd_net_coord_set set = {.kind = VXD_NET_COORD_SET_UNION,
-                                    .layer = infer->number};
+    const struct vxd_net_coord_set *coord_sets = infer->net->coord_sets;
+    int a = infer->in[0]->coord_set;
+    int b = infer->in[1]->coord_set;
+    struct vxd_net_coord_set coord_set = {.kind = VXD_NET_COORD_SET_UNION,
+                                          .layer = infer->number};
     int number;
     enum vxd_status status;
 
-    VXD_TRY(require_set(infer, infer->in[0], err));
-    VXD_TRY(require_set(infer, infer->in[1], err));
+    VXD_TRY(require_coord_set(infer, infer->in[0], err));
+    VXD_TRY(require_coord_set(infer, infer->in[1], err));
     if (a == b) {
-        put_on_set(infer, a);
+        put_on_coord_set(infer, a);
         return VXD_OK;
     }
-    if (memcmp(sets[a].shape, sets[b].shape, sizeof sets[a].shape) != 0 ||
-        memcmp(sets[a].times, sets[b].times, sizeof sets[a].times) != 0) {
+    if (memcmp(coord_sets[a].shape, coord_sets[b].shape, sizeof coord_sets[a].shape) !=
+            0 ||
+        memcmp(coord_sets[a].times, coord_sets[b].times, sizeof coord_sets[a].times) !=
+            0) {
         return FAIL(infer, "inputs", "are of other shapes or tensor strides");
     }
     infer->node->is_swapped = a > b;
-    set.a = a < b ? a : b;
-    set.b = a < b ? b : a;
-    memcpy(set.shape, sets[a].shape, sizeof set.shape);
-    memcpy(set.times, sets[a].times, sizeof set.times);
-    set.phase = sets[a].phase > sets[b].phase ? sets[a].phase : sets[b].phase;
-    VXD_TRY(blame(infer, vxd_net_share_coord_set(infer->net, &set, &number, err), err));
-    put_on_set(infer, number);
+    coord_set.a = a < b ? a : b;
+    coord_set.b = a < b ? b : a;
+    memcpy(coord_set.shape, coord_sets[a].shape, sizeof coord_set.shape);
+    memcpy(coord_set.times, coord_sets[a].times, sizeof coord_set.times);
+    coord_set.phase = coord_sets[a].phase > coord_sets[b].phase ? coord_sets[a].phase
+                                                                : coord_sets[b].phase;
+    VXD_TRY(
+        blame(infer, vxd_net_share_coord_set(infer->net, &coord_set, &number, err), err));
+    put_on_coord_set(infer, number);
 out:
     return status;
 }
@@ -371,20 +379,22 @@ out:
 
 static enum vxd_status infer_prune(struct infer *infer, struct vxd_err *err)
 {
-    struct vxd_net_coord_set set = {
-        .kind = VXD_NET_COORD_SET_SUBSET, .a = infer->in[0]->set, .b = -1};
+    struct vxd_net_coord_set coord_set = {
+        .kind = VXD_NET_COORD_SET_SUBSET, .a = infer->in[0]->coord_set, .b = -1};
     enum vxd_status status;
 
-    VXD_TRY(require_set(infer, infer->in[0], err));
+    VXD_TRY(require_coord_set(infer, infer->in[0], err));
     VXD_TRY(require_same_rows(infer, 0, 2, err));
-    memcpy(set.shape, infer->net->sets[set.a].shape, sizeof set.shape);
-    memcpy(set.times, infer->net->sets[set.a].times, sizeof set.times);
-    set.layer = infer->number;
-    set.phase = infer->in[1]->phase + 1;
-    VXD_TRY(blame(infer,
-                  vxd_net_share_coord_set(infer->net, &set, &infer->node->subset, err),
-                  err));
-    put_on_set(infer, infer->node->subset);
+    memcpy(coord_set.shape, infer->net->coord_sets[coord_set.a].shape,
+           sizeof coord_set.shape);
+    memcpy(coord_set.times, infer->net->coord_sets[coord_set.a].times,
+           sizeof coord_set.times);
+    coord_set.layer = infer->number;
+    coord_set.phase = infer->in[1]->phase + 1;
+    VXD_TRY(blame(
+        infer, vxd_net_share_coord_set(infer->net, &coord_set, &infer->node->subset, err),
+        err));
+    put_on_coord_set(infer, infer->node->subset);
 out:
     return status;
 }
@@ -408,7 +418,7 @@ static enum vxd_status infer_tokens(struct infer *infer, struct vxd_err *err)
     enum vxd_status status;
 
     VXD_TRY(require_same_rows(infer, 0, 2, err));
-    infer->out->set = -1;
+    infer->out->coord_set = -1;
     infer->out->n_tokens = infer->in[0]->n_channels;
     infer->out->n_channels = infer->in[1]->n_channels;
 out:
@@ -435,7 +445,7 @@ static enum vxd_status infer_op(struct infer *infer, struct vxd_err *err)
     case VXD_NET_GLOBAL_MAX:
     case VXD_NET_GLOBAL_AVG:
     case VXD_NET_GLOBAL_GEM:
-        infer->out->set = -1;
+        infer->out->coord_set = -1;
         infer->out->n_tokens = 1;
         break;
     case VXD_NET_ADD:
@@ -490,10 +500,10 @@ static enum vxd_status infer_layer(struct vxd_net *net, const struct vxd_net_lay
     for (int i = 0; i < VXD_NET_MAX_INPUTS; i++) {
         infer.in[i] =
             tensor_of(net, i < layer->n_inputs ? layer->inputs[i] : VXD_NET_INPUT);
-        raise_phase(&infer, infer.in[i]->phase); /* the input's is 0 */
+        advance_phase(&infer, infer.in[i]->phase); /* the input's is 0 */
     }
     if (layer->add != VXD_NET_NONE) {
-        raise_phase(&infer, tensor_of(net, layer->add)->phase);
+        advance_phase(&infer, tensor_of(net, layer->add)->phase);
     }
     /* Unless the op says otherwise: the first input's rows and channels. */
     put_on_rows_of(&infer, infer.in[0]);
@@ -521,7 +531,8 @@ static enum vxd_status check_output(const struct vxd_net *net,
     }
     (void)snprintf(field, sizeof field, "outputs[%s]", output->name);
     for (int axis = 0; axis < 3; axis++) {
-        int32_t cells = tensor->set >= 0 ? net->sets[tensor->set].shape[axis] : 0;
+        int32_t cells =
+            tensor->coord_set >= 0 ? net->coord_sets[tensor->coord_set].shape[axis] : 0;
 
         if (cells == 0 || !vxd_size_mul(n, (size_t)cells, &n)) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
@@ -546,7 +557,7 @@ enum vxd_status vxd_net_infer(struct vxd_net *net, const struct vxd_net_builder 
     memcpy(input.shape, builder->shape, sizeof input.shape);
     VXD_TRY(vxd_net_share_coord_set(net, &input, &number, err));
     net->tensors[0] =
-        (struct vxd_net_tensor){.set = number, .n_channels = builder->n_channels};
+        (struct vxd_net_tensor){.coord_set = number, .n_channels = builder->n_channels};
     for (int i = 0; i < builder->n_layers; i++) {
         VXD_TRY(infer_layer(net, &builder->layers[i], i, err));
     }

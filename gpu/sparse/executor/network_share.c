@@ -39,14 +39,16 @@ static bool is_identity(const struct vxd_sparse_geometry *geometry)
 }
 
 /* A floor set is of its stride alone. */
-static struct vxd_net_coord_set simple_set(const struct vxd_net_coord_set *set)
+static struct vxd_net_coord_set
+simple_coord_set(const struct vxd_net_coord_set *coord_set)
 {
-    struct vxd_net_coord_set simple = *set;
+    struct vxd_net_coord_set simple = *coord_set;
 
-    if (set->kind == VXD_NET_COORD_SET_DERIVED) {
+    if (coord_set->kind == VXD_NET_COORD_SET_DERIVED) {
         simplify(&simple.geometry);
     }
-    if (set->kind == VXD_NET_COORD_SET_DERIVED && set->rule == VXD_DERIVE_FLOOR) {
+    if (coord_set->kind == VXD_NET_COORD_SET_DERIVED &&
+        coord_set->rule == VXD_DERIVE_FLOOR) {
         for (int axis = 0; axis < 3; axis++) {
             simple.geometry.kernel[axis] = 1;
             simple.geometry.padding[axis] = 0;
@@ -56,7 +58,8 @@ static struct vxd_net_coord_set simple_set(const struct vxd_net_coord_set *set)
     return simple;
 }
 
-static bool same_set(const struct vxd_net_coord_set *a, const struct vxd_net_coord_set *b)
+static bool same_coord_set(const struct vxd_net_coord_set *a,
+                           const struct vxd_net_coord_set *b)
 {
     if (a->kind != b->kind || a->a != b->a || a->b != b->b ||
         !same_axes(a->shape, b->shape) || !same_axes(a->times, b->times)) {
@@ -69,27 +72,27 @@ static bool same_set(const struct vxd_net_coord_set *a, const struct vxd_net_coo
 }
 
 enum vxd_status vxd_net_share_coord_set(struct vxd_net *net,
-                                        const struct vxd_net_coord_set *set, int *number,
-                                        struct vxd_err *err)
+                                        const struct vxd_net_coord_set *coord_set,
+                                        int *number, struct vxd_err *err)
 {
-    struct vxd_net_coord_set simple = simple_set(set);
+    struct vxd_net_coord_set simple = simple_coord_set(coord_set);
 
-    if (set->kind == VXD_NET_COORD_SET_DERIVED && is_identity(&simple.geometry) &&
-        same_axes(simple.shape, net->sets[set->a].shape)) {
-        *number = set->a;
+    if (coord_set->kind == VXD_NET_COORD_SET_DERIVED && is_identity(&simple.geometry) &&
+        same_axes(simple.shape, net->coord_sets[coord_set->a].shape)) {
+        *number = coord_set->a;
         return VXD_OK;
     }
-    for (int i = 0; i < net->n_sets; i++) {
-        if (same_set(&net->sets[i], &simple)) {
+    for (int i = 0; i < net->n_coord_sets; i++) {
+        if (same_coord_set(&net->coord_sets[i], &simple)) {
             *number = i;
             return VXD_OK;
         }
     }
-    if (net->n_sets > net->n_layers) {
+    if (net->n_coord_sets > net->n_layers) {
         return vxd_fail(err, VXD_INTERNAL, NULL, "more coordinate sets than layers");
     }
-    *number = net->n_sets;
-    net->sets[net->n_sets++] = simple;
+    *number = net->n_coord_sets;
+    net->coord_sets[net->n_coord_sets++] = simple;
     return VXD_OK;
 }
 

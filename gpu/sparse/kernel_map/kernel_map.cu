@@ -63,13 +63,13 @@ static __device__ __forceinline__ void find_work(const struct batch *batch,
         end += lane >= step ? other : 0;
     }
     if (lane == 0) {
-        work->team = {0, 0};
+        work->block_group = {0, 0};
         work->n_rows = 0;
     }
     __syncwarp();
     if (is_job && blockIdx.x >= end - size && blockIdx.x < end) {
         work->job = batch->jobs[lane];
-        work->team = {blockIdx.x - (end - size), size};
+        work->block_group = {blockIdx.x - (end - size), size};
         work->barrier = batch->barriers + lane;
         work->n_rows = n_rows;
     }
@@ -97,29 +97,29 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
         map_shared.tap_counts[tap] = 0;
     }
     __syncthreads();
-    if (work.team.size == 0) {
+    if (work.block_group.size == 0) {
         return;
     }
     vxd_map_fill_any(&work, map_shared.tap_counts, shared);
     vxd_map_put_taps(&work, &map_shared);
-    vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
+    vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
     n_passes = vxd_map_begin_order(&work, &map_shared);
     vxd_map_end_order(&work, n_passes);
     for (int i = 0; i < n_passes; i++) {
         struct vxd_sort_pass<uint32_t> pass = vxd_map_pass(&work, i, n_passes);
 
-        vxd_sort_count(&pass, work.team, &shared->sort);
-        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
-        vxd_sort_sum(&pass, work.team);
-        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
-        vxd_sort_scatter(&pass, work.team, &shared->sort);
-        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
+        vxd_sort_count(&pass, work.block_group, &shared->sort);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
+        vxd_sort_sum(&pass, work.block_group);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
+        vxd_sort_scatter(&pass, work.block_group, &shared->sort);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
     }
     if (n_passes == 0) { /* padding and all was ordered just now */
-        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
     }
     vxd_map_weigh_tiles(&work);
-    if (vxd_block_group_is_last(work.barrier, &map_shared.passed, work.team)) {
+    if (vxd_block_group_is_last(work.barrier, &map_shared.passed, work.block_group)) {
         vxd_map_list_tiles(&work, &map_shared);
     }
 }
@@ -187,10 +187,10 @@ size_t vxd_kernel_map_scratch_bytes_cuda(const struct vxd_queue *queue, int n_ta
     return lay_out(queue, n_taps, n_rows, &layout) ? layout.total : 0;
 }
 
-static enum vxd_status open_job(const struct vxd_queue *queue,
-                                const struct vxd_kernel_map_call *call,
-                                struct vxd_map_job *out, uint32_t **barriers,
-                                struct vxd_err *err)
+static enum vxd_status prepare_job(const struct vxd_queue *queue,
+                                   const struct vxd_kernel_map_call *call,
+                                   struct vxd_map_job *out, uint32_t **barriers,
+                                   struct vxd_err *err)
 {
     char *bytes = (char *)call->scratch;
     struct layout layout;
@@ -232,8 +232,8 @@ static enum vxd_status launch(struct vxd_queue *queue,
 
         n_rows +=
             capacity > VXD_GRID_MIN_BLOCK_ITEMS ? capacity : VXD_GRID_MIN_BLOCK_ITEMS;
-        VXD_TRY(open_job(queue, &calls[i], &batch.jobs[i],
-                         i == 0 ? &batch.barriers : &unused, err));
+        VXD_TRY(prepare_job(queue, &calls[i], &batch.jobs[i],
+                            i == 0 ? &batch.barriers : &unused, err));
     }
     VXD_TRY(VXD_CUDA(queue->context,
                      cudaFuncSetAttribute((const void *)maps_kernel,

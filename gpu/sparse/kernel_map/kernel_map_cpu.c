@@ -51,7 +51,7 @@ static uint64_t map_row(const struct build *build, struct cache *cache, size_t r
     uint64_t sample = vxd_sparse_key_sample_part(key);
     size_t capacity = build->call->map.capacity;
     int32_t *to = build->call->map.table + row;
-    uint64_t part[3][VXD_SPARSE_MAX_KERNEL];
+    uint64_t range[3][VXD_SPARSE_MAX_KERNEL];
     uint64_t n_pairs = 0;
 
     for (int axis = 0; axis < 3; axis++) {
@@ -60,15 +60,15 @@ static uint64_t map_row(const struct build *build, struct cache *cache, size_t r
         for (int tap = 0; tap < kernel[axis]; tap++) {
             int32_t input;
 
-            part[axis][tap] = vxd_sparse_tap_input(geometry, axis, output, tap, &input)
-                                  ? vxd_sparse_key_axis(axis, input)
-                                  : VXD_SPARSE_NO_KEY;
+            range[axis][tap] = vxd_sparse_tap_input(geometry, axis, output, tap, &input)
+                                   ? vxd_sparse_key_axis(axis, input)
+                                   : VXD_SPARSE_NO_KEY;
         }
     }
     for (int x = 0; x < kernel[0]; x++) {
         for (int y = 0; y < kernel[1]; y++) {
             for (int z = 0; z < kernel[2]; z++) {
-                uint64_t in_key = sample | part[0][x] | part[1][y] | part[2][z];
+                uint64_t in_key = sample | range[0][x] | range[1][y] | range[2][z];
                 int32_t in_row =
                     in_key != VXD_SPARSE_NO_KEY ? find_row(build, cache, in_key) : -1;
 

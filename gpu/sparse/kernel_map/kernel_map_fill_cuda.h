@@ -291,16 +291,17 @@ static __device__ __forceinline__ void vxd_map_fill_fixed(const struct vxd_map_w
     uint32_t *masks = work->job.map.masks;
     size_t capacity = work->job.map.capacity;
     uint32_t n_rows = work->n_rows;
-    struct vxd_block_range part = vxd_block_range_of(vxd_map_padded(n_rows), work->team);
+    struct vxd_block_range range =
+        vxd_block_range_of(vxd_map_padded(n_rows), work->block_group);
     uint32_t bucket_mask = vxd_sparse_bucket_mask(*work->job.n_in_blocks, in.n_slots);
     uint32_t n_of_lane = 0;
 
     /* Parts are whole warps. */
-    for (uint32_t row = part.begin + threadIdx.x; row - threadIdx.x % 32 < part.end;
+    for (uint32_t row = range.begin + threadIdx.x; row - threadIdx.x % 32 < range.end;
          row += VXD_GRID_THREADS) {
-        bool is_row = row < part.end && row < n_rows;
+        bool is_row = row < range.end && row < n_rows;
         uint64_t key = is_row ? out_keys[row] : 0;
-        struct vxd_tap_writer writer = {table + row, capacity, 0, 0, row < part.end};
+        struct vxd_tap_writer writer = {table + row, capacity, 0, 0, row < range.end};
 
         if (FORM == VXD_MAP_BOX_3) {
             int32_t output[3];
@@ -315,7 +316,7 @@ static __device__ __forceinline__ void vxd_map_fill_fixed(const struct vxd_map_w
         } else {
             vxd_octant_write_taps<FORM>(&writer, &in, is_row, key, bucket_mask);
         }
-        if (row < part.end) {
+        if (row < range.end) {
             masks[row] = writer.mask;
         }
         n_of_lane += (uint32_t)__popc(writer.peers);
@@ -408,13 +409,13 @@ static __device__ __forceinline__ void vxd_map_fill(const struct vxd_map_work *w
                                                     union vxd_map_memory *shared)
 {
     const struct vxd_map_job *job = &work->job;
-    struct vxd_block_range part =
-        vxd_block_range_of(vxd_map_padded(work->n_rows), work->team);
+    struct vxd_block_range range =
+        vxd_block_range_of(vxd_map_padded(work->n_rows), work->block_group);
     uint32_t bucket_mask = vxd_sparse_bucket_mask(*job->n_in_blocks, job->in.n_slots);
 
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
+    for (uint32_t base = range.begin; base < range.end; base += VXD_GRID_THREADS) {
         struct vxd_map_row state = {job, tap_counts, base + threadIdx.x, false, 0, 0};
-        bool is_in_table = state.row < part.end;
+        bool is_in_table = state.row < range.end;
         uint64_t key = 0;
 
         if (__ballot_sync(UINT32_MAX, is_in_table) == 0) {

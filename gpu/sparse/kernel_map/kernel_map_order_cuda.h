@@ -46,7 +46,7 @@ struct vxd_map_job {
 /* What a block works on; a team of none: nothing. */
 struct vxd_map_work {
     struct vxd_map_job job;
-    struct vxd_block_group team;
+    struct vxd_block_group block_group;
     uint32_t *barrier; /* the team's word */
     uint32_t n_rows;
 };
@@ -67,7 +67,7 @@ static __device__ __forceinline__ uint32_t vxd_map_padded(uint32_t n_rows)
 static __device__ __forceinline__ uint32_t
 vxd_map_n_counting(const struct vxd_map_work *work)
 {
-    return vxd_block_range_of(vxd_map_padded(work->n_rows), work->team).n_parts;
+    return vxd_block_range_of(vxd_map_padded(work->n_rows), work->block_group).n_ranges;
 }
 
 /* Hands the block's counts of taps on. */
@@ -75,12 +75,12 @@ static __device__ __forceinline__ void vxd_map_put_taps(const struct vxd_map_wor
                                                         struct vxd_map_shared *shared)
 {
     uint32_t n_taps = (uint32_t)work->job.map.n_taps;
-    bool has_counted = work->team.rank < vxd_map_n_counting(work);
+    bool has_counted = work->block_group.rank < vxd_map_n_counting(work);
 
     __syncthreads();
     for (uint32_t tap = threadIdx.x; tap < n_taps; tap += VXD_GRID_THREADS) {
         if (has_counted) {
-            work->job.tap_counts[work->team.rank * n_taps + tap] =
+            work->job.tap_counts[work->block_group.rank * n_taps + tap] =
                 shared->tap_counts[tap];
         }
         shared->tap_counts[tap] = 0;
@@ -162,13 +162,14 @@ static __device__ __forceinline__ void vxd_map_make_keys(const struct vxd_map_wo
 {
     const struct vxd_map_job *job = &work->job;
     size_t n_words = VXD_SPARSE_MASK_WORDS(job->map.n_taps);
-    struct vxd_block_range part = vxd_block_range_of(work->n_rows, work->team);
+    struct vxd_block_range range = vxd_block_range_of(work->n_rows, work->block_group);
     const uint32_t *masks = job->map.masks;
     uint32_t *keys = job->keys[0];
 
     if (n_words == 1) {
         vxd_map_make_shares(n_bits, shared);
-        for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+        for (uint32_t i = range.begin + threadIdx.x; i < range.end;
+             i += VXD_GRID_THREADS) {
             uint32_t mask = masks[i];
 
             keys[i] = shared->shares[0][mask & 255] ^ shared->shares[1][mask >> 8 & 255] ^
@@ -176,7 +177,7 @@ static __device__ __forceinline__ void vxd_map_make_keys(const struct vxd_map_wo
         }
         return;
     }
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+    for (uint32_t i = range.begin + threadIdx.x; i < range.end; i += VXD_GRID_THREADS) {
         uint32_t code = 0;
 
         for (int bit = 0; bit < n_bits; bit++) {
@@ -196,7 +197,7 @@ static __device__ __forceinline__ int vxd_map_begin_order(const struct vxd_map_w
     int n_bits;
 
     vxd_map_sum_taps(work, shared);
-    if (work->team.rank == 0) {
+    if (work->block_group.rank == 0) {
         uint64_t n_pairs =
             vxd_block_sum(threadIdx.x < n_taps ? shared->tap_counts[threadIdx.x] : 0);
 
@@ -234,8 +235,8 @@ vxd_map_end_order(const struct vxd_map_work *work, int n_passes)
     uint32_t n_padded = vxd_map_padded(work->n_rows);
 
     for (uint32_t i = (n_passes > 0 ? work->n_rows : 0) +
-                      work->team.rank * VXD_GRID_THREADS + threadIdx.x;
-         i < n_padded; i += work->team.size * VXD_GRID_THREADS) {
+                      work->block_group.rank * VXD_GRID_THREADS + threadIdx.x;
+         i < n_padded; i += work->block_group.size * VXD_GRID_THREADS) {
         work->job.map.order[i] = i;
     }
 }

@@ -100,8 +100,8 @@ vxd_map_weigh_tiles(const struct vxd_map_work *work)
 {
     uint32_t n_groups = (work->n_rows + VXD_TILE_GROUP - 1) / VXD_TILE_GROUP;
 
-    for (uint32_t group = work->team.rank * VXD_GRID_WARPS + threadIdx.x / 32;
-         group < n_groups; group += work->team.size * VXD_GRID_WARPS) {
+    for (uint32_t group = work->block_group.rank * VXD_GRID_WARPS + threadIdx.x / 32;
+         group < n_groups; group += work->block_group.size * VXD_GRID_WARPS) {
         vxd_map_weigh_group(work, group);
     }
 }

@@ -66,10 +66,10 @@ static void attend_block(const struct vxd_net_attention_call *call,
                          struct query queries[GROUP], int n_queries, size_t begin,
                          size_t end, bool is_first)
 {
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
-        const float *k = vxd_net_row(call->precision, &call->k, row, room);
+        const float *k = vxd_net_row(call->precision, &call->k, row, widened_row);
 
         for (int i = 0; i < n_queries; i++) {
             queries[i].weights[row - begin] =
@@ -80,7 +80,7 @@ static void attend_block(const struct vxd_net_attention_call *call,
         rescale(&queries[i], (int)(end - begin), call->v.n_channels, is_first);
     }
     for (size_t row = begin; row < end; row++) {
-        const float *v = vxd_net_row(call->precision, &call->v, row, room);
+        const float *v = vxd_net_row(call->precision, &call->v, row, widened_row);
 
         for (int i = 0; i < n_queries; i++) {
             float weight = queries[i].weights[row - begin];
@@ -183,15 +183,15 @@ struct tokens {
 static void find_piece_best(void *args, size_t begin, size_t end)
 {
     const struct tokens *tokens = args;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&tokens->call.extent, place);
         float *to = tokens->piece_best + place * tokens->n_tokens;
 
         for (size_t row = piece.begin; row < piece.end; row++) {
-            const float *x =
-                vxd_net_row(tokens->call.precision, &tokens->call.scores, row, room);
+            const float *x = vxd_net_row(tokens->call.precision, &tokens->call.scores,
+                                         row, widened_row);
 
             for (size_t t = 0; t < tokens->n_tokens; t++) {
                 to[t] = row == piece.begin ? x[t] : vxd_net_max(to[t], x[t]);
@@ -226,8 +226,8 @@ static void sum_pieces(void *args, size_t begin, size_t end)
 {
     const struct tokens *tokens = args;
     size_t n_sums = tokens->n_tokens * (tokens->n_channels + 1);
-    float score_room[VXD_NET_MAX_CHANNELS] = {0};
-    float value_room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_scores[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_values[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&tokens->call.extent, place);
@@ -237,9 +237,9 @@ static void sum_pieces(void *args, size_t begin, size_t end)
         memset(to, 0, n_sums * sizeof *to);
         for (size_t row = piece.begin; row < piece.end; row++) {
             const float *score = vxd_net_row(tokens->call.precision, &tokens->call.scores,
-                                             row, score_room);
+                                             row, widened_scores);
             const float *value = vxd_net_row(tokens->call.precision, &tokens->call.values,
-                                             row, value_room);
+                                             row, widened_values);
 
             for (size_t t = 0; t < tokens->n_tokens; t++) {
                 float weight = expf(score[t] - best[t]);

@@ -14,7 +14,7 @@
 /* A row's values: the row itself where it is float32, else widened to `room`. */
 static inline const float *vxd_net_row(enum vxd_net_precision precision,
                                        const struct vxd_rows *rows, size_t row,
-                                       float room[VXD_NET_MAX_CHANNELS])
+                                       float widened_row[VXD_NET_MAX_CHANNELS])
 {
     const char *at =
         (const char *)rows->data + row * rows->stride * vxd_net_element_bytes(precision);
@@ -23,9 +23,9 @@ static inline const float *vxd_net_row(enum vxd_net_precision precision,
         return (const float *)(const void *)at;
     }
     for (int i = 0; i < rows->n_channels; i++) {
-        room[i] = vxd_element_load(precision, at, (size_t)i);
+        widened_row[i] = vxd_element_load(precision, at, (size_t)i);
     }
-    return room;
+    return widened_row;
 }
 
 static inline void vxd_net_row_store(enum vxd_net_precision precision,

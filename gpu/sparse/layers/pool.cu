@@ -9,7 +9,7 @@
 #include "gpu/sparse/layers/layers_cuda.h"
 #include "gpu/sparse/coords/coords_math.h"
 
-#define N_AHEAD 4 /* table entries, then rows, in flight a thread */
+#define N_IN_FLIGHT 4 /* table entries, then rows, in flight a thread */
 
 /* What the rows read so far come to. */
 template <int WIDTH> struct folded {
@@ -48,24 +48,24 @@ static __device__ __forceinline__ void pool_vector(const struct vxd_net_pool_cal
     struct folded<FORM::width> folded = {
     };
 
-    for (int tap = 0; tap < n_taps; tap += N_AHEAD) {
-        struct vxd_lanes<FORM::width> x[N_AHEAD];
-        int32_t from[N_AHEAD];
+    for (int tap = 0; tap < n_taps; tap += N_IN_FLIGHT) {
+        struct vxd_lanes<FORM::width> x[N_IN_FLIGHT];
+        int32_t from[N_IN_FLIGHT];
 
 #pragma unroll
-        for (int j = 0; j < N_AHEAD; j++) {
+        for (int j = 0; j < N_IN_FLIGHT; j++) {
             from[j] =
                 tap + j < n_taps ? table[(size_t)(tap + j) * call->map.capacity] : -1;
         }
 #pragma unroll
-        for (int j = 0; j < N_AHEAD; j++) {
+        for (int j = 0; j < N_IN_FLIGHT; j++) {
             if (from[j] >= 0) {
                 x[j] = vxd_net_load<FORM>(vxd_net_at<const typename FORM::element>(
                     &call->in, (size_t)from[j], c));
             }
         }
 #pragma unroll
-        for (int j = 0; j < N_AHEAD; j++) {
+        for (int j = 0; j < N_IN_FLIGHT; j++) {
             if (from[j] >= 0) {
                 fold(call->pool, &folded, x[j]);
             }

@@ -35,7 +35,7 @@ static void pool_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_pool_call *call = args;
     int n_channels = call->out.n_channels;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
     struct pooled pooled;
 
     for (size_t row = begin; row < end; row++) {
@@ -48,7 +48,7 @@ static void pool_rows(void *args, size_t begin, size_t end)
                 continue;
             }
             pool_tap(call->pool, n_channels,
-                     vxd_net_row(call->precision, &call->in, (size_t)from, room),
+                     vxd_net_row(call->precision, &call->in, (size_t)from, widened_row),
                      &pooled);
             if (call->pool == VXD_NET_POOL_OF_FIRST) {
                 break;
@@ -84,7 +84,7 @@ static void global_pieces(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_global_call *call = args;
     size_t n_channels = (size_t)call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&call->extent, place);
@@ -92,7 +92,7 @@ static void global_pieces(void *args, size_t begin, size_t end)
 
         memset(to, 0, n_channels * sizeof *to);
         for (size_t row = piece.begin; row < piece.end; row++) {
-            const float *x = vxd_net_row(call->precision, &call->in, row, room);
+            const float *x = vxd_net_row(call->precision, &call->in, row, widened_row);
 
             for (size_t j = 0; j < n_channels; j++) {
                 if (call->global == VXD_NET_GLOBAL_OF_MAX) {
@@ -182,7 +182,7 @@ struct batch_norm {
 static void norm_pieces(void *args, size_t begin, size_t end)
 {
     const struct batch_norm *norm = args;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&norm->call.extent, place);
@@ -191,7 +191,8 @@ static void norm_pieces(void *args, size_t begin, size_t end)
 
         memset(to, 0, norm->n_channels * sizeof *to);
         for (size_t row = piece.begin; row < piece.end; row++) {
-            const float *x = vxd_net_row(norm->call.precision, &norm->call.in, row, room);
+            const float *x =
+                vxd_net_row(norm->call.precision, &norm->call.in, row, widened_row);
 
             for (size_t j = 0; j < norm->n_channels; j++) {
                 float d = norm->has_mean ? vxd_subf(x[j], mean[j]) : x[j];
@@ -238,7 +239,7 @@ static void norm_rows(void *args, size_t begin, size_t end)
 {
     const struct batch_norm *norm = args;
     const struct vxd_net_batch_norm_call *call = &norm->call;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
     float out[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
@@ -246,7 +247,7 @@ static void norm_rows(void *args, size_t begin, size_t end)
                                                       call->extent.n_samples, row);
         const float *mean = norm->mean + sample * norm->n_channels;
         const float *factor = norm->factor + sample * norm->n_channels;
-        const float *x = vxd_net_row(call->precision, &call->in, row, room);
+        const float *x = vxd_net_row(call->precision, &call->in, row, widened_row);
 
         for (size_t j = 0; j < norm->n_channels; j++) {
             float y = vxd_mulf(vxd_subf(x[j], mean[j]), factor[j]);

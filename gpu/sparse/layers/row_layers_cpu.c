@@ -46,11 +46,11 @@ static void save_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_save_call *call = args;
     size_t n_channels = (size_t)call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         memcpy(call->out + row * n_channels,
-               vxd_net_row(call->precision, &call->in, row, room),
+               vxd_net_row(call->precision, &call->in, row, widened_row),
                n_channels * sizeof(float));
     }
 }
@@ -76,7 +76,7 @@ static void combine_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_combine_call *call = args;
     int n_channels = call->out.n_channels;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
     float sums[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
@@ -88,7 +88,7 @@ static void combine_rows(void *args, size_t begin, size_t end)
             if (from < 0) {
                 continue;
             }
-            x = vxd_net_row(call->precision, &call->in[i], (size_t)from, room);
+            x = vxd_net_row(call->precision, &call->in[i], (size_t)from, widened_row);
             for (int j = 0; j < n_channels; j++) {
                 sums[j] = i == 0 ? x[j] : sums[j] + x[j];
             }
@@ -157,11 +157,11 @@ static void norm_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_norm_call *call = args;
     int n_channels = call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
     float out[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
-        const float *x = vxd_net_row(call->precision, &call->in, row, room);
+        const float *x = vxd_net_row(call->precision, &call->in, row, widened_row);
 
         if (call->norm == VXD_NET_NORM_SOFTMAX) {
             softmax(x, n_channels, out);
@@ -257,10 +257,10 @@ enum vxd_status vxd_net_keep_cpu(struct vxd_queue *queue,
 static void argmax_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_argmax_call *call = args;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
-        const float *x = vxd_net_row(call->precision, &call->in, row, room);
+        const float *x = vxd_net_row(call->precision, &call->in, row, widened_row);
         int best = 0;
 
         for (int j = 1; j < call->in.n_channels; j++) {
@@ -292,10 +292,10 @@ static void bev_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_bev_call *call = args;
     int n_channels = call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float widened_row[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
-        const float *x = vxd_net_row(call->precision, &call->in, row, room);
+        const float *x = vxd_net_row(call->precision, &call->in, row, widened_row);
         int32_t c[4];
 
         vxd_sparse_from_key(call->keys[row], c);

@@ -259,7 +259,7 @@ enum vxd_status vxd_network_new_info(struct vxd_request *request,
     info->precision = vxd_network_wire_precision(network->precision);
     info->n_parameters = vxd_model_n_parameters(model);
     info->n_bytes = network->info.weight_bytes;
-    info->n_sets = (uint32_t)network->info.n_sets;
+    info->n_sets = (uint32_t)network->info.n_coord_sets;
     info->n_maps = (uint32_t)network->info.n_maps;
     info->loaded_ns = network->loaded_unix_ns;
     VXD_TRY(set_features(request, vxd_model_input(model), info, err));

@@ -91,7 +91,7 @@ struct map {
 };
 
 struct level {
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     struct vxd_buffer block;
     uint32_t n_rows;
     struct map maps[3]; /* SUBM; DOWN and UP that end here */
@@ -196,29 +196,30 @@ static void make_level(struct bench *bench, int number)
     struct vxd_err err = {0};
 
     alloc(bench, vxd_coord_set_bytes(n), &level->block);
-    must(vxd_coord_set_layout(level->block.ptr, n, unbounded, &level->set, &err), &err);
+    must(vxd_coord_set_layout(level->block.ptr, n, unbounded, &level->coord_set, &err),
+         &err);
     if (number == 0) {
         int32_t *cells = read_scan(bench->voxel_mm);
 
         alloc(bench, (size_t)N_POINTS * 16, &coords);
         alloc(bench, vxd_coord_set_scratch_bytes(queue, n, n), &scratch);
         must(vxd_queue_copy(queue, coords.ptr, cells, coords.n_bytes, &err), &err);
-        must(vxd_coord_set_make(queue, coords.ptr, n, 1, &level->set, NULL, scratch.ptr,
-                                scratch.n_bytes, &err),
+        must(vxd_coord_set_make(queue, coords.ptr, n, 1, &level->coord_set, NULL,
+                                scratch.ptr, scratch.n_bytes, &err),
              &err);
         must(vxd_queue_wait(queue, &err), &err);
         free(cells);
     } else {
-        struct vxd_coord_set *from = &bench->levels[number - 1].set;
+        struct vxd_coord_set *from = &bench->levels[number - 1].coord_set;
         size_t n_candidates =
             vxd_sparse_derive_candidates(VXD_DERIVE_FLOOR, &down, from->capacity);
 
         alloc(bench, vxd_coord_set_scratch_bytes(queue, n_candidates, n), &scratch);
-        must(vxd_coord_set_derive(queue, VXD_DERIVE_FLOOR, &down, from, &level->set,
+        must(vxd_coord_set_derive(queue, VXD_DERIVE_FLOOR, &down, from, &level->coord_set,
                                   scratch.ptr, scratch.n_bytes, &err),
              &err);
     }
-    fetch(bench, &level->n_rows, level->set.n_rows, sizeof level->n_rows);
+    fetch(bench, &level->n_rows, level->coord_set.n_rows, sizeof level->n_rows);
     vxd_device_free(queue, &coords);
     vxd_device_free(queue, &scratch);
 }
@@ -237,7 +238,7 @@ static void make_map(struct bench *bench, const struct vxd_sparse_geometry *geom
     must(vxd_kernel_map_layout(queue, map->block.ptr, n_taps, out->n_rows, &map->map,
                                &err),
          &err);
-    must(vxd_kernel_map_build(queue, geometry, &in->set, &out->set, &map->map,
+    must(vxd_kernel_map_build(queue, geometry, &in->coord_set, &out->coord_set, &map->map,
                               scratch.ptr, scratch.n_bytes, &err),
          &err);
     fetch(bench, &map->n_pairs, map->map.n_pairs, sizeof map->n_pairs);
@@ -349,7 +350,7 @@ static void convolve(struct bench *bench, int number)
     char *add = (char *)bench->out.ptr + bench->out.n_bytes / 2;
     struct vxd_conv_args args = {
         .map = layer->kind == LINEAR ? NULL : &level->maps[layer->kind].map,
-        .n_rows = level->set.n_rows,
+        .n_rows = level->coord_set.n_rows,
         .max_rows = level->n_rows,
         .weights = &bench->weights[number],
         .bias = bench->bias.ptr,

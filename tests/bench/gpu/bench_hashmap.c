@@ -9,9 +9,9 @@
 #include "gpu/paper/paper.h"
 #include "tests/bench/gpu/bench_hashmap.h"
 
-static const char *const part_names[] = {"table", "setup1", "setup2"};
+static const char *const section_names[] = {"table", "setup1", "setup2"};
 
-struct parts {
+struct sections {
     bool has[3];
 };
 
@@ -69,18 +69,19 @@ static bool parse_index(struct hash_options *options, const char *value)
     return options->has_index[0] || options->has_index[1];
 }
 
-static bool parse_part(struct parts *parts, const char *value)
+static bool parse_section(struct sections *sections, const char *value)
 {
     bool is_known = false;
 
     for (int i = 0; i < 3; i++) {
-        parts->has[i] = strcmp(value, part_names[i]) == 0 || strcmp(value, "all") == 0;
-        is_known = is_known || parts->has[i];
+        sections->has[i] =
+            strcmp(value, section_names[i]) == 0 || strcmp(value, "all") == 0;
+        is_known = is_known || sections->has[i];
     }
     return is_known;
 }
 
-static bool parse_option(struct hash_options *options, struct parts *parts,
+static bool parse_option(struct hash_options *options, struct sections *sections,
                          const char **csv_path, const char *name, const char *value)
 {
     if (strcmp(name, "--backend") == 0) {
@@ -98,7 +99,7 @@ static bool parse_option(struct hash_options *options, struct parts *parts,
         return parse_index(options, value);
     }
     if (strcmp(name, "--part") == 0) {
-        return parse_part(parts, value);
+        return parse_section(sections, value);
     }
     if (strcmp(name, "--keys") == 0) {
         options->n_n_keys = parse_list(value, 1e9, options->n_keys);
@@ -115,15 +116,15 @@ static bool parse_option(struct hash_options *options, struct parts *parts,
     return false;
 }
 
-static enum vxd_status run_parts(const struct hash_options *options,
-                                 const struct parts *parts, struct vxd_err *err)
+static enum vxd_status run_sections(const struct hash_options *options,
+                                    const struct sections *sections, struct vxd_err *err)
 {
     enum vxd_status (*const runs[])(const struct hash_options *, struct vxd_err *) = {
         hash_table_run, hash_setup1_run, hash_setup2_run};
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < 3 && status == VXD_OK; i++) {
-        if (parts->has[i]) {
+        if (sections->has[i]) {
             status = runs[i](options, err);
             (void)printf("\n");
         }
@@ -139,7 +140,7 @@ int main(int argc, char **argv)
                                    .n_n_keys = 3,
                                    .capacities = {1e3, 1e4, 1e5, 1e6, 1e7},
                                    .n_capacities = 5};
-    struct parts parts = {{true, false, false}};
+    struct sections sections = {{true, false, false}};
     const char *csv_path = NULL;
     struct vxd_err err = {0};
     enum vxd_status status;
@@ -147,7 +148,7 @@ int main(int argc, char **argv)
 
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 == argc ||
-            !parse_option(&options, &parts, &csv_path, argv[i], argv[i + 1])) {
+            !parse_option(&options, &sections, &csv_path, argv[i], argv[i + 1])) {
             (void)fprintf(stderr,
                           "usage: %s [--backend cpu|cuda] [--threads N] [--repeat N]\n"
                           "  [--index open|slab|both] [--part table|setup1|setup2|all]\n"
@@ -165,7 +166,7 @@ int main(int argc, char **argv)
         (void)fprintf(options.csv,
                       "setup,index,operation,capacity,value_bytes,uniqueness,ms\n");
     }
-    status = run_parts(&options, &parts, &err);
+    status = run_sections(&options, &sections, &err);
     if (options.csv != NULL) {
         is_written = ferror(options.csv) == 0;
         is_written = fclose(options.csv) == 0 && is_written;

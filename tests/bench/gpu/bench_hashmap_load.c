@@ -39,11 +39,11 @@ static size_t write_keys(const struct hash_load_args *args, int32_t *keys)
     size_t n_unique = 0;
 
     for (size_t p = 0; p < args->n; p++) {
-        size_t wanted = (size_t)(args->uniqueness * (double)(p + 1) + 1e-6);
+        size_t target = (size_t)(args->uniqueness * (double)(p + 1) + 1e-6);
         uint64_t id = n_unique;
 
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        if (wanted > n_unique || n_unique == 0) {
+        if (target > n_unique || n_unique == 0) {
             n_unique++;
         } else {
             id = (state >> 32) * n_unique >> 32;

@@ -206,7 +206,7 @@ static void order_coords(struct bench *bench)
     struct vxd_buffer raw;
     struct vxd_buffer block;
     struct vxd_buffer scratch;
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     uint32_t n_rows = 0;
     struct vxd_err err = {0};
 
@@ -219,14 +219,14 @@ static void order_coords(struct bench *bench)
     alloc(bench, vxd_coord_set_bytes(n), &block);
     alloc(bench, vxd_coord_set_scratch_bytes(queue, n, n), &scratch);
     copy(bench, raw.ptr, all, n * 16);
-    must(vxd_coord_set_layout(block.ptr, n, bench->shape, &set, &err), &err);
-    must(vxd_coord_set_make(queue, raw.ptr, n, bench->options.n_samples, &set, NULL,
+    must(vxd_coord_set_layout(block.ptr, n, bench->shape, &coord_set, &err), &err);
+    must(vxd_coord_set_make(queue, raw.ptr, n, bench->options.n_samples, &coord_set, NULL,
                             scratch.ptr, scratch.n_bytes, &err),
          &err);
-    must(vxd_coord_set_coords(queue, &set, once, bench->options.n_samples,
+    must(vxd_coord_set_coords(queue, &coord_set, once, bench->options.n_samples,
                               bench->coords.ptr, NULL, &err),
          &err);
-    copy(bench, &n_rows, set.n_rows, sizeof n_rows);
+    copy(bench, &n_rows, coord_set.n_rows, sizeof n_rows);
     bench->n_rows = n_rows;
     vxd_device_free(queue, &raw);
     vxd_device_free(queue, &block);
@@ -371,7 +371,7 @@ static void report(struct bench *bench)
                  precisions[bench->options.precision], bench->n_rows,
                  bench->options.n_samples);
     (void)printf("layers %zu, parameters %zu, sets %zu, maps %zu, pairs %llu\n",
-                 info.n_layers, info.n_parameters, info.n_sets, info.n_maps,
+                 info.n_layers, info.n_parameters, info.n_coord_sets, info.n_maps,
                  (unsigned long long)bench->cost.n_pairs);
     (void)printf("maps   %9.3f ms (sets and maps, waited for)\n",
                  bench_median(bench->maps_ms, n));

@@ -27,8 +27,8 @@ struct bench {
     struct vxd_buffer coords;
     size_t n;
     int n_samples;
-    struct vxd_coord_set set;
-    struct vxd_buffer set_block;
+    struct vxd_coord_set coord_set;
+    struct vxd_buffer coord_set_block;
     struct vxd_coord_set derived;
     struct vxd_buffer derived_block;
     struct vxd_kernel_map map;
@@ -123,23 +123,23 @@ static void alloc(struct bench *bench, size_t n_bytes, struct vxd_buffer *out)
     must(vxd_device_alloc(bench->queue, n_bytes, out, &err), &err);
 }
 
-static void make_set(struct bench *bench)
+static void make_coord_set(struct bench *bench)
 {
     struct vxd_err err = {0};
 
     must(vxd_coord_set_make(bench->queue, bench->coords.ptr, bench->n, bench->n_samples,
-                            &bench->set, NULL, bench->scratch.ptr, bench->scratch.n_bytes,
-                            &err),
+                            &bench->coord_set, NULL, bench->scratch.ptr,
+                            bench->scratch.n_bytes, &err),
          &err);
 }
 
-static void derive_set(struct bench *bench)
+static void derive_coord_set(struct bench *bench)
 {
     struct vxd_err err = {0};
 
-    must(vxd_coord_set_derive(bench->queue, VXD_DERIVE_SUPPORT, &strided, &bench->set,
-                              &bench->derived, bench->scratch.ptr, bench->scratch.n_bytes,
-                              &err),
+    must(vxd_coord_set_derive(bench->queue, VXD_DERIVE_SUPPORT, &strided,
+                              &bench->coord_set, &bench->derived, bench->scratch.ptr,
+                              bench->scratch.n_bytes, &err),
          &err);
 }
 
@@ -147,8 +147,9 @@ static void build_map(struct bench *bench)
 {
     struct vxd_err err = {0};
 
-    must(vxd_kernel_map_build(bench->queue, &subm, &bench->set, &bench->set, &bench->map,
-                              bench->scratch.ptr, bench->scratch.n_bytes, &err),
+    must(vxd_kernel_map_build(bench->queue, &subm, &bench->coord_set, &bench->coord_set,
+                              &bench->map, bench->scratch.ptr, bench->scratch.n_bytes,
+                              &err),
          &err);
 }
 
@@ -156,7 +157,7 @@ static void convolve(struct bench *bench)
 {
     struct vxd_conv_args args = {
         .map = &bench->map,
-        .n_rows = bench->set.n_rows,
+        .n_rows = bench->coord_set.n_rows,
         .max_rows = bench->n,
         .weights = &bench->weights,
         .in = {bench->in.ptr, bench->options.n_in, (size_t)bench->options.n_in},
@@ -213,15 +214,15 @@ static void set_up(struct bench *bench)
     scratch_bytes = vxd_coord_set_scratch_bytes(bench->queue, n_candidates, 8 * bench->n);
     map_scratch_bytes = vxd_kernel_map_scratch_bytes(bench->queue, 27, bench->n);
     alloc(bench, bench->n * 16, &bench->coords);
-    alloc(bench, vxd_coord_set_bytes(bench->n), &bench->set_block);
+    alloc(bench, vxd_coord_set_bytes(bench->n), &bench->coord_set_block);
     alloc(bench, vxd_coord_set_bytes(8 * bench->n), &bench->derived_block);
     alloc(bench, vxd_kernel_map_bytes(bench->queue, 27, bench->n), &bench->map_block);
     alloc(bench, scratch_bytes > map_scratch_bytes ? scratch_bytes : map_scratch_bytes,
           &bench->scratch);
     alloc(bench, bench->n * (size_t)options->n_in * element, &bench->in);
     alloc(bench, bench->n * (size_t)options->n_out * element, &bench->out);
-    must(vxd_coord_set_layout(bench->set_block.ptr, bench->n, unbounded, &bench->set,
-                              &err),
+    must(vxd_coord_set_layout(bench->coord_set_block.ptr, bench->n, unbounded,
+                              &bench->coord_set, &err),
          &err);
     must(vxd_coord_set_layout(bench->derived_block.ptr, 8 * bench->n, unbounded,
                               &bench->derived, &err),
@@ -246,9 +247,10 @@ static void set_up(struct bench *bench)
 
 static void tear_down(struct bench *bench)
 {
-    struct vxd_buffer *buffers[8] = {
-        &bench->coords,  &bench->set_block, &bench->derived_block, &bench->map_block,
-        &bench->scratch, &bench->in,        &bench->out,           &bench->weights.data};
+    struct vxd_buffer *buffers[8] = {&bench->coords,        &bench->coord_set_block,
+                                     &bench->derived_block, &bench->map_block,
+                                     &bench->scratch,       &bench->in,
+                                     &bench->out,           &bench->weights.data};
 
     for (int i = 0; i < 8; i++) {
         vxd_device_free(bench->queue, buffers[i]);
@@ -259,8 +261,8 @@ static void tear_down(struct bench *bench)
 
 static void report(struct bench *bench)
 {
-    double set_ms = time_ms(bench, make_set);
-    double derive_ms = time_ms(bench, derive_set);
+    double coord_set_ms = time_ms(bench, make_coord_set);
+    double derive_ms = time_ms(bench, derive_coord_set);
     double map_ms = time_ms(bench, build_map);
     double conv_ms = time_ms(bench, convolve);
     struct vxd_context_info info;
@@ -272,7 +274,8 @@ static void report(struct bench *bench)
 
     must(vxd_queue_copy(bench->queue, &n_pairs, bench->map.n_pairs, sizeof n_pairs, &err),
          &err);
-    must(vxd_queue_copy(bench->queue, &n_rows, bench->set.n_rows, sizeof n_rows, &err),
+    must(vxd_queue_copy(bench->queue, &n_rows, bench->coord_set.n_rows, sizeof n_rows,
+                        &err),
          &err);
     must(vxd_queue_copy(bench->queue, &n_derived, bench->derived.n_rows, sizeof n_derived,
                         &err),
@@ -281,7 +284,7 @@ static void report(struct bench *bench)
     vxd_context_get_info(bench->context, &info);
     gflop = 2e-9 * (double)n_pairs * bench->options.n_in * bench->options.n_out;
     (void)printf("%s, %d threads\n", info.name, info.n_threads);
-    (void)printf("set      %8.3f ms  %u rows of %zu\n", set_ms, n_rows, bench->n);
+    (void)printf("set      %8.3f ms  %u rows of %zu\n", coord_set_ms, n_rows, bench->n);
     (void)printf("stride 2 %8.3f ms  %u rows\n", derive_ms, n_derived);
     (void)printf("map 3^3  %8.3f ms  %llu pairs\n", map_ms, (unsigned long long)n_pairs);
     (void)printf("subm     %8.3f ms  %d to %d, precision %d: %.2f GFLOP, %.1f GFLOP/s\n",

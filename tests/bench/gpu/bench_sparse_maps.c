@@ -54,8 +54,8 @@ struct bench {
     struct vxd_buffer coords;
     struct vxd_buffer scratch;
     size_t n;
-    struct vxd_coord_set sets[N_LEVELS];
-    struct vxd_buffer set_blocks[N_LEVELS];
+    struct vxd_coord_set coord_sets[N_LEVELS];
+    struct vxd_buffer coord_set_blocks[N_LEVELS];
     struct step steps[N_STEPS];
     struct vxd_kernel_map maps[N_STEPS]; /* by step */
     struct vxd_sparse_derive_request floors_of_first[N_LEVELS - 1];
@@ -144,14 +144,14 @@ static int n_taps_of(enum step_kind kind)
     return kernel[0] * kernel[1] * kernel[2];
 }
 
-static void find_sets(struct bench *bench, int number, struct vxd_coord_set **in,
-                      struct vxd_coord_set **out)
+static void find_coord_sets(struct bench *bench, int number, struct vxd_coord_set **in,
+                            struct vxd_coord_set **out)
 {
     struct step step = bench->steps[number];
     bool is_down = step.kind == STEP_FLOOR || step.kind == STEP_DOWN;
 
-    *in = &bench->sets[step.kind == STEP_UP ? step.level + 1 : step.level];
-    *out = &bench->sets[is_down ? step.level + 1 : step.level];
+    *in = &bench->coord_sets[step.kind == STEP_UP ? step.level + 1 : step.level];
+    *out = &bench->coord_sets[is_down ? step.level + 1 : step.level];
 }
 
 /* Everything has room for as many rows as the input: counts are the device's secret. */
@@ -165,14 +165,14 @@ static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
 
     for (int level = 0; level < N_LEVELS; level++) {
         VXD_TRY(vxd_device_alloc(queue, vxd_coord_set_bytes(bench->n),
-                                 &bench->set_blocks[level], err));
-        VXD_TRY(vxd_coord_set_layout(bench->set_blocks[level].ptr, bench->n, unbounded,
-                                     &bench->sets[level], err));
+                                 &bench->coord_set_blocks[level], err));
+        VXD_TRY(vxd_coord_set_layout(bench->coord_set_blocks[level].ptr, bench->n,
+                                     unbounded, &bench->coord_sets[level], err));
     }
     for (int level = 0; level + 1 < N_LEVELS; level++) {
         bench->floors_of_first[level] = (struct vxd_sparse_derive_request){
-            VXD_DERIVE_FLOOR, geometries[STEP_FLOOR], &bench->sets[level],
-            &bench->sets[level + 1]};
+            VXD_DERIVE_FLOOR, geometries[STEP_FLOOR], &bench->coord_sets[level],
+            &bench->coord_sets[level + 1]};
     }
     list_steps(bench);
     for (int i = N_LEVELS; i < N_STEPS; i++) {
@@ -185,7 +185,7 @@ static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
         VXD_TRY(vxd_device_alloc(queue, n_bytes, &bench->map_blocks[i], err));
         VXD_TRY(vxd_kernel_map_layout(queue, bench->map_blocks[i].ptr, n_taps, bench->n,
                                       &bench->maps[i], err));
-        find_sets(bench, i, &in, &out);
+        find_coord_sets(bench, i, &in, &out);
         bench->requests[i - N_LEVELS] =
             (struct vxd_kernel_map_request){*geometry, in, out, &bench->maps[i]};
     }
@@ -206,7 +206,7 @@ static enum vxd_status run_step(struct bench *bench, struct vxd_queue *queue, in
     struct vxd_coord_set *in;
     struct vxd_coord_set *out;
 
-    find_sets(bench, number, &in, &out);
+    find_coord_sets(bench, number, &in, &out);
     if (kind == STEP_MAKE) {
         return vxd_coord_set_make(queue, bench->coords.ptr, bench->n, 1, out, NULL,
                                   scratch, n_scratch, err);
@@ -309,7 +309,7 @@ static enum vxd_status count(struct bench *bench, int number, uint32_t *n_in,
     enum vxd_status status;
 
     *n_pairs = 0;
-    find_sets(bench, number, &in, &out);
+    find_coord_sets(bench, number, &in, &out);
     VXD_TRY(vxd_queue_copy(queue, n_in, in->n_rows, 4, err));
     VXD_TRY(vxd_queue_copy(queue, n_out, out->n_rows, 4, err));
     if (bench->steps[number].kind >= STEP_SUBM) {
@@ -377,7 +377,7 @@ static void tear_down(struct bench *bench)
         vxd_device_free(queue, &bench->map_blocks[i]);
     }
     for (int i = 0; i < N_LEVELS && queue != NULL; i++) {
-        vxd_device_free(queue, &bench->set_blocks[i]);
+        vxd_device_free(queue, &bench->coord_set_blocks[i]);
     }
     if (queue != NULL) {
         vxd_device_free(queue, &bench->scratch);

@@ -21,8 +21,9 @@ static bool is_ok(struct hash_run *run, enum vxd_status status, const struct vxd
 static void verify_active(struct hash_run *run)
 {
     struct gpu_env *env = run->env;
-    size_t n_room = vxd_hashmap_size_bound(run->map);
-    struct vxd_buffer d_indices = gpu_to_device(env, NULL, n_room * sizeof(int32_t));
+    size_t indices_capacity = vxd_hashmap_size_bound(run->map);
+    struct vxd_buffer d_indices =
+        gpu_to_device(env, NULL, indices_capacity * sizeof(int32_t));
     struct vxd_buffer d_n = gpu_to_device(env, NULL, sizeof(uint32_t));
     struct vxd_err err = {0};
     int32_t *indices;
@@ -30,8 +31,8 @@ static void verify_active(struct hash_run *run)
     size_t at = 0;
 
     if (is_ok(run,
-              vxd_hashmap_active(env->queue, run->map, d_indices.ptr, n_room, d_n.ptr,
-                                 &err),
+              vxd_hashmap_active(env->queue, run->map, d_indices.ptr, indices_capacity,
+                                 d_n.ptr, &err),
               &err)) {
         indices = gpu_to_host(env, &d_indices);
         n = gpu_to_host(env, &d_n);

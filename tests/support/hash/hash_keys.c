@@ -112,10 +112,11 @@ static void make_bucket(const struct vxd_hashmap_spec *spec,
 }
 
 /* The last component is chosen so that the fingerprint comes out as the same number. */
-static void make_twin(const struct vxd_hashmap_spec *spec,
-                      const struct vxd_key_form *form, uint64_t *random, void *key)
+static void make_same_fingerprint(const struct vxd_hashmap_spec *spec,
+                                  const struct vxd_key_form *form, uint64_t *random,
+                                  void *key)
 {
-    const uint64_t wanted = unmix64(0xfedcba9876543210ULL - GOLDEN);
+    const uint64_t fingerprint_preimage = unmix64(0xfedcba9876543210ULL - GOLDEN);
     uint64_t fingerprint = GOLDEN;
     int last = form->n_components - 1;
 
@@ -125,7 +126,7 @@ static void make_twin(const struct vxd_hashmap_spec *spec,
         set(spec, key, c, (int64_t)value);
         fingerprint = vxd_mix64(fingerprint + value) + GOLDEN;
     }
-    set(spec, key, last, (int64_t)(wanted - fingerprint));
+    set(spec, key, last, (int64_t)(fingerprint_preimage - fingerprint));
 }
 
 void hash_keys_make(const struct vxd_hashmap_spec *spec, enum hash_key_kind kind,
@@ -148,7 +149,7 @@ void hash_keys_make(const struct vxd_hashmap_spec *spec, enum hash_key_kind kind
         if (kind == HASH_KEYS_HIGH || kind == HASH_KEYS_LOW) {
             make_bucket(spec, &form, kind, random, key);
         } else if (kind == HASH_KEYS_TWINS) {
-            make_twin(spec, &form, random, key);
+            make_same_fingerprint(spec, &form, random, key);
         } else {
             make_plain(spec, &form, kind, random, key);
         }

@@ -93,19 +93,19 @@ int32_t gpu_model_row(const struct gpu_model *model, uint64_t key)
     return at != NULL ? (int32_t)(at - model->keys) : -1;
 }
 
-size_t gpu_model_other_rows(const struct gpu_coord_set *set,
+size_t gpu_model_other_rows(const struct gpu_coord_set *coord_set,
                             const struct gpu_model *model)
 {
-    size_t n_wrong = set->n_rows != model->n;
+    size_t n_wrong = coord_set->n_rows != model->n;
 
-    for (size_t i = 0; i < set->n_rows && i < model->n; i++) {
-        n_wrong += gpu_model_key(set->coords + 4 * i) != model->keys[i];
+    for (size_t i = 0; i < coord_set->n_rows && i < model->n; i++) {
+        n_wrong += gpu_model_key(coord_set->coords + 4 * i) != model->keys[i];
     }
     return n_wrong;
 }
 
 /* Blocks as set.h describes them; the table is the backend's own and shows in kernel maps. */
-size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *set,
+size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *coord_set,
                               const struct gpu_model *model)
 {
     uint64_t *keys = gpu_alloc((model->n + 1) * sizeof *keys);
@@ -116,10 +116,13 @@ size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *s
     size_t n_wrong = 0;
     struct vxd_err err = {0};
 
-    MUST(vxd_queue_copy(env->queue, keys, set->set.block_keys, model->n * 8, &err));
-    MUST(vxd_queue_copy(env->queue, masks, set->set.block_mask, model->n * 8, &err));
-    MUST(vxd_queue_copy(env->queue, rows, set->set.block_row, model->n * 4, &err));
-    MUST(vxd_queue_copy(env->queue, &n_blocks, set->set.n_blocks, 4, &err));
+    MUST(vxd_queue_copy(env->queue, keys, coord_set->coord_set.block_keys, model->n * 8,
+                        &err));
+    MUST(vxd_queue_copy(env->queue, masks, coord_set->coord_set.block_mask, model->n * 8,
+                        &err));
+    MUST(vxd_queue_copy(env->queue, rows, coord_set->coord_set.block_row, model->n * 4,
+                        &err));
+    MUST(vxd_queue_copy(env->queue, &n_blocks, coord_set->coord_set.n_blocks, 4, &err));
     gpu_wait(env);
     for (size_t i = 0; i < model->n; n++) {
         uint64_t mask = 0;

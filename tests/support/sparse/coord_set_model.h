@@ -24,9 +24,9 @@ struct gpu_model gpu_model_of(const int32_t *coords, size_t n, int n_samples,
 /* Row of a key, or -1. */
 int32_t gpu_model_row(const struct gpu_model *model, uint64_t key);
 /* How many rows, or blocks, are not what the model says. */
-size_t gpu_model_other_rows(const struct gpu_coord_set *set,
+size_t gpu_model_other_rows(const struct gpu_coord_set *coord_set,
                             const struct gpu_model *model);
-size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *set,
+size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *coord_set,
                               const struct gpu_model *model);
 /* A cloud like a scan's, with some rows out of the range if has_strays; to be freed. */
 int32_t *gpu_model_random(size_t n, int n_samples, bool has_strays, uint64_t seed);

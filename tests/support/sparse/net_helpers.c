@@ -205,11 +205,11 @@ void gpu_net_cloud_make(struct gpu_net_cloud *out, uint64_t seed, int n_samples,
                         const int32_t n[3], double share)
 {
     size_t n_cells = (size_t)n[0] * (size_t)n[1] * (size_t)n[2];
-    size_t room = n_cells * (size_t)n_samples;
+    size_t capacity = n_cells * (size_t)n_samples;
 
     *out = (struct gpu_net_cloud){.n_samples = n_samples, .n_channels = n_channels};
-    out->coords = gpu_alloc(room * 16 + 16);
-    for (size_t i = 0; i < room; i++) {
+    out->coords = gpu_alloc(capacity * 16 + 16);
+    for (size_t i = 0; i < capacity; i++) {
         int sample = (int)(i / n_cells);
         size_t cell = i % n_cells;
         int32_t *c = out->coords + 4 * out->n_rows;
@@ -494,10 +494,10 @@ size_t gpu_net_compare(struct gpu_env *env, const struct gpu_net *net,
     MUST(gpu_net_create(env, net, &options, &built, &err));
     MUST(gpu_net_run(env, built, cloud, results, &err));
     for (int i = 0; i < net->n_outputs; i++) {
-        const struct gpu_net_rows *wanted = &exact[net->outputs[i].layer + 1];
+        const struct gpu_net_rows *expected = &exact[net->outputs[i].layer + 1];
         size_t n = net->outputs[i].kind == VXD_NET_OUT_DENSE_BEV
-                       ? compare_dense(&results[i], wanted, tolerance)
-                       : compare_output(&results[i], wanted, tolerance);
+                       ? compare_dense(&results[i], expected, tolerance)
+                       : compare_output(&results[i], expected, tolerance);
 
         if (n > 0) {
             (void)fprintf(stderr, "%s: output %d, layer %d: %zu wrong\n", env->name, i,

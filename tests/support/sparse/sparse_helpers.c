@@ -20,28 +20,29 @@ void gpu_coord_set_alloc(struct gpu_env *env, struct gpu_coord_set *out, size_t 
 
     *out = (struct gpu_coord_set){.n_rows = 0};
     out->block = gpu_to_device(env, NULL, vxd_coord_set_bytes(capacity));
-    MUST(vxd_coord_set_layout(out->block.ptr, capacity, shape, &out->set, &err));
+    MUST(vxd_coord_set_layout(out->block.ptr, capacity, shape, &out->coord_set, &err));
 }
 
-void gpu_coord_set_free(struct gpu_env *env, struct gpu_coord_set *set)
+void gpu_coord_set_free(struct gpu_env *env, struct gpu_coord_set *coord_set)
 {
-    free(set->coords);
-    vxd_device_free(env->queue, &set->block);
+    free(coord_set->coords);
+    vxd_device_free(env->queue, &coord_set->block);
     gpu_wait(env);
 }
 
-void gpu_coord_set_fetch(struct gpu_env *env, struct gpu_coord_set *set)
+void gpu_coord_set_fetch(struct gpu_env *env, struct gpu_coord_set *coord_set)
 {
     static const int32_t once[3] = {1, 1, 1};
-    struct vxd_buffer coords =
-        gpu_to_device(env, NULL, (set->set.capacity + 1) * 4 * sizeof(int32_t));
+    struct vxd_buffer coords = gpu_to_device(
+        env, NULL, (coord_set->coord_set.capacity + 1) * 4 * sizeof(int32_t));
     struct vxd_err err = {0};
 
-    MUST(vxd_coord_set_coords(env->queue, &set->set, once, 1, coords.ptr, NULL, &err));
-    MUST(vxd_queue_copy(env->queue, &set->n_rows, set->set.n_rows, sizeof set->n_rows,
-                        &err));
-    free(set->coords);
-    set->coords = gpu_to_host(env, &coords);
+    MUST(vxd_coord_set_coords(env->queue, &coord_set->coord_set, once, 1, coords.ptr,
+                              NULL, &err));
+    MUST(vxd_queue_copy(env->queue, &coord_set->n_rows, coord_set->coord_set.n_rows,
+                        sizeof coord_set->n_rows, &err));
+    free(coord_set->coords);
+    coord_set->coords = gpu_to_host(env, &coords);
     vxd_device_free(env->queue, &coords);
 }
 
@@ -57,7 +58,7 @@ enum vxd_status gpu_coord_set_make(struct gpu_env *env, const int32_t *coords, s
     enum vxd_status status;
 
     gpu_coord_set_alloc(env, out, capacity, shape);
-    VXD_TRY(vxd_coord_set_make(env->queue, d_coords.ptr, n, n_samples, &out->set,
+    VXD_TRY(vxd_coord_set_make(env->queue, d_coords.ptr, n, n_samples, &out->coord_set,
                                rows != NULL ? d_rows.ptr : NULL, scratch.ptr,
                                scratch.n_bytes, &err));
     VXD_TRY(vxd_queue_wait(env->queue, &err));
@@ -79,15 +80,15 @@ enum vxd_status gpu_coord_set_derive(struct gpu_env *env, enum vxd_sparse_derive
                                      const int32_t shape[3], size_t capacity,
                                      struct gpu_coord_set *out)
 {
-    size_t n = vxd_sparse_derive_candidates(rule, geometry, in->set.capacity);
+    size_t n = vxd_sparse_derive_candidates(rule, geometry, in->coord_set.capacity);
     struct vxd_buffer scratch =
         gpu_to_device(env, NULL, vxd_coord_set_scratch_bytes(env->queue, n, capacity));
     struct vxd_err err = {0};
     enum vxd_status status;
 
     gpu_coord_set_alloc(env, out, capacity, shape);
-    VXD_TRY(vxd_coord_set_derive(env->queue, rule, geometry, &in->set, &out->set,
-                                 scratch.ptr, scratch.n_bytes, &err));
+    VXD_TRY(vxd_coord_set_derive(env->queue, rule, geometry, &in->coord_set,
+                                 &out->coord_set, scratch.ptr, scratch.n_bytes, &err));
     VXD_TRY(vxd_queue_wait(env->queue, &err));
     gpu_coord_set_fetch(env, out);
 out:
@@ -110,8 +111,8 @@ void gpu_map_build(struct gpu_env *env, const struct vxd_sparse_geometry *geomet
         gpu_to_device(env, NULL, vxd_kernel_map_bytes(env->queue, n_taps, out->n_rows));
     MUST(vxd_kernel_map_layout(env->queue, map->block.ptr, n_taps, out->n_rows, &map->map,
                                &err));
-    MUST(vxd_kernel_map_build(env->queue, geometry, &in->set, &out->set, &map->map,
-                              scratch.ptr, scratch.n_bytes, &err));
+    MUST(vxd_kernel_map_build(env->queue, geometry, &in->coord_set, &out->coord_set,
+                              &map->map, scratch.ptr, scratch.n_bytes, &err));
     n_bytes = (size_t)n_taps * map->map.capacity * sizeof *map->table;
     map->table = gpu_alloc(n_bytes);
     MUST(vxd_queue_copy(env->queue, map->table, map->map.table, n_bytes, &err));

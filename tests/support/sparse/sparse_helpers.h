@@ -9,7 +9,7 @@
 
 /* A set and what it holds, on the host. */
 struct gpu_coord_set {
-    struct vxd_coord_set set;
+    struct vxd_coord_set coord_set;
     struct vxd_buffer block;
     uint32_t n_rows;
     int32_t *coords; /* n_rows x 4 */
@@ -18,10 +18,10 @@ struct gpu_coord_set {
 /* Lays a set out; nothing is in it. */
 void gpu_coord_set_alloc(struct gpu_env *env, struct gpu_coord_set *out, size_t capacity,
                          const int32_t shape[3]);
-void gpu_coord_set_free(struct gpu_env *env, struct gpu_coord_set *set);
+void gpu_coord_set_free(struct gpu_env *env, struct gpu_coord_set *coord_set);
 
 /* Copies rows to the host. */
-void gpu_coord_set_fetch(struct gpu_env *env, struct gpu_coord_set *set);
+void gpu_coord_set_fetch(struct gpu_env *env, struct gpu_coord_set *coord_set);
 
 /* Opens, makes and, when that succeeds, fetches; returns what the call or the wait did.
  * coords are host memory; rows (n, host) may be NULL. */

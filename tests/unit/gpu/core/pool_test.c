@@ -136,7 +136,7 @@ struct contest {
     atomic_bool hurries; /* the rest of the long loop does not sleep */
     atomic_int n_long_started;
     atomic_bool is_long_done;
-    atomic_int n_met;
+    atomic_int n_arrived;
 };
 
 static void sleep_ms(long ms)
@@ -174,8 +174,8 @@ static void meet(void *args, size_t begin, size_t end)
 
     (void)begin;
     (void)end;
-    atomic_fetch_add(&contest->n_met, 1);
-    while (atomic_load(&contest->n_met) < 2) {
+    atomic_fetch_add(&contest->n_arrived, 1);
+    while (atomic_load(&contest->n_arrived) < 2) {
         (void)sched_yield();
     }
 }

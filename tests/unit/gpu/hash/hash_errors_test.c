@@ -361,20 +361,22 @@ static void test_hashmap_more_new_keys_than_said_are_reported(void)
 static void expect_active_within_the_bound(struct gpu_env *env, struct vxd_hashmap *map,
                                            size_t n_entries)
 {
-    size_t n_room = vxd_hashmap_size_bound(map);
-    struct vxd_buffer list = gpu_to_device(env, NULL, (n_room + 64) * sizeof(int32_t));
+    size_t indices_capacity = vxd_hashmap_size_bound(map);
+    struct vxd_buffer list =
+        gpu_to_device(env, NULL, (indices_capacity + 64) * sizeof(int32_t));
     struct vxd_buffer count = gpu_to_device(env, NULL, sizeof(uint32_t));
     int32_t *numbers;
     uint32_t *n;
     struct vxd_err err = {0};
 
-    CHECK_INT(vxd_hashmap_active(env->queue, map, list.ptr, n_room, count.ptr, &err),
-              VXD_OK);
+    CHECK_INT(
+        vxd_hashmap_active(env->queue, map, list.ptr, indices_capacity, count.ptr, &err),
+        VXD_OK);
     numbers = gpu_to_host(env, &list);
     n = gpu_to_host(env, &count);
     CHECK_INT(*n, n_entries);
     for (size_t i = 0; i < 64; i++) {
-        CHECK_INT(numbers[n_room + i], (int32_t)0xa5a5a5a5);
+        CHECK_INT(numbers[indices_capacity + i], (int32_t)0xa5a5a5a5);
     }
     free(numbers);
     free(n);
@@ -384,8 +386,8 @@ static void expect_active_within_the_bound(struct gpu_env *env, struct vxd_hashm
 
 /* Inserts n keys into a map that has the first n_old of them and room for all, and says that
  * at most max_new are new, which is too few. */
-static void lie_with_room(struct gpu_env *env, enum vxd_hash_index index, size_t n,
-                          size_t n_old, size_t max_new, enum vxd_hash_order order)
+static void understate_max_new(struct gpu_env *env, enum vxd_hash_index index, size_t n,
+                               size_t n_old, size_t max_new, enum vxd_hash_order order)
 {
     struct vxd_hashmap_spec spec = spec_of(index);
     int32_t *rows = gpu_alloc(n * 12);
@@ -449,9 +451,10 @@ static void lie_with_room(struct gpu_env *env, enum vxd_hash_index index, size_t
 static void lie_at_every_size(struct gpu_env *env, enum vxd_hash_index index)
 {
     for (int order = VXD_HASH_FIRST; order <= VXD_HASH_ANY; order++) {
-        lie_with_room(env, index, 50, 20, 10, (enum vxd_hash_order)order);
-        lie_with_room(env, index, 6000, 2000, 1000, (enum vxd_hash_order)order);
-        lie_with_room(env, index, 2000, 1999, VXD_NONE_NEW, (enum vxd_hash_order)order);
+        understate_max_new(env, index, 50, 20, 10, (enum vxd_hash_order)order);
+        understate_max_new(env, index, 6000, 2000, 1000, (enum vxd_hash_order)order);
+        understate_max_new(env, index, 2000, 1999, VXD_NONE_NEW,
+                           (enum vxd_hash_order)order);
     }
 }
 

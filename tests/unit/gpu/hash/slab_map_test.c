@@ -138,7 +138,7 @@ static enum vxd_status insert_unannounced(struct gpu_env *env, struct vxd_hashma
 
 /* Claims of keys for which there is no room take every spare slab; the map must come out of
  * that as able to take keys as it was. */
-static void exceed_the_room(struct gpu_env *env)
+static void exceed_the_capacity(struct gpu_env *env)
 {
     size_t n_many = 8 * CAPACITY;
     int32_t *many = gpu_alloc(n_many * 12);
@@ -184,7 +184,7 @@ static void exceed_the_room(struct gpu_env *env)
 
 static void test_slab_insert_beyond_the_room_leaves_the_index_sound(void)
 {
-    gpu_each_backend(exceed_the_room);
+    gpu_each_backend(exceed_the_capacity);
 }
 
 /* Few keys, each many times: all threads meet at a handful of places. */

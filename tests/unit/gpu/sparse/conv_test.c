@@ -10,11 +10,11 @@ enum {
 };
 
 /* Rows of values into a dense grid; absolute values where the grid is for the bound. */
-static void fill_grid(struct gpu_grid *grid, const struct gpu_coord_set *set,
+static void fill_grid(struct gpu_grid *grid, const struct gpu_coord_set *coord_set,
                       const float *values, bool is_absolute)
 {
-    for (uint32_t i = 0; i < set->n_rows; i++) {
-        double *at = gpu_grid_at(grid, set->coords + 4 * (size_t)i);
+    for (uint32_t i = 0; i < coord_set->n_rows; i++) {
+        double *at = gpu_grid_at(grid, coord_set->coords + 4 * (size_t)i);
 
         for (int j = 0; j < grid->n_channels; j++) {
             float value = values[(size_t)i * (size_t)grid->n_channels + (size_t)j];
@@ -319,7 +319,7 @@ static void test_conv_batched_equals_alone_bit_for_bit(void)
 }
 
 /* Two fifths of the cells of two cubes: a small one of sample 0, a large one of sample 1. */
-static size_t fill_cubes(uint64_t *state, int small, int large, int32_t *coords)
+static size_t fill_boxes(uint64_t *state, int small, int large, int32_t *coords)
 {
     const int sides[2] = {small, large};
     size_t n = 0;
@@ -363,7 +363,7 @@ static void many_rows(struct gpu_env *env)
         float *few;
 
         item.coords = gpu_alloc(n_cells * 4 * sizeof *item.coords);
-        item.n = fill_cubes(&state, 12, large, item.coords);
+        item.n = fill_boxes(&state, 12, large, item.coords);
         n_first = first_sample(&item);
         x = gpu_random_floats(&state, item.n * (size_t)conv.n_in, false);
         weights = gpu_random_floats(&state, (size_t)(27 * conv.n_in * conv.n_out), false);

@@ -22,35 +22,35 @@ static void chain(struct gpu_env *env)
     size_t n = 120000;
     int32_t *coords = gpu_model_random(n, 3, false, 78);
     struct gpu_model models[N + 1];
-    struct gpu_coord_set sets[N + 1];
+    struct gpu_coord_set coord_sets[N + 1];
     struct vxd_sparse_derive_request requests[N];
     struct vxd_buffer scratch =
         gpu_to_device(env, NULL, vxd_coord_set_scratch_bytes(env->queue, n, n));
     struct vxd_err err = {0};
 
     models[0] = gpu_model_of(coords, n, 3, unbounded);
-    CHECK_INT(gpu_coord_set_make(env, coords, n, 3, unbounded, n, NULL, &sets[0]),
+    CHECK_INT(gpu_coord_set_make(env, coords, n, 3, unbounded, n, NULL, &coord_sets[0]),
               VXD_OK);
     for (int i = 0; i < N; i++) {
         int32_t s = links[i].stride;
         int32_t strides[3] = {s, s, s};
 
         models[i + 1] = gpu_model_floors(&models[links[i].of], strides);
-        gpu_coord_set_alloc(env, &sets[i + 1], models[i + 1].n, unbounded);
+        gpu_coord_set_alloc(env, &coord_sets[i + 1], models[i + 1].n, unbounded);
         requests[i] = (struct vxd_sparse_derive_request){
             VXD_DERIVE_FLOOR,
             {{2, 2, 2}, {s, s, s}, {0, 0, 0}, {1, 1, 1}, false},
-            &sets[links[i].of].set,
-            &sets[i + 1].set};
+            &coord_sets[links[i].of].coord_set,
+            &coord_sets[i + 1].coord_set};
     }
     CHECK_INT(vxd_coord_sets_derive(env->queue, requests, N, scratch.ptr, scratch.n_bytes,
                                     &err),
               VXD_OK);
     for (int i = 0; i <= N; i++) {
-        gpu_coord_set_fetch(env, &sets[i]);
-        CHECK_INT(gpu_model_other_rows(&sets[i], &models[i]), 0);
-        CHECK_INT(gpu_model_other_blocks(env, &sets[i], &models[i]), 0);
-        gpu_coord_set_free(env, &sets[i]);
+        gpu_coord_set_fetch(env, &coord_sets[i]);
+        CHECK_INT(gpu_model_other_rows(&coord_sets[i], &models[i]), 0);
+        CHECK_INT(gpu_model_other_blocks(env, &coord_sets[i], &models[i]), 0);
+        gpu_coord_set_free(env, &coord_sets[i]);
         free(models[i].keys);
     }
     vxd_device_free(env->queue, &scratch);
@@ -77,7 +77,7 @@ static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3]
 {
     int32_t *coords = gpu_model_random(n, 3, true, n);
     struct gpu_coord_set alone[N_LINKS + 1];
-    struct gpu_coord_set sets[N_LINKS + 1];
+    struct gpu_coord_set coord_sets[N_LINKS + 1];
     struct vxd_sparse_derive_request requests[N_LINKS];
     struct vxd_buffer scratch;
     size_t scratch_bytes = 0;
@@ -93,7 +93,7 @@ static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3]
         }
     }
     CHECK_INT(gpu_coord_set_make(env, coords, n, 3, shape, n, NULL, &alone[0]), VXD_OK);
-    sets[0] = alone[0];
+    coord_sets[0] = alone[0];
     for (int i = 0; i < N_LINKS; i++) {
         size_t n_candidates;
         size_t n_bytes;
@@ -107,13 +107,14 @@ static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3]
         CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, &chain_links[i],
                                        &alone[i], shapes[i + 1], capacity, &alone[i + 1]),
                   VXD_OK);
-        gpu_coord_set_alloc(env, &sets[i + 1], alone[i + 1].n_rows, shapes[i + 1]);
+        gpu_coord_set_alloc(env, &coord_sets[i + 1], alone[i + 1].n_rows, shapes[i + 1]);
         n_candidates = vxd_sparse_derive_candidates(VXD_DERIVE_SUPPORT, &chain_links[i],
-                                                    sets[i].set.capacity);
+                                                    coord_sets[i].coord_set.capacity);
         n_bytes = vxd_coord_set_scratch_bytes(env->queue, n_candidates, capacity);
         scratch_bytes = n_bytes > scratch_bytes ? n_bytes : scratch_bytes;
         requests[i] = (struct vxd_sparse_derive_request){
-            VXD_DERIVE_SUPPORT, chain_links[i], &sets[i].set, &sets[i + 1].set};
+            VXD_DERIVE_SUPPORT, chain_links[i], &coord_sets[i].coord_set,
+            &coord_sets[i + 1].coord_set};
     }
     scratch = gpu_to_device(env, NULL, scratch_bytes);
     CHECK_INT(vxd_coord_sets_derive(env->queue, requests, N_LINKS, scratch.ptr,
@@ -122,12 +123,12 @@ static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3]
     for (int i = 1; i <= N_LINKS; i++) {
         struct gpu_model model;
 
-        gpu_coord_set_fetch(env, &sets[i]);
+        gpu_coord_set_fetch(env, &coord_sets[i]);
         CHECK(n == 1 || alone[i].n_rows > 0);
         model = gpu_model_of(alone[i].coords, alone[i].n_rows, 3, shapes[i]);
-        CHECK_INT(gpu_model_other_rows(&sets[i], &model), 0);
-        CHECK_INT(gpu_model_other_blocks(env, &sets[i], &model), 0);
-        gpu_coord_set_free(env, &sets[i]);
+        CHECK_INT(gpu_model_other_rows(&coord_sets[i], &model), 0);
+        CHECK_INT(gpu_model_other_blocks(env, &coord_sets[i], &model), 0);
+        gpu_coord_set_free(env, &coord_sets[i]);
         gpu_coord_set_free(env, &alone[i]);
         free(model.keys);
     }

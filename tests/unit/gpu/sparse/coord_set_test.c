@@ -29,12 +29,13 @@ static void check_make(struct gpu_env *env, const int32_t *coords, size_t n,
     struct gpu_model model = gpu_model_of(coords, n, n_samples, shape);
     int32_t *rows = gpu_alloc((n + 1) * sizeof *rows);
     size_t n_wrong;
-    struct gpu_coord_set set;
+    struct gpu_coord_set coord_set;
 
-    CHECK_INT(gpu_coord_set_make(env, coords, n, n_samples, shape, model.n, rows, &set),
-              VXD_OK);
-    n_wrong =
-        gpu_model_other_rows(&set, &model) + gpu_model_other_blocks(env, &set, &model);
+    CHECK_INT(
+        gpu_coord_set_make(env, coords, n, n_samples, shape, model.n, rows, &coord_set),
+        VXD_OK);
+    n_wrong = gpu_model_other_rows(&coord_set, &model) +
+              gpu_model_other_blocks(env, &coord_set, &model);
     for (size_t i = 0; i < n; i++) {
         struct gpu_model one = gpu_model_of(coords + 4 * i, 1, n_samples, shape);
 
@@ -46,7 +47,7 @@ static void check_make(struct gpu_env *env, const int32_t *coords, size_t n,
                       n_wrong);
     }
     CHECK_INT(n_wrong, 0);
-    gpu_coord_set_free(env, &set);
+    gpu_coord_set_free(env, &coord_set);
     free(rows);
     free(model.keys);
 }
@@ -106,12 +107,13 @@ static void floors(struct gpu_env *env)
     size_t n = 200000;
     int32_t *coords = gpu_model_random(n, 3, false, 77);
     struct gpu_model model;
-    struct gpu_coord_set set;
+    struct gpu_coord_set coord_set;
 
     coords[1] = coords[2] = coords[3] = -131072;
     coords[5] = coords[6] = coords[7] = 131071;
     model = gpu_model_of(coords, n, 3, unbounded);
-    CHECK_INT(gpu_coord_set_make(env, coords, n, 3, unbounded, n, NULL, &set), VXD_OK);
+    CHECK_INT(gpu_coord_set_make(env, coords, n, 3, unbounded, n, NULL, &coord_set),
+              VXD_OK);
     for (int i = 0; i < 5; i++) {
         struct vxd_sparse_geometry geometry = {
             {3, 3, 3}, {0}, {1, 1, 1}, {1, 1, 1}, false};
@@ -119,19 +121,19 @@ static void floors(struct gpu_env *env)
         struct gpu_coord_set out;
 
         memcpy(geometry.stride, strides[i], sizeof geometry.stride);
-        CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_FLOOR, &geometry, &set, unbounded,
-                                       expected.n, &out),
+        CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_FLOOR, &geometry, &coord_set,
+                                       unbounded, expected.n, &out),
                   VXD_OK);
         CHECK_INT(gpu_model_other_rows(&out, &expected), 0);
         CHECK_INT(gpu_model_other_blocks(env, &out, &expected), 0);
         gpu_coord_set_free(env, &out);
-        CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_FLOOR, &geometry, &set, unbounded,
-                                       expected.n - 1, &out),
+        CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_FLOOR, &geometry, &coord_set,
+                                       unbounded, expected.n - 1, &out),
                   VXD_RESOURCE_EXHAUSTED);
         gpu_coord_set_free(env, &out);
         free(expected.keys);
     }
-    gpu_coord_set_free(env, &set);
+    gpu_coord_set_free(env, &coord_set);
     free(model.keys);
     free(coords);
 }
@@ -159,7 +161,7 @@ static void supports(struct gpu_env *env)
         struct gpu_model in = gpu_model_of(coords, n, n_samples, shape);
         struct gpu_model out = {gpu_alloc((in.n * 27 + 1) * sizeof(uint64_t)), 0};
         int32_t out_shape[3];
-        struct gpu_coord_set sets[2];
+        struct gpu_coord_set coord_sets[2];
 
         CHECK_INT(vxd_sparse_out_shape(g, shape, NULL, out_shape, NULL), VXD_OK);
         for (size_t j = 0; j < in.n * 27; j++) {
@@ -187,21 +189,22 @@ static void supports(struct gpu_env *env)
             }
         }
         gpu_model_deduplicate(&out);
-        CHECK_INT(gpu_coord_set_make(env, coords, n, n_samples, shape, n, NULL, &sets[0]),
+        CHECK_INT(
+            gpu_coord_set_make(env, coords, n, n_samples, shape, n, NULL, &coord_sets[0]),
+            VXD_OK);
+        CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, g, &coord_sets[0],
+                                       out_shape, out.n, &coord_sets[1]),
                   VXD_OK);
-        CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, g, &sets[0], out_shape,
-                                       out.n, &sets[1]),
-                  VXD_OK);
-        CHECK_INT(gpu_model_other_rows(&sets[1], &out), 0);
-        CHECK_INT(gpu_model_other_blocks(env, &sets[1], &out), 0);
-        gpu_coord_set_free(env, &sets[1]);
+        CHECK_INT(gpu_model_other_rows(&coord_sets[1], &out), 0);
+        CHECK_INT(gpu_model_other_blocks(env, &coord_sets[1], &out), 0);
+        gpu_coord_set_free(env, &coord_sets[1]);
         if (out.n > 0) {
-            CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, g, &sets[0],
-                                           out_shape, out.n - 1, &sets[1]),
+            CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, g, &coord_sets[0],
+                                           out_shape, out.n - 1, &coord_sets[1]),
                       VXD_RESOURCE_EXHAUSTED);
-            gpu_coord_set_free(env, &sets[1]);
+            gpu_coord_set_free(env, &coord_sets[1]);
         }
-        gpu_coord_set_free(env, &sets[0]);
+        gpu_coord_set_free(env, &coord_sets[0]);
         free(coords);
         free(in.keys);
         free(out.keys);
@@ -219,24 +222,26 @@ static enum vxd_status combine(struct gpu_env *env, const struct gpu_coord_set *
                                struct gpu_coord_set *out, int32_t **rows_a,
                                int32_t **rows_b)
 {
-    size_t n = a->set.capacity + (b != NULL ? b->set.capacity : 0);
-    size_t n_bytes = vxd_coord_set_scratch_bytes(env->queue, n, out->set.capacity);
+    size_t n = a->coord_set.capacity + (b != NULL ? b->coord_set.capacity : 0);
+    size_t n_bytes = vxd_coord_set_scratch_bytes(env->queue, n, out->coord_set.capacity);
     struct vxd_buffer scratch = gpu_to_device(env, NULL, n_bytes);
-    struct vxd_buffer d_keep = gpu_to_device(env, keep, a->set.capacity);
+    struct vxd_buffer d_keep = gpu_to_device(env, keep, a->coord_set.capacity);
     struct vxd_buffer d_rows[2];
     struct vxd_err err = {0};
     enum vxd_status status;
 
     for (int i = 0; i < 2; i++) {
-        d_rows[i] = gpu_to_device(env, NULL, (out->set.capacity + 1) * sizeof(int32_t));
+        d_rows[i] =
+            gpu_to_device(env, NULL, (out->coord_set.capacity + 1) * sizeof(int32_t));
     }
     if (b != NULL) {
-        VXD_TRY(vxd_coord_set_union(env->queue, &a->set, &b->set, &out->set,
-                                    d_rows[0].ptr, d_rows[1].ptr, scratch.ptr,
-                                    scratch.n_bytes, &err));
+        VXD_TRY(vxd_coord_set_union(env->queue, &a->coord_set, &b->coord_set,
+                                    &out->coord_set, d_rows[0].ptr, d_rows[1].ptr,
+                                    scratch.ptr, scratch.n_bytes, &err));
     } else {
-        VXD_TRY(vxd_coord_set_subset(env->queue, &a->set, d_keep.ptr, &out->set,
-                                     d_rows[0].ptr, scratch.ptr, scratch.n_bytes, &err));
+        VXD_TRY(vxd_coord_set_subset(env->queue, &a->coord_set, d_keep.ptr,
+                                     &out->coord_set, d_rows[0].ptr, scratch.ptr,
+                                     scratch.n_bytes, &err));
     }
     VXD_TRY(vxd_queue_wait(env->queue, &err));
     gpu_coord_set_fetch(env, out);
@@ -260,22 +265,25 @@ static void check_union(struct gpu_env *env, size_t n_a, size_t n_b)
     struct gpu_model b = gpu_model_of(coords_b, n_b, 2, unbounded);
     struct gpu_model both = {gpu_alloc((a.n + b.n + 1) * sizeof(uint64_t)), a.n + b.n};
     size_t n_wrong;
-    struct gpu_coord_set sets[3];
+    struct gpu_coord_set coord_sets[3];
     int32_t *rows_a;
     int32_t *rows_b;
 
     memcpy(both.keys, a.keys, a.n * sizeof *a.keys);
     memcpy(both.keys + a.n, b.keys, b.n * sizeof *b.keys);
     gpu_model_deduplicate(&both);
-    CHECK_INT(
-        gpu_coord_set_make(env, coords_a, n_a, 2, unbounded, n_a + 5, NULL, &sets[0]),
-        VXD_OK);
-    CHECK_INT(gpu_coord_set_make(env, coords_b, n_b, 2, unbounded, n_b, NULL, &sets[1]),
+    CHECK_INT(gpu_coord_set_make(env, coords_a, n_a, 2, unbounded, n_a + 5, NULL,
+                                 &coord_sets[0]),
               VXD_OK);
-    gpu_coord_set_alloc(env, &sets[2], both.n, unbounded);
-    CHECK_INT(combine(env, &sets[0], &sets[1], NULL, &sets[2], &rows_a, &rows_b), VXD_OK);
-    n_wrong = gpu_model_other_rows(&sets[2], &both) +
-              gpu_model_other_blocks(env, &sets[2], &both);
+    CHECK_INT(
+        gpu_coord_set_make(env, coords_b, n_b, 2, unbounded, n_b, NULL, &coord_sets[1]),
+        VXD_OK);
+    gpu_coord_set_alloc(env, &coord_sets[2], both.n, unbounded);
+    CHECK_INT(combine(env, &coord_sets[0], &coord_sets[1], NULL, &coord_sets[2], &rows_a,
+                      &rows_b),
+              VXD_OK);
+    n_wrong = gpu_model_other_rows(&coord_sets[2], &both) +
+              gpu_model_other_blocks(env, &coord_sets[2], &both);
     for (size_t i = 0; i < both.n; i++) {
         n_wrong += rows_a[i] != gpu_model_row(&a, both.keys[i]);
         n_wrong += rows_b[i] != gpu_model_row(&b, both.keys[i]);
@@ -283,17 +291,18 @@ static void check_union(struct gpu_env *env, size_t n_a, size_t n_b)
     CHECK_INT(n_wrong, 0);
     free(rows_a);
     free(rows_b);
-    gpu_coord_set_free(env, &sets[2]);
+    gpu_coord_set_free(env, &coord_sets[2]);
     if (both.n > 0) {
-        gpu_coord_set_alloc(env, &sets[2], both.n - 1, unbounded);
-        CHECK_INT(combine(env, &sets[0], &sets[1], NULL, &sets[2], &rows_a, &rows_b),
+        gpu_coord_set_alloc(env, &coord_sets[2], both.n - 1, unbounded);
+        CHECK_INT(combine(env, &coord_sets[0], &coord_sets[1], NULL, &coord_sets[2],
+                          &rows_a, &rows_b),
                   VXD_RESOURCE_EXHAUSTED);
         free(rows_a);
         free(rows_b);
-        gpu_coord_set_free(env, &sets[2]);
+        gpu_coord_set_free(env, &coord_sets[2]);
     }
-    gpu_coord_set_free(env, &sets[0]);
-    gpu_coord_set_free(env, &sets[1]);
+    gpu_coord_set_free(env, &coord_sets[0]);
+    gpu_coord_set_free(env, &coord_sets[1]);
     free(coords_a);
     free(coords_b);
     free(a.keys);
@@ -325,7 +334,7 @@ static void check_subset(struct gpu_env *env, size_t n, uint64_t one_in)
     uint8_t *keep = gpu_alloc(n + 6);
     uint64_t state = n;
     size_t n_wrong;
-    struct gpu_coord_set sets[2];
+    struct gpu_coord_set coord_sets[2];
     int32_t *rows_a;
     int32_t *rows_b;
 
@@ -336,18 +345,20 @@ static void check_subset(struct gpu_env *env, size_t n, uint64_t one_in)
             kept.keys[kept.n++] = all.keys[i];
         }
     }
-    CHECK_INT(gpu_coord_set_make(env, coords, n, 2, unbounded, n + 5, NULL, &sets[0]),
+    CHECK_INT(
+        gpu_coord_set_make(env, coords, n, 2, unbounded, n + 5, NULL, &coord_sets[0]),
+        VXD_OK);
+    gpu_coord_set_alloc(env, &coord_sets[1], kept.n, unbounded);
+    CHECK_INT(combine(env, &coord_sets[0], NULL, keep, &coord_sets[1], &rows_a, &rows_b),
               VXD_OK);
-    gpu_coord_set_alloc(env, &sets[1], kept.n, unbounded);
-    CHECK_INT(combine(env, &sets[0], NULL, keep, &sets[1], &rows_a, &rows_b), VXD_OK);
-    n_wrong = gpu_model_other_rows(&sets[1], &kept) +
-              gpu_model_other_blocks(env, &sets[1], &kept);
+    n_wrong = gpu_model_other_rows(&coord_sets[1], &kept) +
+              gpu_model_other_blocks(env, &coord_sets[1], &kept);
     for (size_t i = 0; i < kept.n; i++) {
         n_wrong += rows_a[i] != origins[i];
     }
     CHECK_INT(n_wrong, 0);
-    gpu_coord_set_free(env, &sets[0]);
-    gpu_coord_set_free(env, &sets[1]);
+    gpu_coord_set_free(env, &coord_sets[0]);
+    gpu_coord_set_free(env, &coord_sets[1]);
     free(rows_a);
     free(rows_b);
     free(coords);
@@ -377,7 +388,7 @@ static void samples(struct gpu_env *env)
     size_t n = 20000;
     int32_t *coords = gpu_model_random(n, 7, false, 21);
     struct gpu_model model;
-    struct gpu_coord_set set;
+    struct gpu_coord_set coord_set;
     struct vxd_buffer d_coords;
     struct vxd_buffer d_starts = gpu_to_device(env, NULL, 10 * sizeof(uint32_t));
     int32_t *scaled;
@@ -389,10 +400,11 @@ static void samples(struct gpu_env *env)
         coords[4 * i] += coords[4 * i] >= 3; /* sample 3 is empty */
     }
     model = gpu_model_of(coords, n, 9, unbounded);
-    CHECK_INT(gpu_coord_set_make(env, coords, n, 9, unbounded, n, NULL, &set), VXD_OK);
+    CHECK_INT(gpu_coord_set_make(env, coords, n, 9, unbounded, n, NULL, &coord_set),
+              VXD_OK);
     d_coords = gpu_to_device(env, NULL, n * 16);
-    CHECK_INT(vxd_coord_set_coords(env->queue, &set.set, times, 9, d_coords.ptr,
-                                   d_starts.ptr, &err),
+    CHECK_INT(vxd_coord_set_coords(env->queue, &coord_set.coord_set, times, 9,
+                                   d_coords.ptr, d_starts.ptr, &err),
               VXD_OK);
     scaled = gpu_to_host(env, &d_coords);
     starts = gpu_to_host(env, &d_starts);
@@ -412,7 +424,7 @@ static void samples(struct gpu_env *env)
     CHECK_INT(starts[9], model.n);
     vxd_device_free(env->queue, &d_coords);
     vxd_device_free(env->queue, &d_starts);
-    gpu_coord_set_free(env, &set);
+    gpu_coord_set_free(env, &coord_set);
     free(scaled);
     free(starts);
     free(model.keys);
@@ -429,21 +441,22 @@ static void faults(struct gpu_env *env)
     static const int32_t corner[8] = {0, 1, 2, 3, 0, 131071, 0, 0};
     const struct vxd_sparse_geometry up = {
         {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, {1, 1, 1}, true};
-    struct gpu_coord_set set;
+    struct gpu_coord_set coord_set;
     struct gpu_coord_set out;
 
-    CHECK_INT(gpu_coord_set_make(env, corner, 2, 1, unbounded, 1, NULL, &set),
+    CHECK_INT(gpu_coord_set_make(env, corner, 2, 1, unbounded, 1, NULL, &coord_set),
               VXD_RESOURCE_EXHAUSTED);
-    gpu_coord_set_fetch(env, &set);
-    CHECK_INT(set.n_rows, 0);
-    gpu_coord_set_free(env, &set);
-    CHECK_INT(gpu_coord_set_make(env, corner, 2, 1, unbounded, 2, NULL, &set), VXD_OK);
-    CHECK_INT(
-        gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, &up, &set, unbounded, 16, &out),
-        VXD_OUT_OF_RANGE);
+    gpu_coord_set_fetch(env, &coord_set);
+    CHECK_INT(coord_set.n_rows, 0);
+    gpu_coord_set_free(env, &coord_set);
+    CHECK_INT(gpu_coord_set_make(env, corner, 2, 1, unbounded, 2, NULL, &coord_set),
+              VXD_OK);
+    CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, &up, &coord_set, unbounded,
+                                   16, &out),
+              VXD_OUT_OF_RANGE);
     gpu_coord_set_fetch(env, &out);
     CHECK_INT(out.n_rows, 0);
-    gpu_coord_set_free(env, &set);
+    gpu_coord_set_free(env, &coord_set);
     gpu_coord_set_free(env, &out);
 }
 
@@ -453,7 +466,7 @@ static void test_set_that_cannot_be_is_empty_and_the_wait_says_why(void)
 }
 
 /* Research 1.1, cloud A: convolutions of kernel 3, stride 2, padding 1 one after another. */
-static void centerpoint_sets(struct gpu_env *env)
+static void centerpoint_coord_sets(struct gpu_env *env)
 {
     static const uint32_t support[3] = {69276, 29723, 10335};
     static const uint32_t floors[3] = {35727, 13345, 4413};
@@ -474,28 +487,29 @@ static void centerpoint_sets(struct gpu_env *env)
         coords[4 * i + 3] = z;
     }
     for (int rule = 0; rule < 2; rule++) {
-        struct gpu_coord_set set;
+        struct gpu_coord_set coord_set;
 
         CHECK_INT(gpu_coord_set_make(env, coords, 79745, 1, rule == 0 ? shape : unbounded,
-                                     79745, NULL, &set),
+                                     79745, NULL, &coord_set),
                   VXD_OK);
-        CHECK_INT(set.n_rows, 79745);
+        CHECK_INT(coord_set.n_rows, 79745);
         for (int layer = 0; layer < 3; layer++) {
             const struct vxd_sparse_geometry *g =
                 rule == 0 && layer == 2 ? &last : &centred;
             int32_t out_shape[3];
             struct gpu_coord_set out;
 
-            CHECK_INT(vxd_sparse_out_shape(g, set.set.shape, NULL, out_shape, NULL),
-                      VXD_OK);
-            CHECK_INT(gpu_coord_set_derive(env, (enum vxd_sparse_derive)rule, g, &set,
-                                           out_shape, 80000, &out),
+            CHECK_INT(
+                vxd_sparse_out_shape(g, coord_set.coord_set.shape, NULL, out_shape, NULL),
+                VXD_OK);
+            CHECK_INT(gpu_coord_set_derive(env, (enum vxd_sparse_derive)rule, g,
+                                           &coord_set, out_shape, 80000, &out),
                       VXD_OK);
             CHECK_INT(out.n_rows, rule == 0 ? support[layer] : floors[layer]);
-            gpu_coord_set_free(env, &set);
-            set = out;
+            gpu_coord_set_free(env, &coord_set);
+            coord_set = out;
         }
-        gpu_coord_set_free(env, &set);
+        gpu_coord_set_free(env, &coord_set);
     }
     free(words);
 }
@@ -510,7 +524,7 @@ static void test_centerpoint_frame_has_the_sets_of_the_research(void)
     if (n_bytes < (size_t)79745 * 16) {
         SKIP("no data directory (set VOXELD_DATA)");
     }
-    gpu_each_backend(centerpoint_sets);
+    gpu_each_backend(centerpoint_coord_sets);
 }
 
 /* What CUDA's kernels take keys of other levels from. */

@@ -8,10 +8,10 @@ enum {
 };
 
 /* A grid that holds row + 1 of each row of a set. */
-static void number_rows(const struct gpu_coord_set *set, struct gpu_grid *grid)
+static void number_rows(const struct gpu_coord_set *coord_set, struct gpu_grid *grid)
 {
-    for (uint32_t i = 0; i < set->n_rows; i++) {
-        double *at = gpu_grid_at(grid, set->coords + 4 * (size_t)i);
+    for (uint32_t i = 0; i < coord_set->n_rows; i++) {
+        double *at = gpu_grid_at(grid, coord_set->coords + 4 * (size_t)i);
 
         REQUIRE(at != NULL && *at == 0);
         *at = i + 1;
@@ -30,20 +30,22 @@ static uint64_t morton(const int32_t c[4])
     return (uint64_t)c[0] << 54 | code;
 }
 
-static size_t count_unsorted(const struct gpu_coord_set *set)
+static size_t count_unsorted(const struct gpu_coord_set *coord_set)
 {
     size_t n_wrong = 0;
 
-    for (size_t i = 1; i < set->n_rows; i++) {
-        n_wrong += morton(set->coords + 4 * i) <= morton(set->coords + 4 * (i - 1));
+    for (size_t i = 1; i < coord_set->n_rows; i++) {
+        n_wrong +=
+            morton(coord_set->coords + 4 * i) <= morton(coord_set->coords + 4 * (i - 1));
     }
     return n_wrong;
 }
 
 /* The output's set is where the dense convolution of ones is not zero; a floor set is what
  * division gives. */
-static size_t check_set(const struct gpu_sparse_case *item,
-                        const struct gpu_coord_set *in, const struct gpu_coord_set *out)
+static size_t check_coord_set(const struct gpu_sparse_case *item,
+                              const struct gpu_coord_set *in,
+                              const struct gpu_coord_set *out)
 {
     struct gpu_grid ones;
     struct gpu_grid expected;
@@ -253,7 +255,7 @@ static void check_case(struct gpu_env *env, const struct gpu_sparse_case *item,
     gpu_sparse_case_coord_sets(env, item, &in, &out);
     n_wrong += count_unsorted(&in) + count_unsorted(&out);
     if (!gpu_sparse_case_is_subm(item)) {
-        n_wrong += check_set(item, &in, &out);
+        n_wrong += check_coord_set(item, &in, &out);
     }
     gpu_map_build(env, &item->geometry, &in, &out, &map);
     gpu_grid_make(&rows, item->in_lo, item->in_n, item->n_samples, 1);
@@ -393,8 +395,8 @@ static void together(struct gpu_env *env)
         CHECK_INT(vxd_kernel_map_layout(env->queue, blocks[i].ptr, n_taps, out[i].n_rows,
                                         &maps[i], &err),
                   VXD_OK);
-        requests[i] = (struct vxd_kernel_map_request){items[i].geometry, &in[i].set,
-                                                      &out[i].set, &maps[i]};
+        requests[i] = (struct vxd_kernel_map_request){items[i].geometry, &in[i].coord_set,
+                                                      &out[i].coord_set, &maps[i]};
     }
     scratch = gpu_to_device(
         env, NULL, vxd_kernel_maps_scratch_bytes(env->queue, requests, N_TOGETHER));
@@ -428,7 +430,7 @@ static void one_too_small(struct gpu_env *env)
     struct vxd_buffer block;
     struct vxd_buffer scratch;
     struct vxd_kernel_map map;
-    struct gpu_coord_set set;
+    struct gpu_coord_set coord_set;
     struct vxd_err err = {0};
 
     for (int i = 0; i < 200; i++) {
@@ -436,18 +438,19 @@ static void one_too_small(struct gpu_env *env)
 
         memcpy(coords + 4 * (size_t)i, c, sizeof c);
     }
-    CHECK_INT(gpu_coord_set_make(env, coords, 200, 1, unbounded, 200, NULL, &set),
+    CHECK_INT(gpu_coord_set_make(env, coords, 200, 1, unbounded, 200, NULL, &coord_set),
               VXD_OK);
     block = gpu_to_device(env, NULL, vxd_kernel_map_bytes(env->queue, 27, 128));
     scratch = gpu_to_device(env, NULL, vxd_kernel_map_scratch_bytes(env->queue, 27, 128));
     CHECK_INT(vxd_kernel_map_layout(env->queue, block.ptr, 27, 128, &map, &err), VXD_OK);
-    CHECK_INT(vxd_kernel_map_build(env->queue, &subm, &set.set, &set.set, &map,
-                                   scratch.ptr, scratch.n_bytes, &err),
+    CHECK_INT(vxd_kernel_map_build(env->queue, &subm, &coord_set.coord_set,
+                                   &coord_set.coord_set, &map, scratch.ptr,
+                                   scratch.n_bytes, &err),
               VXD_OK);
     CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_RESOURCE_EXHAUSTED);
     vxd_device_free(env->queue, &block);
     vxd_device_free(env->queue, &scratch);
-    gpu_coord_set_free(env, &set);
+    gpu_coord_set_free(env, &coord_set);
 }
 
 static void test_map_with_too_many_rows_is_refused_by_the_wait(void)
@@ -457,7 +460,8 @@ static void test_map_with_too_many_rows_is_refused_by_the_wait(void)
 
 /* The same map so often that a GPU's blocks have many rows each. */
 static void check_crowd(struct gpu_env *env, const struct vxd_sparse_geometry *geometry,
-                        const struct gpu_coord_set *set, const struct gpu_map *alone)
+                        const struct gpu_coord_set *coord_set,
+                        const struct gpu_map *alone)
 {
     struct vxd_kernel_map_request requests[8];
     struct vxd_kernel_map maps[8];
@@ -467,13 +471,13 @@ static void check_crowd(struct gpu_env *env, const struct vxd_sparse_geometry *g
     struct vxd_err err = {0};
 
     for (int i = 0; i < 8; i++) {
-        blocks[i] =
-            gpu_to_device(env, NULL, vxd_kernel_map_bytes(env->queue, 27, set->n_rows));
-        CHECK_INT(vxd_kernel_map_layout(env->queue, blocks[i].ptr, 27, set->n_rows,
+        blocks[i] = gpu_to_device(
+            env, NULL, vxd_kernel_map_bytes(env->queue, 27, coord_set->n_rows));
+        CHECK_INT(vxd_kernel_map_layout(env->queue, blocks[i].ptr, 27, coord_set->n_rows,
                                         &maps[i], &err),
                   VXD_OK);
-        requests[i] =
-            (struct vxd_kernel_map_request){*geometry, &set->set, &set->set, &maps[i]};
+        requests[i] = (struct vxd_kernel_map_request){*geometry, &coord_set->coord_set,
+                                                      &coord_set->coord_set, &maps[i]};
     }
     scratch =
         gpu_to_device(env, NULL, vxd_kernel_maps_scratch_bytes(env->queue, requests, 8));
@@ -481,7 +485,7 @@ static void check_crowd(struct gpu_env *env, const struct vxd_sparse_geometry *g
                                     &err),
               VXD_OK);
     for (int i = 0; i < 8; i++) {
-        n_wrong += compare_maps(env, alone, &blocks[i], &maps[i], set->n_rows);
+        n_wrong += compare_maps(env, alone, &blocks[i], &maps[i], coord_set->n_rows);
         vxd_device_free(env->queue, &blocks[i]);
     }
     CHECK_INT(n_wrong, 0);
@@ -505,23 +509,23 @@ static void check_scan(struct gpu_env *env, float size, uint32_t n_voxels,
                                      .rule = VXD_RULE_MINKOWSKI,
                                      .size_m = {size, size, size}};
     struct gpu_voxels voxels;
-    struct gpu_coord_set set;
+    struct gpu_coord_set coord_set;
     struct gpu_map map;
 
     REQUIRE(points != NULL);
     gpu_voxelize(env, &args, &voxels);
     CHECK_INT(voxels.n_voxels, n_voxels);
     CHECK_INT(gpu_coord_set_make(env, voxels.coords, voxels.n_voxels, 1, unbounded,
-                                 voxels.n_voxels, NULL, &set),
+                                 voxels.n_voxels, NULL, &coord_set),
               VXD_OK);
-    CHECK_INT(set.n_rows, n_voxels);
-    CHECK_INT(memcmp(set.coords, voxels.coords, (size_t)set.n_rows * 16), 0);
-    gpu_map_build(env, &subm, &set, &set, &map);
+    CHECK_INT(coord_set.n_rows, n_voxels);
+    CHECK_INT(memcmp(coord_set.coords, voxels.coords, (size_t)coord_set.n_rows * 16), 0);
+    gpu_map_build(env, &subm, &coord_set, &coord_set, &map);
     CHECK_INT(map.n_pairs, n_pairs);
-    CHECK_INT(check_order(env, &map, set.n_rows), 0);
-    check_crowd(env, &subm, &set, &map);
+    CHECK_INT(check_order(env, &map, coord_set.n_rows), 0);
+    check_crowd(env, &subm, &coord_set, &map);
     gpu_map_free(env, &map);
-    gpu_coord_set_free(env, &set);
+    gpu_coord_set_free(env, &coord_set);
     gpu_voxels_free(&voxels);
     free(points);
 }

@@ -121,16 +121,16 @@ static void many_rows(struct gpu_env *env)
         memcpy(coords + 4 * i, c, sizeof c);
     }
     for (int i = 0; i < 3; i++) {
-        struct gpu_coord_set set;
+        struct gpu_coord_set coord_set;
         struct gpu_map map;
 
         CHECK_INT(gpu_coord_set_make(env, coords, counts[i], 1, unbounded, counts[i],
-                                     NULL, &set),
+                                     NULL, &coord_set),
                   VXD_OK);
-        gpu_map_build(env, &g, &set, &set, &map);
-        CHECK_INT(check_tiles(env, &map, set.n_rows), 0);
+        gpu_map_build(env, &g, &coord_set, &coord_set, &map);
+        CHECK_INT(check_tiles(env, &map, coord_set.n_rows), 0);
         gpu_map_free(env, &map);
-        gpu_coord_set_free(env, &set);
+        gpu_coord_set_free(env, &coord_set);
     }
     free(coords);
 }

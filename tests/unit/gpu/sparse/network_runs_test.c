@@ -265,7 +265,7 @@ static void shares(struct gpu_env *env)
     REQUIRE(gpu_net_create(env, &net, &options, &built, &err) == VXD_OK);
     vxd_net_get_info(built, &info);
     CHECK_INT(info.n_layers, 7);
-    CHECK_INT(info.n_sets, 2);
+    CHECK_INT(info.n_coord_sets, 2);
     CHECK_INT(info.n_maps, 2);
     CHECK_INT(info.n_outputs, 1);
     CHECK(vxd_net_get_output(built, 1) == NULL);
@@ -344,7 +344,7 @@ static void reuses(struct gpu_env *env)
 
 /* Sets of strided layers, whose bounds grow eightfold a level; about as many voxels a level as
  * a scan has. */
-static void bounds_its_sets(struct gpu_env *env)
+static void bounds_its_coord_sets(struct gpu_env *env)
 {
     static const int32_t shape[3] = {256, 256, 64};
     static const int32_t n[3] = {64, 64, 48};
@@ -367,7 +367,7 @@ static void bounds_its_sets(struct gpu_env *env)
 
 static void test_network_of_strided_layers_takes_little_more_than_it_needs(void)
 {
-    gpu_each_backend(bounds_its_sets);
+    gpu_each_backend(bounds_its_coord_sets);
 }
 
 static void test_network_reuses_memory_of_what_is_over(void)

@@ -69,7 +69,7 @@ static struct tensor tensor_of(struct gpu_env *env, struct variant *v, size_t n_
     return tensor;
 }
 
-static void tensor_close(struct gpu_env *env, struct tensor *tensor)
+static void tensor_free(struct gpu_env *env, struct tensor *tensor)
 {
     free(tensor->values);
     gpu_rows_free(env, &tensor->rows);
@@ -169,7 +169,7 @@ static void global(struct gpu_env *env)
         free(actual);
         vxd_device_free(env->queue, &scratch);
         gpu_rows_free(env, &out);
-        tensor_close(env, &x);
+        tensor_free(env, &x);
         gpu_samples_free(env, &samples);
     }
 }
@@ -256,7 +256,7 @@ static void batch_norm(struct gpu_env *env)
         vxd_device_free(env->queue, &d_terms);
         vxd_device_free(env->queue, &scratch);
         gpu_rows_free(env, &out);
-        tensor_close(env, &x);
+        tensor_free(env, &x);
         gpu_samples_free(env, &samples);
     }
 }
@@ -340,9 +340,9 @@ static void attention_close(struct gpu_env *env, struct attention *a)
 {
     vxd_device_free(env->queue, &a->scratch);
     gpu_rows_free(env, &a->out);
-    tensor_close(env, &a->q);
-    tensor_close(env, &a->k);
-    tensor_close(env, &a->v);
+    tensor_free(env, &a->q);
+    tensor_free(env, &a->k);
+    tensor_free(env, &a->v);
     gpu_samples_free(env, &a->of_q);
     gpu_samples_free(env, &a->of_k);
 }
@@ -528,8 +528,8 @@ static void tokens(struct gpu_env *env)
         }
         CHECK_INT(n_wrong, 0);
         free(actual);
-        tensor_close(env, &scores);
-        tensor_close(env, &values);
+        tensor_free(env, &scores);
+        tensor_free(env, &values);
         gpu_samples_free(env, &samples);
     }
 }
