@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/core/block_cache.h"
+#include "gpu/core/core_cpu.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

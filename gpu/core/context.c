@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#include "gpu/core/block_cache.h"
-#include "gpu/core/core_internal.h"
+#include "gpu/core/core_cpu.h"
 #include "gpu/core/machine_limits.h"
 
 /* Budgets above this mean "all there is"; sums of sizes below it cannot overflow. */
@@ -137,48 +136,4 @@ void vxd_context_destroy(struct vxd_context *context)
     vxd_pool_destroy(context->pool);
     (void)pthread_mutex_destroy(&context->mutex);
     free(context);
-}
-
-enum vxd_backend vxd_context_backend(const struct vxd_context *context)
-{
-    return context->backend;
-}
-
-void vxd_context_get_info(const struct vxd_context *context, struct vxd_context_info *out)
-{
-    *out = context->info;
-}
-
-void vxd_context_get_memory(const struct vxd_context *context,
-                            struct vxd_memory_usage *out)
-{
-    /* The mutex is no part of what the caller sees as constant. */
-    pthread_mutex_t *mutex = (pthread_mutex_t *)&context->mutex;
-
-    (void)pthread_mutex_lock(mutex);
-    *out = context->usage;
-    (void)pthread_mutex_unlock(mutex);
-}
-
-bool vxd_context_is_lost(const struct vxd_context *context)
-{
-    pthread_mutex_t *mutex = (pthread_mutex_t *)&context->mutex;
-    bool lost;
-
-    (void)pthread_mutex_lock(mutex);
-    lost = context->lost;
-    (void)pthread_mutex_unlock(mutex);
-    return lost;
-}
-
-void vxd_context_mark_lost(struct vxd_context *context)
-{
-    (void)pthread_mutex_lock(&context->mutex);
-    context->lost = true;
-    (void)pthread_mutex_unlock(&context->mutex);
-}
-
-struct vxd_pool *vxd_context_pool(struct vxd_context *context)
-{
-    return context->pool;
 }

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime.h>
 
-#include "gpu/core/core_internal.h"
+#include "gpu/core/core_cpu.h"
 
 /* Makes the context's device current on the calling thread; every hook and launcher does
  * so first, because threads come and go and another context may have used this one.

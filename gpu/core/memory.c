@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "gpu/core/block_cache.h"
+#include "gpu/core/core_cpu.h"
 
 enum vxd_status vxd_device_alloc(struct vxd_queue *queue, size_t n_bytes,
                                  struct vxd_buffer *out, struct vxd_err *err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Two passes over blocks: their sums, then each block from its offset. */
-#include "gpu/core/core_internal.h"
+#include "gpu/core/core_cpu.h"
 
 #define BLOCK_ITEMS ((size_t)16384)
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/core_internal.h"
+#include "gpu/core/core_cpu.h"
 
 /* Copies and fills go to the pool in pieces of this many bytes. */
 #define PIECE_BYTES ((size_t)1 << 18)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/core/radix_sort.h"
 
-#include "gpu/core/core_internal.h"
+#include "gpu/core/core_cpu.h"
 
 #define MAX_ITEMS ((size_t)INT32_MAX)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/core_internal.h"
+#include "gpu/core/core_cpu.h"
 
 #define MAX_DIGIT_BITS 11
 #define N_DIGITS ((size_t)1 << MAX_DIGIT_BITS)

@@ -9,7 +9,7 @@
  *         writes its numbers, a warp a word, side by side. Read: the bits twice; written: the
  *         numbers. 10 M entries: 1.2 + 40 MB, 12 us. */
 #include "gpu/core/core_cuda.h"
-#include "gpu/hash/value_rows_cuda.h"
+#include "gpu/hash/hash_cuda.h"
 
 #define N_THREADS 256
 #define N_WARPS (N_THREADS / 32)

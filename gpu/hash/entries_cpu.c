@@ -2,7 +2,7 @@
 /* Entries by number: the heap and the active list come from the live bits, word by word, in
  * pieces whose counts are summed first; rows are copied with those some entries ahead asked
  * for. */
-#include "gpu/hash/entries_cpu.h"
+#include "gpu/hash/hash_cpu.h"
 
 #define PIECE ((size_t)8192)
 #define PIECE_WORDS ((size_t)1024)

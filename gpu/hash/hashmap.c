@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "gpu/hash/hashmap_dispatch.h"
+#include "gpu/hash/hash_internal.h"
 
 /* A buffer of a map and its bytes at some capacity. */
 struct allocation {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Maps in host memory, for files and other devices: entries by ascending number. The index
  * is not part of an image; it is made anew. */
-#include "gpu/hash/hashmap_dispatch.h"
+#include "gpu/hash/hash_internal.h"
 
 /* Entries that are gathered at a time: bounds the scratch. */
 #define CHUNK ((size_t)1 << 20)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Operations on maps: checks, scratch, dispatch, and what the host keeps count of. */
-#include "gpu/hash/hashmap_dispatch.h"
+#include "gpu/hash/hash_internal.h"
 
 static enum vxd_status check_order(enum vxd_hash_order order, struct vxd_err *err)
 {

@@ -2,7 +2,7 @@
 /* Set operations, from the operations on maps: which entries of each map are taken is
  * decided on the device (find) and listed on the host; their rows are then gathered and
  * inserted in that order, so that numbers run as promised. */
-#include "gpu/hash/hashmap_dispatch.h"
+#include "gpu/hash/hash_internal.h"
 
 /* Entries that are gathered at a time: bounds the scratch. */
 #define CHUNK ((size_t)1 << 20)

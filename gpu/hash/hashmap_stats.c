@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/hash/hashmap_dispatch.h"
+#include "gpu/hash/hash_internal.h"
 
 enum vxd_status vxd_hashmap_get_stats(struct vxd_queue *queue,
                                       const struct vxd_hashmap *map,

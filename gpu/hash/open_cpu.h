@@ -17,7 +17,7 @@
 #ifndef VXD_GPU_HASH_OPEN_CPU_H
 #define VXD_GPU_HASH_OPEN_CPU_H
 
-#include "gpu/hash/entries_cpu.h"
+#include "gpu/hash/hash_cpu.h"
 
 #define VXD_OPEN_LINE 4
 

@@ -18,7 +18,7 @@
 #define VXD_GPU_HASH_OPEN_CUDA_H
 
 #include "gpu/core/core_cuda.h"
-#include "gpu/hash/value_rows_cuda.h"
+#include "gpu/hash/hash_cuda.h"
 
 #define VXD_OPEN_THREADS 256
 

@@ -11,7 +11,7 @@
  * bytes a row and sorting pass, the rows, gathered, and what they change. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/hash/combine_math.h"
-#include "gpu/hash/value_rows_cuda.h"
+#include "gpu/hash/hash_cuda.h"
 
 #define N_THREADS 256
 #define BLOCK ((size_t)VXD_COMBINE_BLOCK)

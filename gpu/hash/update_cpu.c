@@ -3,7 +3,7 @@
  * order of their positions, and lets one thread combine each entry's rows. Moves 24 bytes a
  * row and sorting pass. */
 #include "gpu/hash/combine_math.h"
-#include "gpu/hash/entries_cpu.h"
+#include "gpu/hash/hash_cpu.h"
 
 #define PIECE ((size_t)4096)
 

@@ -9,6 +9,7 @@
 
 #include "gpu/core/core.h"
 #include "gpu/voxel/voxel_backends.h"
+#include "gpu/voxel/voxelize_math.h"
 
 /* Points, and sorted pairs, of one piece of a loop. */
 #define VXD_VOXELIZE_PIECE ((size_t)8192)

@@ -6,6 +6,7 @@
 
 #include "gpu/core/core_cuda.h"
 #include "gpu/voxel/voxel_backends.h"
+#include "gpu/voxel/voxelize_math.h"
 
 #define VXD_NO_VOXEL UINT32_MAX
 

@@ -59,7 +59,8 @@ STILL_IN_A_CYCLE = {
     "server/request",
     "server/schedule",
 }
-MAX_FILES = 30  # of code, in one folder of the product
+MAX_FILES = 25  # of code, in one folder of the product
+STILL_LARGER = {"client/files": 26}  # folders with more files: this list only gets shorter
 MAX_LINES = 1000  # of one file, which is one idea
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = {".c", ".h", ".cu", ".cuh"}
@@ -155,8 +156,15 @@ def test_folders_stay_small_enough_to_overlook() -> None:
         for path in our_files()
         if path.suffix in CODE and path.relative_to(SOURCE).parts[0] != "tests"
     )
-    wrong = [f"{folder} has {n} files" for folder, n in n_files.items() if n > MAX_FILES]
+    larger = {folder: n for folder, n in n_files.items() if n > MAX_FILES}
+    wrong = [
+        f"{folder} has {n} files"
+        for folder, n in larger.items()
+        if n > STILL_LARGER.get(folder, MAX_FILES)
+    ]
     assert not wrong, "\n".join(wrong)
+    stale = sorted(STILL_LARGER.keys() - larger.keys())
+    assert not stale, f"these have {MAX_FILES} files or fewer; take them out: {stale}"
 
 
 def test_no_cycle_of_includes_between_folders() -> None:

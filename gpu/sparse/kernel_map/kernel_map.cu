@@ -6,8 +6,460 @@
  * First tables are filled (kernel_map_fill_cuda.h), then rows are ordered (kernel_map_cuda.h),
  * then their tiles (kernel_map_tiles_cuda.h).
  * Bytes: 4 a tap and row written, 8 a row and 52 a look-up read, mostly from the caches. */
-#include "gpu/sparse/kernel_map/kernel_map_fill_cuda.h"
-#include "gpu/sparse/kernel_map/kernel_map_tiles_cuda.h"
+#include "gpu/sparse/kernel_map/kernel_map_order_cuda.h"
+
+/* How a kernel map's table is filled.
+ *
+ * A thread has an output row and goes through the taps; writes to the tap-major table are
+ * consecutive over a warp. What taps read lies in few blocks of 4x4x4 cells, at most two an
+ * axis for the usual kernels: up to eight look-ups a row, kept in shared memory, then a bit
+ * test and a population count a tap. Kernel 2, stride 2 is one look-up and one byte of the
+ * block's mask. What counts is instructions: a tap of kernel 3 is 25 of them. */
+
+#define VXD_BOX_BLOCKS 8
+
+/* A place in a box is the block's number there times this, and the cell. */
+#define VXD_BOX_PLACE_SHIFT 13
+
+/* Blocks that a thread's row reads, and the row behind each one's last. */
+struct vxd_box_shared {
+    uint64_t masks[VXD_BOX_BLOCKS][VXD_GRID_THREADS];
+    uint32_t ends[VXD_BOX_BLOCKS][VXD_GRID_THREADS];
+};
+
+static_assert(sizeof(uint64_t) * VXD_GRID_THREADS == 1 << VXD_BOX_PLACE_SHIFT,
+              "a place is an offset of masks, and twice one of ends");
+
+union vxd_map_memory {
+    struct vxd_box_shared box;
+    struct vxd_sort_shared sort;
+};
+
+/* A thread's output row while its taps are written. */
+struct vxd_map_row {
+    const struct vxd_map_job *job;
+    uint32_t *tap_counts; /* of the block, shared */
+    uint32_t row;
+    bool is_row; /* false in the padding */
+    uint32_t mask;
+    uint32_t n_of_lane; /* rows of the warp that have the tap of this lane's number */
+};
+
+/* Taps come one after another; all threads of a warp call. */
+static __device__ __forceinline__ void vxd_map_put_entry(struct vxd_map_row *state,
+                                                         int tap, int n_taps,
+                                                         bool is_in_table, int32_t entry)
+{
+    const struct vxd_kernel_map *map = &state->job->map;
+    uint32_t bit = (uint32_t)tap % 32;
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t peers = __ballot_sync(UINT32_MAX, entry >= 0);
+
+    if (is_in_table) {
+        map->table[(size_t)tap * map->capacity + state->row] = entry;
+    }
+    state->mask |= (uint32_t)(entry >= 0) << bit;
+    state->n_of_lane += lane == bit ? (uint32_t)__popc(peers) : 0;
+    if (bit == 31 || tap == n_taps - 1) {
+        if (is_in_table) {
+            map->masks[(size_t)state->row * VXD_SPARSE_MASK_WORDS(n_taps) + tap / 32] =
+                state->mask;
+        }
+        if (state->n_of_lane > 0) {
+            (void)atomicAdd(&state->tap_counts[tap - (int)bit + (int)lane],
+                            state->n_of_lane);
+        }
+        state->mask = 0;
+        state->n_of_lane = 0;
+    }
+}
+
+/* A cell's code on an axis, 0 to 2^18 - 1, within its block. */
+static __device__ __forceinline__ uint32_t vxd_box_cell(int axis, uint32_t code)
+{
+    return ((code & 2) << 2 | (code & 1)) << (2 - axis);
+}
+
+static __device__ __forceinline__ uint64_t vxd_box_block(int axis, int32_t block)
+{
+    return vxd_spread3((uint64_t)(uint32_t)block) << (2 - axis);
+}
+
+/* Input cell of a tap, an axis, biased; false where the tap reads none. Outside the 18 bits its
+ * block is none that a set has. */
+static __device__ __forceinline__ bool
+vxd_map_tap_code(const struct vxd_sparse_geometry *g, enum vxd_map_form form, int axis,
+                 int32_t output, int tap, int32_t *code)
+{
+    bool is_whole = true;
+    int32_t input;
+
+    if (form != VXD_MAP_BOX_3 && g->transposed) {
+        is_whole = vxd_sparse_coarse(g, axis, output, tap, &input);
+    } else {
+        input = vxd_sparse_fine(g, axis, output, tap);
+    }
+    *code = input + VXD_SPARSE_COORD_BIAS;
+    return is_whole;
+}
+
+/* Least and greatest block of an axis that taps read. */
+static __device__ __forceinline__ void vxd_box_range(const struct vxd_sparse_geometry *g,
+                                                     enum vxd_map_form form, int axis,
+                                                     int32_t output, int32_t *low,
+                                                     int32_t *high)
+{
+    int last = form == VXD_MAP_BOX_3 ? 2 : g->kernel[axis] - 1;
+    int32_t ends[2];
+
+    (void)vxd_map_tap_code(g, form, axis, output, 0, &ends[0]);
+    (void)vxd_map_tap_code(g, form, axis, output, last, &ends[1]);
+    *low = min(ends[0], ends[1]) >> 2;
+    *high = max(ends[0], ends[1]) >> 2;
+}
+
+static __device__ __forceinline__ bool vxd_box_is_block(int32_t block)
+{
+    return block >= 0 && block < VXD_SPARSE_COORD_BIAS / 2;
+}
+
+/* Looks up the blocks around a row. */
+static __device__ __forceinline__ void
+vxd_box_init(const struct vxd_sparse_lookup *in, const struct vxd_sparse_geometry *g,
+             enum vxd_map_form form, uint64_t key, const int32_t output[3], bool is_row,
+             uint32_t bucket_mask, int32_t low[3], struct vxd_box_shared *box)
+{
+    uint64_t sample = vxd_sparse_key_sample_part(key) >> 6;
+    uint64_t share[3][2];
+    bool has[3][2];
+
+#pragma unroll
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t high;
+
+        vxd_box_range(g, form, axis, output[axis], &low[axis], &high);
+        has[axis][0] = is_row && vxd_box_is_block(low[axis]);
+        has[axis][1] = is_row && high != low[axis] && vxd_box_is_block(high);
+        share[axis][0] = vxd_box_block(axis, low[axis]);
+        share[axis][1] = vxd_box_block(axis, high);
+    }
+#pragma unroll
+    for (int x = 0; x < 2; x++) {
+        uint64_t names[VXD_BOX_BLOCKS / 2];
+        struct vxd_sparse_block blocks[VXD_BOX_BLOCKS / 2];
+
+#pragma unroll
+        for (int i = 0; i < VXD_BOX_BLOCKS / 2; i++) {
+            names[i] = has[0][x] && has[1][i >> 1] && has[2][i & 1]
+                           ? sample | share[0][x] | share[1][i >> 1] | share[2][i & 1]
+                           : VXD_SPARSE_NO_KEY;
+        }
+        vxd_sparse_find_blocks<VXD_BOX_BLOCKS / 2>(in, bucket_mask, names, blocks);
+#pragma unroll
+        for (int i = 0; i < VXD_BOX_BLOCKS / 2; i++) {
+            int at = x * (VXD_BOX_BLOCKS / 2) + i;
+
+            box->masks[at][threadIdx.x] = blocks[i].mask;
+            box->ends[at][threadIdx.x] =
+                blocks[i].row + (uint32_t)vxd_sparse_popcount(blocks[i].mask);
+        }
+    }
+}
+
+/* Where an axis's tap reads: its share of a place. */
+static __device__ __forceinline__ uint32_t
+vxd_box_place(const struct vxd_sparse_geometry *g, enum vxd_map_form form, int axis,
+              int32_t output, int tap, int32_t low, bool *has)
+{
+    int32_t code;
+
+    *has = vxd_map_tap_code(g, form, axis, output, tap, &code);
+    return (uint32_t)((code >> 2) - low) << (VXD_BOX_PLACE_SHIFT + 2 - axis) |
+           vxd_box_cell(axis, (uint32_t)code);
+}
+
+/* Input row at a place of the box, or -1. */
+static __device__ __forceinline__ int32_t vxd_box_find(const struct vxd_box_shared *box,
+                                                       uint32_t place)
+{
+    const char *masks = (const char *)&box->masks[0][threadIdx.x];
+    const char *ends = (const char *)&box->ends[0][threadIdx.x];
+    uint32_t at = place & ~63u;
+    uint64_t from_cell = *(const uint64_t *)(const void *)(masks + at) >> (place & 63);
+    uint32_t row = *(const uint32_t *)(const void *)(ends + at / 2) -
+                   (uint32_t)vxd_sparse_popcount(from_cell);
+
+    return (from_cell & 1) != 0 ? (int32_t)row : -1;
+}
+
+/* Writes taps of a fixed number, all in registers: the tables are in device memory, as far as
+ * the compiler knows anything may lie there, and what stands in shared memory would be read
+ * again after every tap. */
+struct vxd_tap_writer {
+    int32_t *to;
+    size_t step;
+    uint32_t mask;
+    uint32_t peers; /* lanes that have the tap of this lane's number */
+    bool is_in_table;
+};
+
+static __device__ __forceinline__ void vxd_tap_write(struct vxd_tap_writer *writer,
+                                                     int tap, int32_t entry)
+{
+    uint32_t peers = __ballot_sync(UINT32_MAX, entry >= 0);
+
+    if (writer->is_in_table) {
+        *writer->to = entry;
+    }
+    writer->to += writer->step;
+    writer->mask |= entry >= 0 ? 1u << tap : 0;
+    writer->peers = threadIdx.x % 32 == (uint32_t)tap ? peers : writer->peers;
+}
+
+/* Kernel 3 on every axis, not transposed. */
+static __device__ __forceinline__ void
+vxd_box_write_taps(struct vxd_tap_writer *writer, const struct vxd_sparse_geometry *g,
+                   const int32_t output[3], const int32_t low[3],
+                   const struct vxd_box_shared *box)
+{
+    uint32_t places[3][3];
+    bool unused;
+
+#pragma unroll
+    for (int axis = 0; axis < 3; axis++) {
+#pragma unroll
+        for (int tap = 0; tap < 3; tap++) {
+            places[axis][tap] = vxd_box_place(g, VXD_MAP_BOX_3, axis, output[axis], tap,
+                                              low[axis], &unused);
+        }
+    }
+    /* Nine at once, so that reads of shared memory need not wait for writes. */
+#pragma unroll
+    for (int x = 0; x < 3; x++) {
+        int32_t entries[9];
+
+#pragma unroll
+        for (int i = 0; i < 9; i++) {
+            entries[i] =
+                vxd_box_find(box, places[0][x] + places[1][i / 3] + places[2][i % 3]);
+        }
+#pragma unroll
+        for (int i = 0; i < 9; i++) {
+            vxd_tap_write(writer, 9 * x + i, entries[i]);
+        }
+    }
+}
+
+/* Cells of an octant follow each other as its taps do. */
+template <enum vxd_map_form FORM>
+static __device__ __forceinline__ void
+vxd_octant_write_taps(struct vxd_tap_writer *writer, const struct vxd_sparse_lookup *in,
+                      bool is_row, uint64_t key, uint32_t bucket_mask)
+{
+    struct vxd_sparse_block block;
+    uint64_t in_key = vxd_sparse_key_floor(key, 1);
+    uint64_t name = VXD_SPARSE_NO_KEY;
+    uint32_t bits = 0;
+    uint32_t cell;
+    int32_t entry;
+
+    if (is_row && (FORM == VXD_MAP_UP || vxd_sparse_key_double(key, &in_key))) {
+        name = in_key >> 6;
+    }
+    vxd_sparse_find_blocks<1>(in, bucket_mask, &name, &block);
+    cell = (uint32_t)(in_key & 63);
+    if (FORM == VXD_MAP_UP) {
+        entry = vxd_sparse_find_cell(&block, cell);
+    } else {
+        bits = (uint32_t)(block.mask >> cell) & 255;
+        entry = (int32_t)vxd_sparse_block_cell_row(block.mask, block.row, (int)cell);
+    }
+#pragma unroll
+    for (int tap = 0; tap < 8; tap++) {
+        bool has = FORM == VXD_MAP_UP ? (int)(key & 7) == tap : (bits >> tap & 1) != 0;
+
+        vxd_tap_write(writer, tap, has ? entry : -1);
+        entry += FORM == VXD_MAP_DOWN && has ? 1 : 0;
+    }
+}
+
+/* VXD_MAP_BOX_3, VXD_MAP_DOWN and VXD_MAP_UP: as many taps as bits of a mask. */
+template <enum vxd_map_form FORM>
+static __device__ __forceinline__ void vxd_map_fill_fixed(const struct vxd_map_work *work,
+                                                          uint32_t *tap_counts,
+                                                          struct vxd_box_shared *box)
+{
+    const struct vxd_sparse_geometry g = work->job.geometry;
+    const struct vxd_sparse_lookup in = work->job.in;
+    const uint64_t *out_keys = work->job.out_keys;
+    int32_t *table = work->job.map.table;
+    uint32_t *masks = work->job.map.masks;
+    size_t capacity = work->job.map.capacity;
+    uint32_t n_rows = work->n_rows;
+    struct vxd_block_range range =
+        vxd_block_range_of(vxd_map_padded(n_rows), work->block_group);
+    uint32_t bucket_mask = vxd_sparse_bucket_mask(*work->job.n_in_blocks, in.n_slots);
+    uint32_t n_of_lane = 0;
+
+    /* Parts are whole warps. */
+    for (uint32_t row = range.begin + threadIdx.x; row - threadIdx.x % 32 < range.end;
+         row += VXD_GRID_THREADS) {
+        bool is_row = row < range.end && row < n_rows;
+        uint64_t key = is_row ? out_keys[row] : 0;
+        struct vxd_tap_writer writer = {table + row, capacity, 0, 0, row < range.end};
+
+        if (FORM == VXD_MAP_BOX_3) {
+            int32_t output[3];
+            int32_t low[3];
+
+#pragma unroll
+            for (int axis = 0; axis < 3; axis++) {
+                output[axis] = vxd_sparse_key_coord(key, axis);
+            }
+            vxd_box_init(&in, &g, FORM, key, output, is_row, bucket_mask, low, box);
+            vxd_box_write_taps(&writer, &g, output, low, box);
+        } else {
+            vxd_octant_write_taps<FORM>(&writer, &in, is_row, key, bucket_mask);
+        }
+        if (row < range.end) {
+            masks[row] = writer.mask;
+        }
+        n_of_lane += (uint32_t)__popc(writer.peers);
+    }
+    if (n_of_lane > 0) {
+        (void)atomicAdd(&tap_counts[threadIdx.x % 32], n_of_lane);
+    }
+}
+
+/* VXD_MAP_BOX. */
+static __device__ __forceinline__ void vxd_map_by_box(struct vxd_map_row *state,
+                                                      bool is_in_table, uint64_t key,
+                                                      uint32_t bucket_mask,
+                                                      struct vxd_box_shared *box)
+{
+    const struct vxd_sparse_geometry *g = &state->job->geometry;
+    int n_taps = vxd_sparse_n_taps(g);
+    int32_t output[3];
+    int32_t low[3];
+    int tap = 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        output[axis] = vxd_sparse_key_coord(key, axis);
+    }
+    vxd_box_init(&state->job->in, g, VXD_MAP_BOX, key, output, state->is_row, bucket_mask,
+                 low, box);
+    for (int x = 0; x < g->kernel[0]; x++) {
+        bool has_x;
+        uint32_t place_x = vxd_box_place(g, VXD_MAP_BOX, 0, output[0], x, low[0], &has_x);
+
+        for (int y = 0; y < g->kernel[1]; y++) {
+            bool has_y;
+            uint32_t place_xy =
+                place_x + vxd_box_place(g, VXD_MAP_BOX, 1, output[1], y, low[1], &has_y);
+
+            for (int z = 0; z < g->kernel[2]; z++, tap++) {
+                bool has_z;
+                uint32_t place = place_xy + vxd_box_place(g, VXD_MAP_BOX, 2, output[2], z,
+                                                          low[2], &has_z);
+
+                vxd_map_put_entry(state, tap, n_taps, is_in_table,
+                                  has_x && has_y && has_z ? vxd_box_find(box, place)
+                                                          : -1);
+            }
+        }
+    }
+}
+
+static __device__ __forceinline__ void vxd_map_by_walk(struct vxd_map_row *state,
+                                                       bool is_in_table, uint64_t key,
+                                                       uint32_t bucket_mask)
+{
+    const struct vxd_sparse_geometry *g = &state->job->geometry;
+    uint64_t sample = vxd_sparse_key_sample_part(key);
+    struct vxd_sparse_block block = {0, 0};
+    uint64_t block_key = VXD_SPARSE_NO_KEY; /* no block: names have 58 bits */
+    int tap = 0;
+
+    for (int x = 0; x < g->kernel[0]; x++) {
+        for (int y = 0; y < g->kernel[1]; y++) {
+            for (int z = 0; z < g->kernel[2]; z++, tap++) {
+                int32_t c[3];
+                int32_t entry = -1;
+
+                if (state->is_row &&
+                    vxd_sparse_tap_input(g, 0, vxd_sparse_key_coord(key, 0), x, &c[0]) &&
+                    vxd_sparse_tap_input(g, 1, vxd_sparse_key_coord(key, 1), y, &c[1]) &&
+                    vxd_sparse_tap_input(g, 2, vxd_sparse_key_coord(key, 2), z, &c[2])) {
+                    uint64_t in_key = sample | vxd_sparse_key_axis(0, c[0]) |
+                                      vxd_sparse_key_axis(1, c[1]) |
+                                      vxd_sparse_key_axis(2, c[2]);
+
+                    if (in_key >> 6 != block_key) {
+                        block_key = in_key >> 6;
+                        vxd_sparse_find_blocks<1>(&state->job->in, bucket_mask,
+                                                  &block_key, &block);
+                    }
+                    entry = vxd_sparse_find_cell(&block, (uint32_t)(in_key & 63));
+                }
+                vxd_map_put_entry(state, tap, vxd_sparse_n_taps(g), is_in_table, entry);
+            }
+        }
+    }
+}
+
+/* VXD_MAP_BOX and VXD_MAP_WALK. */
+template <enum vxd_map_form FORM>
+static __device__ __forceinline__ void vxd_map_fill(const struct vxd_map_work *work,
+                                                    uint32_t *tap_counts,
+                                                    union vxd_map_memory *shared)
+{
+    const struct vxd_map_job *job = &work->job;
+    struct vxd_block_range range =
+        vxd_block_range_of(vxd_map_padded(work->n_rows), work->block_group);
+    uint32_t bucket_mask = vxd_sparse_bucket_mask(*job->n_in_blocks, job->in.n_slots);
+
+    for (uint32_t base = range.begin; base < range.end; base += VXD_GRID_THREADS) {
+        struct vxd_map_row state = {job, tap_counts, base + threadIdx.x, false, 0, 0};
+        bool is_in_table = state.row < range.end;
+        uint64_t key = 0;
+
+        if (__ballot_sync(UINT32_MAX, is_in_table) == 0) {
+            continue;
+        }
+        state.is_row = is_in_table && state.row < work->n_rows;
+        if (state.is_row) {
+            key = job->out_keys[state.row];
+        }
+        if (FORM == VXD_MAP_BOX) {
+            vxd_map_by_box(&state, is_in_table, key, bucket_mask, &shared->box);
+        } else {
+            vxd_map_by_walk(&state, is_in_table, key, bucket_mask);
+        }
+    }
+}
+
+static __device__ __forceinline__ void vxd_map_fill_any(const struct vxd_map_work *work,
+                                                        uint32_t *tap_counts,
+                                                        union vxd_map_memory *shared)
+{
+    switch (work->job.form) {
+    case VXD_MAP_BOX:
+        vxd_map_fill<VXD_MAP_BOX>(work, tap_counts, shared);
+        break;
+    case VXD_MAP_BOX_3:
+        vxd_map_fill_fixed<VXD_MAP_BOX_3>(work, tap_counts, &shared->box);
+        break;
+    case VXD_MAP_WALK:
+        vxd_map_fill<VXD_MAP_WALK>(work, tap_counts, shared);
+        break;
+    case VXD_MAP_DOWN:
+        vxd_map_fill_fixed<VXD_MAP_DOWN>(work, tap_counts, &shared->box);
+        break;
+    case VXD_MAP_UP:
+        vxd_map_fill_fixed<VXD_MAP_UP>(work, tap_counts, &shared->box);
+        break;
+    }
+}
 
 /* Maps built by one launch. */
 struct batch {
