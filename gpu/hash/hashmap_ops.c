@@ -2,6 +2,19 @@
 /* Operations on maps: checks, scratch, dispatch, and what the host keeps count of. */
 #include "gpu/hash/hash_internal.h"
 
+enum vxd_status vxd_hashmap_check_array(size_t n, const void *array, const char *field,
+                                        struct vxd_err *err)
+{
+    if (n > VXD_HASHMAP_MAX_KEYS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "n", "%zu rows, must be at most %zu",
+                        n, VXD_HASHMAP_MAX_KEYS);
+    }
+    if (n > 0 && array == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "missing");
+    }
+    return VXD_OK;
+}
+
 static enum vxd_status check_order(enum vxd_hash_order order, struct vxd_err *err)
 {
     if (order != VXD_HASH_FIRST && order != VXD_HASH_ANY) {

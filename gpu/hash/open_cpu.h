@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The open index on the CPU, shared by its files:
  *
- *   open_cpu.c         find, neighbours, probes, clear; the table of functions
+ *   open_cpu.c         sizes, and the table of functions
+ *   open_cpu_find.c    find, neighbours, probes, clear
  *   open_cpu_batch.c   what changes slots: a batch in parts that threads own
  *   open_cpu_insert.c  insert and rebuild
  *   open_cpu_erase.c   erase
@@ -214,6 +215,19 @@ enum vxd_status vxd_open_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap 
 enum vxd_status vxd_open_erase_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
                                    const void *keys, size_t n, enum vxd_hash_order order,
                                    uint8_t *erased, void *scratch, size_t scratch_bytes,
+                                   struct vxd_err *err);
+
+enum vxd_status vxd_open_find_cpu(struct vxd_queue *queue, const struct vxd_hashmap *map,
+                                  const void *keys, size_t n, int32_t *indices,
+                                  uint8_t *found, struct vxd_err *err);
+enum vxd_status vxd_open_neighbours_cpu(struct vxd_queue *queue,
+                                        const struct vxd_hashmap *map, const void *keys,
+                                        size_t n, enum vxd_hash_neighbours kind,
+                                        int32_t *indices, struct vxd_err *err);
+enum vxd_status vxd_open_probes_cpu(struct vxd_queue *queue,
+                                    const struct vxd_hashmap *map, uint64_t *out,
+                                    struct vxd_err *err);
+enum vxd_status vxd_open_clear_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
                                    struct vxd_err *err);
 
 #endif

@@ -323,6 +323,13 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
 enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_run *run,
                                         bool *is_right, struct vxd_err *err);
 
+/* uint32 values of one slot of run->tokens: 0, the number of rows, the first row of each
+ * sample, and the end. */
+static inline size_t vxd_net_slot_items(const struct vxd_net_run *run)
+{
+    return (size_t)run->input.n_samples + 3;
+}
+
 /* Memory of the phase's maps and items, their places, by the sets' capacities; scratch of
  * scratch_bytes at least. */
 enum vxd_status vxd_net_run_place(struct vxd_queue *queue, struct vxd_net_run *run,

@@ -9,74 +9,14 @@
 #include "gpu/sparse/executor/network_internal.h"
 #include "gpu/sparse/coords/coords_math.h"
 
-/* --- rows -------------------------------------------------------------------------------- */
-
-size_t vxd_net_run_n_rows(const struct vxd_net_run *run, int tensor)
-{
-    const struct vxd_net_tensor *plan = &run->net->tensors[tensor];
-
-    if (plan->coord_set >= 0) {
-        return run->coord_sets[plan->coord_set].n_rows;
-    }
-    return (size_t)run->input.n_samples * (size_t)plan->n_tokens;
-}
-
-size_t vxd_net_run_max_rows(const struct vxd_net_run *run, int tensor)
-{
-    const struct vxd_net_tensor *plan = &run->net->tensors[tensor];
-
-    return plan->coord_set >= 0 ? run->coord_sets[plan->coord_set].capacity
-                                : vxd_net_run_n_rows(run, tensor);
-}
-
-/* uint32 a slot: 0, the rows, the samples' first rows and the end. */
-static size_t slot_items(const struct vxd_net_run *run)
-{
-    return (size_t)run->input.n_samples + 3;
-}
-
-struct vxd_net_extent vxd_net_run_extent(const struct vxd_net_run *run, int tensor)
-{
-    const struct vxd_net_tensor *plan = &run->net->tensors[tensor];
-    struct vxd_net_extent extent = {.max_rows = vxd_net_run_max_rows(run, tensor),
-                                    .n_samples = run->input.n_samples};
-    const uint32_t *slot;
-
-    if (plan->coord_set >= 0) {
-        extent.n_rows = run->coord_sets[plan->coord_set].coord_set.n_rows;
-        extent.starts = run->coord_sets[plan->coord_set].starts;
-        return extent;
-    }
-    slot = (const uint32_t *)run->tokens.ptr + (size_t)plan->slot * slot_items(run);
-    extent.n_rows = slot + 1;
-    extent.starts = slot + 2;
-    return extent;
-}
-
-struct vxd_rows vxd_net_run_rows(const struct vxd_net_run *run, int tensor)
-{
-    const struct vxd_net_tensor *plan = &run->net->tensors[tensor];
-    size_t element = vxd_net_element_bytes(run->net->options.precision);
-    char *base = vxd_net_run_item(run, run->net->tensor_items[plan->root]);
-    struct vxd_rows rows = {base + (size_t)plan->first_channel * element,
-                            plan->n_channels, plan->stride};
-
-    return rows;
-}
-
-void *vxd_net_run_item(const struct vxd_net_run *run, int item)
-{
-    const struct vxd_net_run_phase *phase = &run->phases[run->net->items[item].phase];
-
-    return (char *)phase->items.ptr + run->item_offsets[item];
-}
+/* --- tokens ------------------------------------------------------------------------------ */
 
 /* Rows of tokens are known at once. */
 static enum vxd_status fill_tokens(struct vxd_queue *queue, struct vxd_net_run *run,
                                    struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
-    size_t n_slot = slot_items(run);
+    size_t n_slot = vxd_net_slot_items(run);
     size_t n = (size_t)net->n_slots * n_slot;
     enum vxd_status status;
 

@@ -44,37 +44,6 @@ static enum vxd_status make_arrays(struct vxd_net_run *run, struct vxd_err *err)
     return VXD_OK;
 }
 
-enum vxd_status vxd_net_run_alloc(struct vxd_queue *queue, struct vxd_net_run *run,
-                                  size_t n_bytes, struct vxd_buffer *out,
-                                  struct vxd_err *err)
-{
-    size_t limit = run->net->options.max_bytes - run->net->info.weight_bytes;
-    enum vxd_status status;
-
-    *out = (struct vxd_buffer){NULL, 0, VXD_SPACE_DEVICE};
-    if (n_bytes > limit - run->n_bytes) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "%zu bytes more than the %zu of the run and the %zu of the "
-                        "weights: the network may take %zu",
-                        n_bytes, run->n_bytes, run->net->info.weight_bytes,
-                        run->net->options.max_bytes);
-    }
-    VXD_TRY(vxd_device_alloc(queue, n_bytes, out, err));
-    run->n_bytes += n_bytes;
-    if (run->n_bytes > run->peak_bytes) {
-        run->peak_bytes = run->n_bytes;
-    }
-out:
-    return status;
-}
-
-void vxd_net_run_free(struct vxd_queue *queue, struct vxd_net_run *run,
-                      struct vxd_buffer *buffer)
-{
-    run->n_bytes -= buffer->n_bytes;
-    vxd_device_free(queue, buffer);
-}
-
 enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net *net,
                                    const struct vxd_net_input *input,
                                    struct vxd_net_run **out, struct vxd_err *err)
