@@ -15,7 +15,7 @@
 
 #define ALIGNMENT 256
 #define HUGE_PAGE ((size_t)2 << 20)
-#define HUGE_BLOCK ((size_t)8 << 20) /* from here on in pages of that size */
+#define HUGE_BLOCK ((size_t)8 << 20) /* blocks of this size or more use huge pages */
 #define N_CLASSES 256
 #define N_BUCKETS 1024
 
@@ -61,7 +61,7 @@ static size_t budget_bytes(const struct vxd_context *context, enum vxd_space spa
                                    : context->usage.device_budget_bytes;
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static void count_bytes(struct vxd_context *context, enum vxd_space space, size_t n_bytes)
 {
     size_t *used = used_bytes(context, space);
@@ -121,7 +121,7 @@ static enum vxd_status memory_alloc(struct vxd_block_cache *cache, size_t n_byte
                         "the machine has no %zu bytes of memory left", n_bytes);
     }
 #if defined(MADV_HUGEPAGE)
-    /* Advice: where there are none, small pages do. */
+    /* This is advice: without huge pages small ones are used. */
     if (n_bytes >= HUGE_BLOCK) {
         (void)madvise(*out, n_bytes, MADV_HUGEPAGE);
     }
@@ -129,7 +129,7 @@ static enum vxd_status memory_alloc(struct vxd_block_cache *cache, size_t n_byte
     return VXD_OK;
 }
 
-/* Frees a chain of blocks that no list holds any more; without the mutex. */
+/* Frees a chain of blocks that no list contains. The caller does not hold the mutex. */
 static void free_chain(struct vxd_block_cache *cache, struct vxd_block *block)
 {
     while (block != NULL) {
@@ -146,8 +146,8 @@ static void free_chain(struct vxd_block_cache *cache, struct vxd_block *block)
     }
 }
 
-/* Unlinks kept blocks, largest first, until at most most_bytes are kept; gives the chain
- * to free. With the mutex held. */
+/* Unlinks kept blocks, largest first, until at most most_bytes are kept, and returns
+ * the chain of blocks to free. The caller holds the mutex. */
 static struct vxd_block *evict(struct vxd_block_cache *cache, size_t most_bytes)
 {
     struct vxd_block *chain = NULL;
@@ -198,7 +198,8 @@ void vxd_block_cache_destroy(struct vxd_block_cache *cache)
     free(cache);
 }
 
-/* A kept block of the class, now live and counted, or NULL. */
+/* Takes a kept block of the class, which then is live and counted; NULL if there is
+ * none. */
 static struct vxd_block *take_kept(struct vxd_block_cache *cache, int size_class)
 {
     struct vxd_block *block = cache->kept[size_class];
@@ -212,8 +213,8 @@ static struct vxd_block *take_kept(struct vxd_block_cache *cache, int size_class
     return block;
 }
 
-/* Memory for a block. A machine without memory gets the kept blocks back before a request
- * is refused: the budget may be more than there is. */
+/* Allocates memory for a block. When the machine has no memory, all kept blocks are
+ * freed before the request is refused: the budget may exceed what the machine has. */
 static enum vxd_status memory_take(struct vxd_block_cache *cache, size_t n_bytes,
                                    void **out, struct vxd_err *err)
 {
@@ -239,7 +240,8 @@ static enum vxd_status memory_take(struct vxd_block_cache *cache, size_t n_bytes
     return status;
 }
 
-/* A new block whose bytes are counted already; NULL with *status on failure. */
+/* Makes a record for a block whose bytes are already counted; NULL with *status on
+ * failure. */
 static struct vxd_block *new_block(struct vxd_block_cache *cache, size_t n_bytes,
                                    int size_class, enum vxd_status *status,
                                    struct vxd_err *err)
@@ -324,7 +326,7 @@ struct vxd_block *vxd_block_find(struct vxd_block_cache *cache, const void *ptr)
     return block;
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static void unlink_live(struct vxd_block *block)
 {
     struct vxd_block **link = bucket_of(block->cache, block->ptr);

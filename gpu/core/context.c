@@ -6,7 +6,7 @@
 #include "gpu/core/core_cpu.h"
 #include "gpu/core/machine_limits.h"
 
-/* Budgets above this mean "all there is"; sums of sizes below it cannot overflow. */
+/* Larger budgets mean "all there is"; sums of sizes below this one cannot overflow. */
 #define MAX_BUDGET_BYTES ((size_t)1 << 62)
 
 int vxd_cuda_device_count(char *why, size_t why_bytes)
@@ -50,7 +50,7 @@ static enum vxd_status check_options(const struct vxd_context_options *options,
     return VXD_OK;
 }
 
-/* Fills what does not depend on a GPU: budgets, pool, block caches. */
+/* Sets up what does not depend on a GPU: budgets, pool, block caches. */
 static enum vxd_status init_host(struct vxd_context *context,
                                  const struct vxd_context_options *options,
                                  struct vxd_err *err)
@@ -58,7 +58,7 @@ static enum vxd_status init_host(struct vxd_context *context,
     struct vxd_memory_usage *usage = &context->usage;
     enum vxd_status status = VXD_OK;
     size_t total_bytes = vxd_machine_bytes();
-    /* On the CPU both budgets are of the same memory, of which a quarter is to be left. */
+    /* On the CPU both budgets are of the same memory, a quarter of which stays unused. */
     size_t host_bytes = VXD_ON_CUDA(context) ? total_bytes / 2 : total_bytes / 4;
 
     usage->host_budget_bytes =

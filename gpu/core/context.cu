@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The CUDA side of contexts, queues and memory (hooks of internal.h).
+/* The CUDA side of contexts, queues and memory (the hooks of core_cpu.h).
  *
- * Device memory comes from one stream-ordered pool a context, which keeps freed blocks up
- * to the budget, so that a steady load allocates nothing from the driver. Waits poll for a
- * moment, nap for some more, then sleep on a blocking event: the longest costs about a
- * millisecond of processor time. Kernels report faults through a word of mapped pinned
- * memory, one a queue, which the host reads without a copy. */
+ * Device memory comes from one stream-ordered pool for each context. The pool keeps freed blocks
+ * up to the budget, so that a steady load allocates nothing from the driver. A wait polls first,
+ * then sleeps for short intervals, then sleeps on a blocking event; even a long wait costs only
+ * about a millisecond of processor time. Kernels report faults through a word of mapped pinned
+ * memory, one for each queue, which the host reads without a copy. */
 #include <sched.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include "gpu/core/core_cuda.h"
 
-/* Waking from a blocking event took 0.2 to 0.5 ms on the virtual machine measured, more than
- * voxelizing a scan does. So a wait polls for 0.2 ms, which is as long as short work takes. To
- * 4 ms it naps and asks in turns, which takes some 7 us of the processor each time: a quarter
- * of a core, a millisecond in all, and what is waited for is known one nap late at most. What
- * takes longer is slept for: that costs no more, and the waking a tenth of it at most. */
+/* Waking from a blocking event took 0.2 to 0.5 ms on the virtual machine measured,
+ * more than voxelizing a scan does. So a wait polls for 0.2 ms, which is as long as
+ * short work takes. Up to 4 ms it alternates between short sleeps and queries, each of
+ * which takes about 7 us of processor time: a quarter of a core, a millisecond in all,
+ * and the end of the work is noticed at most one short sleep late. Longer waits sleep
+ * on the event: that costs no more processor time, and waking takes at most a tenth of
+ * the wait. */
 #define POLL_NS 200000
 #define NAP_NS 20000
 #define NAPS_END_NS 4000000
-#define NAP_SLACK_NS 1000 /* of a thread by default 50,000: naps of 70 us */
+#define NAP_SLACK_NS 1000 /* a thread's default of 50,000 makes the sleeps 70 us long */
 
 static void describe(struct vxd_context_info *info, int device,
                      const struct cudaDeviceProp *prop)
@@ -55,9 +57,9 @@ enum vxd_status vxd_cuda_status(struct vxd_context *context, cudaError_t result,
     if (result == cudaSuccess) {
         return VXD_OK;
     }
-    /* An ordinary error is gone once read; one that poisoned the device comes back from
-     * whatever is called next, even a free of nothing. So does the error of a device that
-     * cannot be opened: what it means does not depend on the loss. */
+    /* Reading an ordinary error clears it. An error that poisoned the device comes
+     * back from any later call, even a free of nothing. So does the error of a device
+     * that cannot be opened; its status does not depend on whether the device is lost. */
     (void)cudaGetLastError();
     is_lost = cudaFree(NULL) != cudaSuccess;
     if (is_lost) {
@@ -136,7 +138,8 @@ out:
     return status;
 }
 
-/* Tear-down goes on whatever fails: nobody is left to tell, and a lost device fails all. */
+/* Goes on whatever fails: no caller is left to report to, and on a lost device every
+ * call fails. */
 void vxd_cuda_context_free(struct vxd_context *context)
 {
     if (cudaSetDevice(context->device) == cudaSuccess && context->cuda_pool != NULL) {
@@ -214,12 +217,12 @@ static cudaError_t ask(cudaEvent_t event)
     cudaError_t result = cudaEventQuery(event);
 
     if (result == cudaErrorNotReady) {
-        (void)cudaGetLastError(); /* must not pass for a launch's error */
+        (void)cudaGetLastError(); /* would otherwise be taken for a launch's error */
     }
     return result;
 }
 
-/* Asks after each nap until end_ns. The thread's timers are the caller's again afterwards. */
+/* Queries after each short sleep until end_ns. Restores the timer slack of the thread. */
 static cudaError_t nap_for(cudaEvent_t event, int64_t end_ns)
 {
     const struct timespec nap = {0, NAP_NS};
@@ -231,7 +234,8 @@ static cudaError_t nap_for(cudaEvent_t event, int64_t end_ns)
         (void)prctl(PR_SET_TIMERSLACK, (unsigned long)NAP_SLACK_NS);
     }
     do {
-        (void)nanosleep(&nap, NULL); /* shortened by a signal: no harm */
+        (void)nanosleep(&nap,
+                        NULL); /* may be shortened by a signal, which does no harm */
         result = ask(event);
     } while (result == cudaErrorNotReady && now_ns() < end_ns);
     if (is_coarse) {
@@ -319,8 +323,8 @@ out:
     return status;
 }
 
-/* Frees are tried on a lost device too: it may be lost in name only (a test), and where it
- * truly is, the memory went with it. */
+/* Frees are tried on a lost device too: a test may only have marked it as lost, and
+ * where it really is lost its memory is gone as well. */
 void vxd_cuda_device_free(struct vxd_queue *queue, void *ptr)
 {
     struct vxd_context *context = queue->context;

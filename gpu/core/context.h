@@ -22,9 +22,9 @@ enum vxd_backend {
 struct vxd_svdag_stores; /* gpu/svdag/store/store_table.h */
 struct vxd_hash_indexes; /* gpu/hash/hash_internal.h */
 
-/* Tables of functions that a context is given when it opens, so that what is behind them need not
- * be in every build: further stores of scenes and further indexes of hash maps. Either may be
- * NULL. Both are constants that outlive the context. */
+/* Tables of functions that a context is given when it is created, so that the code
+ * behind them need not be in every build: further stores of scenes and further indexes
+ * of hash maps. Either may be NULL. Both are constants that outlive the context. */
 struct vxd_context_extras {
     const struct vxd_svdag_stores *stores;
     const struct vxd_hash_indexes *indexes;
@@ -32,12 +32,16 @@ struct vxd_context_extras {
 
 struct vxd_context_options {
     enum vxd_backend backend;
-    int device;    /* CUDA ordinal, 0 for the CPU */
-    int n_threads; /* CPU pool, callers included; 0 = all cores or, in a container, */
-                   /* its share of them; at most 256 */
-    size_t
-        device_bytes; /* budgets; 0 = nine tenths of a GPU's memory, on the CPU half of the */
-    size_t host_bytes; /* machine's or container's; half of that, on the CPU a quarter */
+    int device; /* CUDA ordinal, 0 for the CPU */
+    /* Threads of the CPU pool, callers included, at most 256; 0 = all cores or, in a
+     * container, its share of them. */
+    int n_threads;
+    /* Budgets. 0 stands for nine tenths of a GPU's memory, or on the CPU for half of the
+     * memory of the machine or container. */
+    size_t device_bytes;
+    /* Likewise; 0 stands for half of the machine's or container's memory, on the CPU for a
+     * quarter. */
+    size_t host_bytes;
     const struct vxd_context_extras *extras; /* copied; NULL: none */
 };
 
@@ -51,7 +55,7 @@ struct vxd_context_info {
 };
 
 struct vxd_memory_usage {
-    size_t device_bytes; /* handed out now, by space; cached free blocks not counted */
+    size_t device_bytes; /* in use at present, by space, without cached free blocks */
     size_t host_bytes;
     size_t device_peak_bytes;
     size_t host_peak_bytes;
@@ -59,14 +63,15 @@ struct vxd_memory_usage {
     size_t host_budget_bytes;
 };
 
-/* How many CUDA devices answer; 0 without CUDA in the build, a driver or a device, and
- * then `why` (may be NULL) says which, e.g. "built without CUDA". */
+/* How many CUDA devices answer. 0 without CUDA in the build, without a driver or
+ * without a device; `why` (may be NULL) then says which, for example "built without
+ * CUDA". */
 int vxd_cuda_device_count(char *why, size_t why_bytes);
 
 /* errors  INVALID_ARGUMENT    unknown backend, device ordinal or thread count
  *         UNAVAILABLE         the device does not answer, or CUDA is not in this build
  *         RESOURCE_EXHAUSTED  no memory for the context itself
- * owner   the caller; every queue and buffer of it is destroyed before it is */
+ * owner   the caller, who destroys every queue and buffer of it first */
 enum vxd_status vxd_context_create(const struct vxd_context_options *options,
                                    struct vxd_context **out, struct vxd_err *err);
 void vxd_context_destroy(struct vxd_context *context);
@@ -77,8 +82,9 @@ void vxd_context_get_info(const struct vxd_context *context,
 void vxd_context_get_memory(const struct vxd_context *context,
                             struct vxd_memory_usage *out);
 
-/* True once a sticky CUDA error has poisoned the device: nothing on it can succeed any
- * more and the process should end in order. On the CPU only after vxd_context_mark_lost. */
+/* True once a sticky CUDA error has poisoned the device: no call on it can succeed any
+ * more, and the process should end in order. On the CPU it is true only after
+ * vxd_context_mark_lost. */
 bool vxd_context_is_lost(const struct vxd_context *context);
 
 /* Latches the loss, as a sticky error would; for tests of the shutdown path. */

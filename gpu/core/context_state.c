@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a context that exists says about itself, and its loss. These functions call no other file
- * of this folder, so the files that context.c builds on may call them. */
+/* What an existing context reports about itself, and whether its device is lost. These
+ * functions call no other file of this folder, so the files that context.c uses may
+ * call them. */
 #include "gpu/core/context.h"
 
 #include "gpu/core/core_cpu.h"
@@ -18,7 +19,8 @@ void vxd_context_get_info(const struct vxd_context *context, struct vxd_context_
 void vxd_context_get_memory(const struct vxd_context *context,
                             struct vxd_memory_usage *out)
 {
-    /* The mutex is no part of what the caller sees as constant. */
+    /* Callers see the context as constant; locking its mutex changes nothing that they
+     * see. */
     pthread_mutex_t *mutex = (pthread_mutex_t *)&context->mutex;
 
     (void)pthread_mutex_lock(mutex);

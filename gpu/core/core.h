@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What everything in the engine stands on: contexts (a device and its memory), queues of work,
- * buffers, the CPU's thread pool, prefix sums and radix sort, and what the machine has. */
+/* The base of the engine: contexts (a device and its memory), queues of work, buffers,
+ * the CPU's thread pool, prefix sums, radix sort, and the limits of the machine. */
 #ifndef VXD_GPU_CORE_CORE_H
 #define VXD_GPU_CORE_CORE_H
 

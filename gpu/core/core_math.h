@@ -72,8 +72,9 @@ VXD_HD double vxd_muld(double a, double b)
 #endif
 }
 
-/* A NaN's sign and payload depend on the device that made it; results carry one NaN only,
- * 0x7fc00000. For everything computed; values that are merely copied keep their bits. */
+/* A NaN's sign and payload depend on the device that made it, so results contain only
+ * one NaN, 0x7fc00000. Applied to everything computed; values that are merely copied
+ * keep their bits. */
 VXD_HD float vxd_canonical_nanf(float a)
 {
 #if defined(__CUDA_ARCH__)

@@ -23,8 +23,9 @@ static size_t physical_bytes(void)
     return n_bytes;
 }
 
-/* Whether a line of the membership file, "4:cpu,cpuacct:/path", is of the hierarchy with this
- * controller; version 2's is the one of number 0 without any, "0::/path". */
+/* Whether a line of the membership file, "4:cpu,cpuacct:/path", belongs to the
+ * hierarchy with this controller. Version 2 has number 0 and no controller,
+ * "0::/path". */
 static bool names_controller(const char *line, const char *controller)
 {
     const char *list = strchr(line, ':');
@@ -66,8 +67,8 @@ static bool read_group(const char *membership, const char *controller,
     return found;
 }
 
-/* Up to two numbers from a group's file; how many there are. "max" is no number, and the root
- * group has no such files. */
+/* Reads up to two numbers from a group's file and returns how many there are. "max" is
+ * not a number, and the root group has no such files. */
 static int read_numbers(const char *mount, const char *group, const char *name,
                         unsigned long long out[2])
 {
@@ -99,7 +100,7 @@ static int read_numbers(const char *mount, const char *group, const char *name,
     return n_found;
 }
 
-/* Cuts the last step off; false when that was the root. */
+/* Cuts the last component off; false when that was the root. */
 static bool go_up(char *group)
 {
     char *slash = strrchr(group, '/');
@@ -129,8 +130,8 @@ size_t vxd_cgroup_limit_bytes(const char *membership, const char *mount)
     return least;
 }
 
-/* The quota's CPUs, rounded up; INT_MAX without one. Version 1 says -1 for none, which
- * strtoull makes huge. */
+/* CPUs of the quota, rounded up; INT_MAX without a quota. Version 1 writes -1 for
+ * none, which strtoull turns into a huge number. */
 static int quota_cpus(unsigned long long quota_us, unsigned long long period_us)
 {
     unsigned long long n;

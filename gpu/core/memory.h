@@ -2,11 +2,11 @@
 /* Memory of a context: pooled, counted against its byte budgets, never grown silently.
  *
  * DEVICE  GPU memory from the driver's stream-ordered pool; on the CPU ordinary memory
- * HOST    page-locked memory where the context is a GPU (host and device exchange it at
+ * HOST    page-locked memory where the context is a GPU (copies between host and device run at
  *         full speed), ordinary memory on the CPU
- * All blocks are aligned to 256 bytes. Freed blocks are cached for reuse within the
- * budget. Usage counts whole blocks: up to a quarter more than was asked for, and exactly
- * what was asked for where the budget has no room for that. */
+ * All blocks are aligned to 256 bytes. Freed blocks are cached for reuse within the budget. Usage
+ * counts whole blocks: up to a quarter more than was requested, or exactly what was requested
+ * where a larger block would exceed the budget. */
 #ifndef VXD_GPU_CORE_MEMORY_H
 #define VXD_GPU_CORE_MEMORY_H
 
@@ -21,34 +21,35 @@ enum vxd_space {
     VXD_SPACE_HOST = 1
 };
 
-/* Zero-initialised = empty. ptr is NULL exactly when n_bytes is 0. */
+/* Zero-initialised means empty. ptr is NULL exactly when n_bytes is 0. */
 struct vxd_buffer {
     void *ptr;
-    size_t n_bytes; /* as asked for */
+    size_t n_bytes; /* as requested */
     enum vxd_space space;
 };
 
-/* Device memory, in queue order: work queued later may use it at once, on this queue, or
- * on any queue of the context after a vxd_queue_wait of this one. n_bytes 0 gives an empty buffer.
+/* Allocates device memory in queue order: work that is queued later may use it at once on this
+ * queue, or on any queue of the context after a vxd_queue_wait of this one. n_bytes 0 gives an
+ * empty buffer.
  * errors  RESOURCE_EXHAUSTED  over the budget, or the device is full; names both sizes */
 enum vxd_status vxd_device_alloc(struct vxd_queue *queue, size_t n_bytes,
                                  struct vxd_buffer *out, struct vxd_err *err);
 
-/* Gives device memory back once what was queued before has run; empties *buffer. The
- * queue may be another one than allocated it if the allocating one was waited for. */
+/* Frees device memory once the work queued before has run; empties *buffer. The queue
+ * may differ from the one that allocated it if that one was waited for. */
 void vxd_device_free(struct vxd_queue *queue, struct vxd_buffer *buffer);
 
-/* Host memory, at once, from any thread.
+/* Allocates host memory, at once, from any thread.
  * errors  RESOURCE_EXHAUSTED  over the budget, or the machine is full */
 enum vxd_status vxd_host_alloc(struct vxd_context *context, size_t n_bytes,
                                struct vxd_buffer *out, struct vxd_err *err);
 
-/* At once: no queued work may still use it. Empties *buffer. */
+/* Frees host memory at once: no queued work may still use it. Empties *buffer. */
 void vxd_host_free(struct vxd_context *context, struct vxd_buffer *buffer);
 
-/* Gives the host's bytes to the device. On CUDA allocates *device and queues the copy; on
- * the CPU *device stays empty and *out = host, no byte moves. host stays valid until the
- * queue was waited for and the device memory freed. */
+/* Makes host bytes readable by the device. On CUDA allocates *device and queues the
+ * copy; on the CPU *device stays empty and *out = host, without a copy. host must stay
+ * valid until the queue was waited for and the device memory freed. */
 enum vxd_status vxd_upload(struct vxd_queue *queue, const void *host, size_t n_bytes,
                            struct vxd_buffer *device, const void **out,
                            struct vxd_err *err);
@@ -59,8 +60,9 @@ enum vxd_status vxd_download(struct vxd_queue *queue, const void *device, size_t
                              struct vxd_buffer *host, const void **out,
                              struct vxd_err *err);
 
-/* Lays several arrays into one scratch block: start at 0, each step gives the offset of
- * the next array (256-aligned) and advances. False on overflow; *total_bytes then stays. */
+/* Lays out several arrays in one scratch block: start at 0; each call returns the
+ * offset of the next array (256-aligned) and advances. False on overflow, which leaves
+ * *total_bytes unchanged. */
 bool vxd_layout_add(size_t *total_bytes, size_t n_items, size_t item_bytes,
                     size_t *offset);
 

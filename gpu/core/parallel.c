@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loops that still have pieces to give stand in a list. A worker takes one piece from the
- * loop at the head and moves that loop to the tail, so running loops share the workers. A
- * thread that finds nothing spins for some microseconds before it sleeps: operations are
- * chains of loops, and waking a thread costs more than many a piece. */
+/* Loops that still have pieces to give out are in a list. A worker takes one piece
+ * from the loop at the head and moves that loop to the tail, so running loops share
+ * the workers. A thread that finds no work spins for some microseconds before it
+ * sleeps, because operations are chains of loops and waking a thread takes longer than
+ * many a piece. */
 #include "gpu/core/parallel.h"
 
 #include <pthread.h>
@@ -16,7 +17,7 @@
 #define MAX_THREADS 256
 #define N_SPINS 2000
 
-/* Lives on the stack of the thread that called vxd_parallel_for. */
+/* On the stack of the thread that called vxd_parallel_for. */
 struct loop {
     struct loop *previous;
     struct loop *next;
@@ -25,7 +26,7 @@ struct loop {
     size_t n;
     size_t grain;
     size_t begin;         /* first index not yet taken */
-    atomic_size_t n_left; /* pieces not yet finished; written under the mutex */
+    atomic_size_t n_left; /* pieces not yet finished; written with the mutex held */
 };
 
 struct vxd_pool {
@@ -35,11 +36,11 @@ struct vxd_pool {
     struct loop *first;  /* loops with pieces not yet taken */
     struct loop *last;
     atomic_int
-        n_unfinished; /* how many; written under the mutex, read by those who spin */
+        n_unfinished; /* length of that list; written with the mutex held, read by threads that spin */
     int n_sleeping;
     bool stopping;
     int n_threads;
-    int n_workers; /* started: n_threads - 1 once created */
+    int n_workers; /* threads started: n_threads - 1 once the pool is created */
     pthread_t workers[];
 };
 
@@ -80,8 +81,8 @@ static void list_remove(struct vxd_pool *pool, struct loop *loop)
     atomic_fetch_sub_explicit(&pool->n_unfinished, 1, memory_order_release);
 }
 
-/* Runs one piece of a loop that has one. Called and returns with the mutex held; the loop
- * may be gone afterwards unless the caller owns it. */
+/* Runs one piece of a loop that has one. The mutex is held at the call and at the
+ * return. The loop may be gone afterwards unless the caller owns it. */
 static void run_piece(struct vxd_pool *pool, struct loop *loop)
 {
     size_t begin = loop->begin;
@@ -130,8 +131,8 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Workers take no signals: those are for the threads of the program that owns the pool.
- */
+/* Blocks all signals in workers: signals are for the threads of the program that owns
+ * the pool. */
 static enum vxd_status start_workers(struct vxd_pool *pool, struct vxd_err *err)
 {
     sigset_t all;
@@ -210,7 +211,8 @@ int vxd_pool_n_threads(const struct vxd_pool *pool)
     return pool->n_threads;
 }
 
-/* The calling thread has no piece left to take: waits for those that others run. */
+/* Waits for the pieces that other threads run, after the calling thread found none
+ * left. */
 static void wait_for_others(struct vxd_pool *pool, struct loop *loop)
 {
     if (atomic_load_explicit(&loop->n_left, memory_order_acquire) > 0) {

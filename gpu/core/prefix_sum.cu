@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of scan.h: CUB's single-pass scan with decoupled look-back; 8 bytes an item.
+/* CUDA backend of prefix_sum.h: CUB's single-pass scan with decoupled look-back; 8 bytes an item.
  *
  * The total is item n of the same scan: the input is read through an iterator that gives 0
- * there. A tile reads only the items it then writes, so in and out may be one array. */
+ * there. A tile reads only the items that it then writes, so in and out may be one array. */
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Two passes over blocks: their sums, then each block from its offset. */
+/* Two passes over blocks: the first sums each block, the second scans each from its
+ * offset. */
 #include "gpu/core/core_cpu.h"
 
 #define BLOCK_ITEMS ((size_t)16384)
@@ -39,7 +40,9 @@ static void scan_block(void *args, size_t begin, size_t end)
     uint32_t sum = scan->block_sums[begin / BLOCK_ITEMS];
 
     for (size_t i = begin; i < end; i++) {
-        uint32_t count = scan->in[i]; /* before it is overwritten: in may be out */
+        uint32_t count =
+            scan->in
+                [i]; /* read before it is overwritten: in and out may be the same array */
 
         scan->out[i] = sum;
         sum += count;

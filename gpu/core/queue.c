@@ -6,10 +6,10 @@
 
 #include "gpu/core/core_cpu.h"
 
-/* Copies and fills go to the pool in pieces of this many bytes. */
+/* Copies and fills are divided into pieces of this many bytes for the pool. */
 #define PIECE_BYTES ((size_t)1 << 18)
 
-/* Arguments of a pushed job start here, so that they suit any type. */
+/* Offset of a pushed job's arguments, aligned for any type. */
 #define JOB_HEADER_BYTES ((sizeof(struct vxd_job) + 15) / 16 * 16)
 
 struct copy_args {
@@ -75,7 +75,7 @@ enum vxd_status vxd_queue_wait(struct vxd_queue *queue, struct vxd_err *err)
     while (queue->first != NULL) {
         struct vxd_job *job = queue->first;
 
-        /* Read before it runs: a release job's memory is gone afterwards. */
+        /* Read before the job runs: it frees the memory of a release job. */
         queue->first = job->next;
         if (queue->first == NULL) {
             queue->last = NULL;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of sort.h: CUB's one-sweep radix sort, 8 bits a pass.
+/* CUDA backend of radix_sort.h: CUB's one-sweep radix sort, 8 bits a pass.
  *
- * A pass reads and writes every pair once: 24 bytes a pair, plus 8 for the one histogram
- * pass before. 8 M pairs over 64 bits are 1.6 GB, 0.37 ms at 4.3 TB/s. CUB ping-pongs
- * between the two halves; after an odd number of passes the result is copied back, because
- * the contract promises it in keys/values. */
+ * A pass reads and writes every pair once: 24 bytes a pair, plus 8 for the one histogram pass
+ * before. 8 M pairs over 64 bits are 1.6 GB, 0.37 ms at 4.3 TB/s. CUB alternates between the two
+ * halves. After an odd number of passes the result is copied back, because the contract promises
+ * it in keys and values. */
 #include <cub/device/device_radix_sort.cuh>
 
 #include "gpu/core/core_cuda.h"

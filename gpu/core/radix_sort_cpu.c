@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Least significant digit first: every pass counts the digits of each piece, turns the
- * counts into positions (digit major, then piece: that keeps the sort stable), and moves
- * the pairs there. Only bits in which keys differ make digits. Moves 24 bytes a pair and
- * pass; a piece's 2048 counters stay in the first cache. */
+/* Least significant digit first. Every pass counts the digits of each piece, turns the
+ * counts into positions (digit major, then piece, which keeps the sort stable), and
+ * moves the pairs there. Digits consist only of bits in which keys differ. Each pass
+ * moves 24 bytes a pair, and a piece's 2048 counters stay in the first-level cache. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define MAX_DIGIT_BITS 11
 #define N_DIGITS ((size_t)1 << MAX_DIGIT_BITS)
 #define MIN_PIECE_ITEMS ((size_t)8192)
-#define MAX_PIECE_ITEMS ((size_t)1 << 18) /* a thread is back from one in some ms */
+#define MAX_PIECE_ITEMS ((size_t)1 << 18) /* a thread finishes one within some ms */
 
 struct sort {
     const uint64_t *keys;
@@ -21,8 +21,9 @@ struct sort {
     size_t piece_items;
     int shift;
     uint32_t digit_mask;
-    uint64_t *differing; /* a piece: bits in which some key differs from the first */
-    uint32_t *counts;    /* N_DIGITS a piece */
+    uint64_t
+        *differing;   /* for each piece: bits in which some key differs from the first */
+    uint32_t *counts; /* for each piece: N_DIGITS counters */
 };
 
 /* What vxd_queue_push copies. */
@@ -37,8 +38,9 @@ struct sort_args {
     void *scratch;
 };
 
-/* Two pieces a thread: one late thread then costs half a share. More of them where they
- * would be so long that loops of others wait for the threads. Never falls as n rises. */
+/* Two pieces a thread, so that one slow thread costs half a share. More where such
+ * pieces would be so long that other loops wait for the threads. The number never
+ * decreases as n grows. */
 static size_t n_pieces_of(int n_threads, size_t n)
 {
     size_t n_needed = 2 * (size_t)n_threads;
@@ -144,7 +146,7 @@ bool vxd_sort_pairs_run(struct vxd_pool *pool, uint64_t *keys, uint32_t *values,
     if (low == high) {
         return false;
     }
-    /* As few passes as eleven bits allow, of equal width. */
+    /* As few passes as digits of eleven bits allow, all of equal width. */
     digit_bits = (high - low + MAX_DIGIT_BITS - 1) / MAX_DIGIT_BITS;
     digit_bits = (high - low + digit_bits - 1) / digit_bits;
     while (low < high) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arithmetic of vxd_hashmap_update, element by element; compiled by gcc and nvcc alike.
+/* The arithmetic of vxd_hashmap_update, element by element; compiled by gcc and nvcc alike.
  *
- * An array's dtype decides in which of three forms its elements are combined: integers as
- * 128-bit two's complement (2^31 rows of 64 bits and the old value never overflow it),
- * float32, float16 and bfloat16 as float, float64 as double. Loading is exact, and only
- * storing rounds or clamps. Rows of one entry are added in blocks of VXD_COMBINE_BLOCK; a
- * block starts as its first row and the total as its first block, not as zero: -0
- * survives. */
+ * The dtype of an array decides in which of three forms its elements are combined: integers as
+ * 128-bit two's complement (2^31 rows of 64 bits and the old value never overflow it), float32,
+ * float16 and bfloat16 as float, float64 as double. Loading is exact; only storing rounds or
+ * clamps. The rows of one entry are added in blocks of VXD_COMBINE_BLOCK. A block's sum starts as
+ * its first row and the total as its first block's sum, not as zero, so that -0 survives. */
 #ifndef VXD_GPU_HASH_COMBINE_MATH_H
 #define VXD_GPU_HASH_COMBINE_MATH_H
 
@@ -43,7 +42,7 @@ VXD_HD enum vxd_combine_form vxd_combine_form_of(enum vxd_dtype array_dtype)
     }
 }
 
-/* vxd_dtype_bytes for device code as well. */
+/* vxd_dtype_bytes, for device code too. */
 VXD_HD int vxd_element_bytes(enum vxd_dtype dtype)
 {
     switch (dtype) {
@@ -219,8 +218,8 @@ VXD_HD void vxd_float_store(enum vxd_dtype dtype, void *to, size_t i, float valu
     }
 }
 
-/* Element i of float64 or, widened, float32, whose NaNs become the quiet NaN: what widening
- * makes of a payload depends on the device. */
+/* Element i of float64, or of float32 widened. A NaN becomes the quiet NaN when it is
+ * widened, because the payload that the hardware keeps depends on the device. */
 VXD_HD double vxd_double_load(enum vxd_dtype dtype, const void *from, size_t i)
 {
     if (dtype == VXD_FLOAT32) {
@@ -234,8 +233,8 @@ VXD_HD void vxd_double_store(void *to, size_t i, double value)
     ((double *)to)[i] = vxd_canonical_nand(value);
 }
 
-/* Whether element i of `from` replaces element j of `to` under MIN (MAX): it is smaller
- * (larger). Never true where one is NaN. */
+/* Whether element i of `from` replaces element j of `to` under MIN (MAX): it is
+ * smaller (larger). Never true where one of them is NaN. */
 VXD_HD bool vxd_element_wins(enum vxd_hash_combine combine, enum vxd_dtype from_dtype,
                              const void *from, size_t i, enum vxd_dtype to_dtype,
                              const void *to, size_t j)
@@ -264,10 +263,10 @@ VXD_HD bool vxd_element_wins(enum vxd_hash_combine combine, enum vxd_dtype from_
     }
 }
 
-/* Among rows of one dtype, before the old value is looked at: whether row element i, the
- * later one, is taken instead of row element j. A NaN gives way to anything, so that the
- * outcome does not depend on how the rows were divided; what stays in the end is written
- * only if it wins against the old value (vxd_element_wins). */
+/* Whether row element i, the later one, replaces row element j, for rows of one dtype
+ * that are compared before the old value is looked at. Every number replaces a NaN, so
+ * the outcome does not depend on how the rows were divided among threads. The row that
+ * remains is written only if it wins against the old value (vxd_element_wins). */
 VXD_HD bool vxd_element_supersedes(enum vxd_hash_combine combine, enum vxd_dtype dtype,
                                    const void *rows, size_t i, size_t j)
 {

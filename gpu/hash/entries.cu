@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Entries by number on a GPU.
  *
- * Rows    lanes side by side move a row in units of up to 16 bytes, as many lanes as it has
- *         units, at most a warp (ASH, section 4.6): any row size is read and written in whole
- *         sectors. Bytes moved: the rows twice, 4 of number a row.
- * Lists   heap and active list come from the live bits in two passes: tiles of words are
- *         counted, then every tile sums the counts before it (there are at most MOST_TILES) and
- *         writes its numbers, a warp a word, side by side. Read: the bits twice; written: the
- *         numbers. 10 M entries: 1.2 + 40 MB, 12 us. */
+ * Rows    Adjacent lanes move a row in units of up to 16 bytes: as many lanes as the row has
+ *         units, at most a warp (ASH, section 4.6). So rows of any size are read and written in
+ *         whole sectors. Bytes moved: the rows twice, and 4 bytes of number a row.
+ * Lists   The heap and the active list are made from the live bits in two passes. The first
+ *         counts tiles of words. In the second every tile sums the counts before it (there are
+ *         at most MAX_TILES) and writes its numbers, a warp a word. The bits are read twice and
+ *         the numbers written once. 10 M entries: 1.2 + 40 MB, 12 us. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/hash/hash_cuda.h"
 
@@ -150,7 +150,7 @@ out:
 
 struct list_args {
     const uint32_t *live;
-    uint32_t flip; /* 0: numbers that live, ~0: that do not */
+    uint32_t flip; /* 0: lists living numbers, ~0: lists free ones */
     uint32_t capacity;
     uint32_t n_words;
     uint32_t tile_words; /* a multiple of N_THREADS */
@@ -172,7 +172,7 @@ static __device__ __forceinline__ uint32_t selected_bits(const struct list_args 
     return word == args->capacity / 32 ? bits & ((1u << args->capacity % 32) - 1) : bits;
 }
 
-/* Sum over the block; every thread gets it. */
+/* Sum over the block, for every thread. */
 static __device__ uint32_t block_sum(uint32_t value)
 {
     __shared__ uint32_t warp_sums[N_WARPS];
@@ -355,7 +355,8 @@ static __device__ __forceinline__ void zero_short_row(const struct vxd_value_row
     }
 }
 
-/* One atomic to n_live a block, of few blocks: many to one place take long. */
+/* Few blocks make one atomic operation each on n_live: many of them on one address are
+ * slow. */
 static __global__ void __launch_bounds__(N_THREADS)
     free_kernel(const __grid_constant__ struct free_args args)
 {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Entries by number: the heap and the active list come from the live bits, word by word, in
- * pieces whose counts are summed first; rows are copied with those some entries ahead asked
- * for. */
+/* Entries by number. The heap and the active list are made from the live bits, word by
+ * word, in pieces whose counts are summed first. Rows are prefetched some entries
+ * before they are copied. */
 #include "gpu/hash/hash_cpu.h"
 
 #define PIECE ((size_t)8192)
 #define PIECE_WORDS ((size_t)1024)
 #define N_PREFETCH 16
-/* Frees of up to so many do not make the whole heap anew. */
+/* Frees of at most this many entries merge their numbers into the heap instead of
+ * rebuilding it. */
 #define MAX_MERGED 256
 
-/* A walk over the live bits that writes numbers. */
+/* Writes the numbers that a range of live bits selects. */
 struct listing {
     struct vxd_hashmap map;
-    uint32_t flip; /* 0: numbers that live, ~0: that do not */
+    uint32_t flip; /* 0: lists living numbers, ~0: lists free ones */
     uint32_t *counts;
     uint32_t *to;
     uint32_t *total; /* may be NULL */
@@ -47,7 +48,7 @@ size_t vxd_hash_heap_scratch_bytes_cpu(const struct vxd_queue *queue, size_t cap
     return (n_words_of(capacity) / PIECE_WORDS + 1) * sizeof(uint32_t);
 }
 
-/* The bits of one word that are wanted, those past the capacity never. */
+/* The selected bits of one word; bits beyond the capacity are never selected. */
 static inline uint32_t selected_bits(const struct listing *listing, size_t word)
 {
     uint32_t bits = ((const uint32_t *)listing->map.live.ptr)[word] ^ listing->flip;
@@ -105,13 +106,14 @@ void vxd_hash_heap_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *
     struct listing listing = {.map = *map, .flip = ~(uint32_t)0, .counts = scratch};
 
     if (map->heap.ptr == NULL) {
-        return; /* a map without room has no numbers */
+        return; /* a map of capacity 0 has no numbers */
     }
     listing.to = (uint32_t *)map->heap.ptr + vxd_counters_of(map)->n_live;
     list(pool, &listing);
 }
 
-/* Moves what is a number to the front, and sorts it (few: by insertion). */
+/* Moves the numbers of the list to the front and sorts them (there are few: insertion
+ * sort). */
 static void sort_numbers(int32_t *numbers, size_t n)
 {
     size_t n_sorted = 0;
@@ -131,8 +133,9 @@ static void sort_numbers(int32_t *numbers, size_t n)
     }
 }
 
-/* Puts n numbers, ascending, among the free ones behind them in the heap. What lies behind
- * the largest of them is in place already: low numbers are taken first, so that is most. */
+/* Merges n ascending numbers into the free ones behind them in the heap. Numbers above
+ * the largest of them are in place already, and since low numbers are taken first
+ * those are the most. */
 static void merge_numbers(const struct vxd_hashmap *map, const int32_t *numbers,
                           uint32_t n)
 {
@@ -249,7 +252,7 @@ enum vxd_status vxd_hash_entries_free_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, free_job, &call, sizeof call, err);
 }
 
-/* Asks for the rows of an entry that is soon copied. */
+/* Prefetches the rows of an entry that is copied soon. */
 static inline void prefetch_rows(const struct rows_args *rows, size_t i)
 {
     int32_t entry = rows->indices[i];
@@ -372,7 +375,7 @@ enum vxd_status vxd_hash_scatter_cpu(struct vxd_queue *queue, struct vxd_hashmap
 {
     struct rows_args rows = {.map = *map, .indices = indices, .n = n};
 
-    /* Only read; gather writes through the same fields. */
+    /* The rows are only read here; gather writes through the same fields. */
     rows.keys = (char *)(uintptr_t)keys;
     for (int v = 0; v < map->spec.n_values; v++) {
         rows.values[v] = (char *)(uintptr_t)values[v];

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Hash maps and sets from integer vectors to rows of typed arrays (ASH), structure of
- * arrays: operations take and give whole arrays, and speak of entries by index.
+/* Hash maps and sets from integer vectors to rows of typed arrays (ASH), stored as structures
+ * of arrays: operations take and return whole arrays and name entries by index.
  *
- * A map is an index (keys to entry numbers) over buffers (a row of every array an entry).
- * An entry's number, 0 to capacity - 1, never changes while the entry lives, through growth
- * too. Numbers of erased entries are used again. A set is a map without value arrays. Rows
- * of entries that do not live are all zero bytes, so an entry that was only activated
- * starts as zeros.
+ * A map is an index (keys to entry numbers) over buffers (each entry has a row in every array).
+ * The number of an entry, 0 to capacity - 1, never changes while the entry lives, through growth
+ * too. Numbers of erased entries are used again. A set is a map without value arrays. Rows of
+ * entries that do not live are all zero bytes, so an entry that was only activated starts as
+ * zeros.
  *
- * Queues. A map is used by one queue at a time; before another queue of the context uses it
- * (for reading too, while somebody writes), the first is waited for. Every operation is
- * asynchronous and never allocates anything that outlives it, except those that say
- * "blocking" or "grows". Arrays are device memory, borrowed until the wait.
+ * Queues. One queue at a time uses a map. Before another queue of the context uses it (even to
+ * read it while the first one writes), the caller waits for the first. Every operation is
+ * asynchronous and allocates nothing that outlives it, except those that say "blocking" or
+ * "grows". Arrays are device memory and are borrowed until the wait.
  *
- * Keys are rows of n_components integers. Those whose components fit the packed form (three
- * components: 21 bits signed each; see vxd_hashmap_key_bits) take the fast path; others are
- * as right, only slower. Nothing wraps. */
+ * Keys are rows of n_components integers. A key whose components fit the packed form (three
+ * components: 21 bits signed each; see vxd_hashmap_key_bits) takes the fast path. Other keys
+ * give the same results, only slower. No component ever wraps around. */
 #ifndef VXD_GPU_HASH_HASH_H
 #define VXD_GPU_HASH_HASH_H
 
@@ -30,29 +30,30 @@ extern "C" {
 #define VXD_HASHMAP_MAX_ROW_BYTES 65536
 #define VXD_HASHMAP_MAX_CAPACITY ((size_t)1 << 30)
 
-/* In arrays of entry numbers: no entry. */
+/* Stands for "no entry" in arrays of entry numbers. */
 #define VXD_NO_ENTRY (-1)
 
-/* In max_new of an insert: every key is there already (0 says that all may be new). */
+/* As max_new of an insert: every key is already in the map (0 says that all may be
+ * new). */
 #define VXD_NONE_NEW SIZE_MAX
 
 struct vxd_hashmap;
 
-/* How keys are found. An engine and benchmark choice: results are the same.
+/* How keys are found. This is an engine and benchmark choice: results are the same.
  * OPEN  open addressing, 16-byte slots, linear probing within and then across sectors
  * SLAB  slab lists, warp-cooperative on a GPU, that hold entry numbers as delegates of the
- *       keys (ASH, section 4.4). It is there for contexts that were given it when they opened
- *       (struct vxd_context_extras) */
+ *       keys (ASH, section 4.4). Only contexts that were given this index when they were
+ *       created have it (struct vxd_context_extras) */
 enum vxd_hash_index {
     VXD_HASH_OPEN = 0,
     VXD_HASH_SLAB = 1,
     VXD_HASH_N_INDEXES = 2
 };
 
-/* Who wins among equal keys of one batch, and which numbers new entries get.
- * FIRST  the first by position wins; the k-th new key by position takes the k-th lowest free
- *        number: the same result on every backend and from run to run
- * ANY    one of them wins, any free numbers are taken: the fast path for internal use */
+/* Which of several equal keys of one batch is inserted, and which numbers new entries get.
+ * FIRST  the first by position is inserted; the k-th new key by position takes the k-th lowest
+ *        free number. The result is the same on every backend and from run to run
+ * ANY    any one of them is inserted and takes any free number: the fast path for internal use */
 enum vxd_hash_order {
     VXD_HASH_FIRST = 0,
     VXD_HASH_ANY = 1
@@ -70,19 +71,20 @@ struct vxd_hashmap_spec {
     int n_values;             /* 0 (a set) to VXD_HASHMAP_MAX_VALUES */
     struct vxd_hashmap_array values[VXD_HASHMAP_MAX_VALUES];
     enum vxd_hash_index index;
-    size_t capacity;  /* entries to make room for at once; 0 is fine */
-    size_t max_bytes; /* of device memory the map may ever take, growth's copies included;
-                       * 0 = what the context's budget gives */
+    size_t capacity; /* entries to reserve at once; 0 is fine */
+    /* bytes of device memory that the map may ever take, the copies made by growth
+     * included; 0 = what the context's budget allows */
+    size_t max_bytes;
 };
 
-/* Device bytes a map of this spec takes at its initial capacity, 0 on a spec that
- * vxd_hashmap_create would refuse. */
+/* Device bytes that a map of this spec takes at its initial capacity; 0 for a spec
+ * that vxd_hashmap_create would refuse. */
 size_t vxd_hashmap_bytes(const struct vxd_context *context,
                          const struct vxd_hashmap_spec *spec);
 
-/* Bits of each component in the packed form, n of them: 63 for one component, 21 each for
- * three; for four 12 (a batch number, say) and 17 each. A key is packed when every
- * component c has -2^(bits - 1) <= c < 2^(bits - 1). */
+/* Bits of each of the n components in the packed form: 63 for one component, 21 each
+ * for three, and for four 12 (a batch number, for example) and 17 each. A key is
+ * packed when every component c has -2^(bits - 1) <= c < 2^(bits - 1). */
 void vxd_hashmap_key_bits(int n_components, int bits[VXD_HASHMAP_MAX_COMPONENTS]);
 
 /* errors  UNIMPLEMENTED       the context was not given spec.index
@@ -100,15 +102,15 @@ void vxd_hashmap_destroy(struct vxd_queue *queue, struct vxd_hashmap *map);
 /* What the host knows without waiting. */
 const struct vxd_hashmap_spec *vxd_hashmap_get_spec(const struct vxd_hashmap *map);
 size_t vxd_hashmap_capacity(const struct vxd_hashmap *map);
-/* Device memory taken now. */
+/* Device memory that the map takes at present. */
 size_t vxd_hashmap_n_bytes(const struct vxd_hashmap *map);
-/* Changes spec.max_bytes, for whoever shares one budget among several maps. What the map has
- * already it keeps. */
+/* Changes spec.max_bytes, for a caller that divides one budget among several maps.
+ * Memory that the map already has is not given up. */
 void vxd_hashmap_set_max_bytes(struct vxd_hashmap *map, size_t max_bytes);
-/* Entries there may be at most once everything queued has run. */
+/* The largest number of entries that there can be once everything queued has run. */
 size_t vxd_hashmap_size_bound(const struct vxd_hashmap *map);
-/* Rises with every erase of one key or more and every clear: numbers of entries that a
- * caller kept from before may name others since. */
+/* Increases with every clear and with every erase of one key or more. Entry numbers
+ * that a caller kept from before may belong to other entries since. */
 uint64_t vxd_hashmap_erase_epoch(const struct vxd_hashmap *map);
 
 /* Exact number of entries; the bound becomes exact too. Blocking: waits for the queue.
@@ -116,20 +118,20 @@ uint64_t vxd_hashmap_erase_epoch(const struct vxd_hashmap *map);
 enum vxd_status vxd_hashmap_size(struct vxd_queue *queue, struct vxd_hashmap *map,
                                  size_t *n_entries, struct vxd_err *err);
 
-/* Makes room for at least `capacity` entries (grows; never shrinks). Entries keep their
- * numbers. While it runs the old and new buffers live side by side.
+/* Reserves capacity for at least `capacity` entries (grows; never shrinks). Entries keep their
+ * numbers. While it runs the old and new buffers exist side by side.
  * errors  INVALID_ARGUMENT    above VXD_HASHMAP_MAX_CAPACITY
  *         RESOURCE_EXHAUSTED  over max_bytes or the budget; the map is unchanged */
 enum vxd_status vxd_hashmap_reserve(struct vxd_queue *queue, struct vxd_hashmap *map,
                                     size_t capacity, struct vxd_err *err);
 
-/* Makes room for inserting these n keys. Returns at once, with *n_new = n, while the bound
- * allows it; else it counts the distinct new keys (exact *n_new), and grows only if those
- * do not fit, to at least 1.5 times the capacity: a batch of duplicates never grows a map.
+/* Reserves capacity for inserting these n keys. While the bound allows it, returns at once with
+ * *n_new = n. Otherwise counts the distinct new keys (*n_new is exact then) and grows only if
+ * those do not fit, to at least 1.5 times the capacity: a batch of duplicates never grows a map.
  * Blocking; grows.
  *
  * in      keys   n rows, device memory
- * out     n_new  to give to vxd_hashmap_insert as max_new; VXD_NONE_NEW where the count
+ * out     n_new  to pass to vxd_hashmap_insert as max_new; VXD_NONE_NEW where the count
  *                found none
  * errors  RESOURCE_EXHAUSTED  over max_bytes or the budget, or no scratch for the count; the
  *                             map is unchanged */
@@ -140,70 +142,73 @@ enum vxd_status vxd_hashmap_prepare(struct vxd_queue *queue, struct vxd_hashmap 
 struct vxd_hashmap_insert_args {
     const void *keys; /* n rows */
     size_t n;         /* at most 2^31 - 1 */
-    /* n_values arrays of n rows each, written to the entries that this call makes. NULL =
-     * activate: the new rows stay zero. */
+    /* n_values arrays of n rows each, written to the entries that this call makes.
+     * NULL activates entries: the new rows stay zero. */
     const void *const *values;
     enum vxd_hash_order order;
-    size_t max_new;   /* new keys there are at most, from vxd_hashmap_prepare; 0 = n,
-                       * VXD_NONE_NEW = none */
-    int32_t *indices; /* out: n, the entry of each key; NULL = not wanted */
-    uint8_t *is_new;  /* out: n, 1 for exactly one of equal new keys (FIRST: the first by
-                       * position), else 0; NULL = not wanted */
+    /* upper bound of the number of new keys, from vxd_hashmap_prepare; 0 = n,
+     * VXD_NONE_NEW = none */
+    size_t max_new;
+    int32_t *indices; /* out: n, the entry of each key; may be NULL */
+    /* out: n, 1 for exactly one of equal new keys (FIRST: the first by position), else
+     * 0; may be NULL */
+    uint8_t *is_new;
 };
 
-/* Inserts keys that are not there; entries that are keep their values.
+/* Inserts the keys that are not in the map. Entries that are in it keep their values.
  *
  * errors  INVALID_ARGUMENT    n, order, missing arrays
  *         RESOURCE_EXHAUSTED  the bound plus max_new is above the capacity (prepare first), or
  *                             no scratch; the map is unchanged
- *         By the wait: INTERNAL when there were more new keys than max_new said, and the
- *         size bound would have been passed; FIRST: the map is unchanged then, ANY: what
- *         the bound allowed is in
+ *         INTERNAL            by the wait: there were more new keys than max_new said, and the
+ *                             size bound would have been exceeded. FIRST leaves the map
+ *                             unchanged; ANY has inserted what the bound allowed
  * source  ASH, sections 4.3.1, 4.4.2 and 5.1 (activate) */
 enum vxd_status vxd_hashmap_insert(struct vxd_queue *queue, struct vxd_hashmap *map,
                                    const struct vxd_hashmap_insert_args *args,
                                    struct vxd_err *err);
 
-/* out     indices  n, entry of each key or VXD_NO_ENTRY; NULL = not wanted
- *         found    n, 1 or 0; NULL = not wanted */
+/* out     indices  n, entry of each key or VXD_NO_ENTRY; may be NULL
+ *         found    n, 1 or 0; may be NULL */
 enum vxd_status vxd_hashmap_find(struct vxd_queue *queue, const struct vxd_hashmap *map,
                                  const void *keys, size_t n, int32_t *indices,
                                  uint8_t *found, struct vxd_err *err);
 
-/* Erases keys; their rows become zero, their numbers free.
+/* Erases keys. Their rows become zero and their numbers free.
  *
  * in      order   FIRST: of equal keys the first by position is the one reported
- * out     erased  n, 1 for exactly one of equal keys that were there; NULL = not wanted
+ * out     erased  n, 1 for exactly one of equal keys that were in the map; may be NULL
  * errors  RESOURCE_EXHAUSTED  no scratch; the map is unchanged
- * Probe lengths stay bounded through any number of inserts and erases: the index is rebuilt,
- * on the device, when a quarter of it is erased marks. */
+ * Probe lengths stay bounded through any number of inserts and erases: the index is rebuilt on
+ * the device when a quarter of its slots are erased marks. */
 enum vxd_status vxd_hashmap_erase(struct vxd_queue *queue, struct vxd_hashmap *map,
                                   const void *keys, size_t n, enum vxd_hash_order order,
                                   uint8_t *erased, struct vxd_err *err);
 
-/* Erases everything; the capacity stays.
+/* Erases all entries; the capacity stays.
  * errors  RESOURCE_EXHAUSTED  no scratch: the map is unchanged; or no memory to queue the
- *                             work: the map is to be cleared again, or destroyed */
+ *                             work: the caller clears the map again, or destroys it */
 enum vxd_status vxd_hashmap_clear(struct vxd_queue *queue, struct vxd_hashmap *map,
                                   struct vxd_err *err);
 
-/* out     indices    numbers of all entries, ascending; room for `n_room`, at least the bound
+/* out     indices    numbers of all entries, ascending; indices_capacity of them fit, which is
+ *                    at least the bound
  *         n_entries  one uint32, device memory */
 enum vxd_status vxd_hashmap_active(struct vxd_queue *queue, const struct vxd_hashmap *map,
                                    int32_t *indices, size_t indices_capacity,
                                    uint32_t *n_entries, struct vxd_err *err);
 
-/* The map's own buffers, capacity rows each, borrowed until the map grows or goes; device
- * memory. Value rows may be written in place; keys must not. */
+/* The map's own buffers of capacity rows each, in device memory, borrowed until the
+ * map grows or is destroyed. The caller may write value rows in place, but not keys. */
 const void *vxd_hashmap_keys(const struct vxd_hashmap *map);
 void *vxd_hashmap_values(const struct vxd_hashmap *map, int array);
 
 /* Copies rows out by number.
  *
  * in      indices  n; a number that names no living entry gives zero rows
- * out     keys     n rows; NULL = not wanted
- *         values   n_values pointers, each to n rows or NULL = not wanted; may be NULL
- *         valid    n, 1 where the entry lives; NULL = not wanted */
+ * out     keys     n rows; may be NULL
+ *         values   n_values pointers, each to n rows or NULL; may be NULL
+ *         valid    n, 1 where the entry lives; may be NULL */
 enum vxd_status vxd_hashmap_gather(struct vxd_queue *queue, const struct vxd_hashmap *map,
                                    const int32_t *indices, size_t n, void *keys,
                                    void *const *values, uint8_t *valid,
@@ -224,19 +229,19 @@ struct vxd_hashmap_update_args {
     enum vxd_dtype dtype; /* of rows: the array's own, or UINT32 into UINT64 and FLOAT32
                            * into FLOAT64 */
     enum vxd_hash_combine combine;
-    uint8_t *updated; /* out: n, 1 where the entry lives; NULL = not wanted */
+    uint8_t *updated; /* out: n, 1 where the entry lives; may be NULL */
 };
 
 /* Changes value rows in place, by number (find gives the numbers of keys).
  *
- * Rows of one entry are combined in position order and then with what was there. Integers:
+ * The rows of one entry are combined in position order and then with the old value. Integers:
  * the exact sum, clamped to the dtype's range once at the end. Floats: rows are summed as
  * vxd_voxelize sums points (blocks of 1024, first to last, then the block sums in order;
- * float64 likewise), then added to the old value, one rounding an addition; float16 and
- * bfloat16 sum in float32 and round once, to nearest even. min and max take the new row's
- * value when it is smaller (larger): NaN never replaces. A sum that is NaN is the quiet
- * NaN 0x7fc00000 (0x7ff8000000000000, 0x7e00, 0x7fc0).
- * Equal on every backend, bit for bit.
+ * float64 likewise), then added to the old value, and each addition rounds once; float16 and
+ * bfloat16 are summed in float32 and rounded once, to nearest even. min and max take the new
+ * row's value when it is smaller (larger), so a NaN never replaces a value. A sum that is NaN is
+ * the quiet NaN 0x7fc00000 (0x7ff8000000000000, 0x7e00, 0x7fc0).
+ * The result is equal on every backend, bit for bit.
  *
  * errors  INVALID_ARGUMENT    array, dtype or combine unknown
  *         RESOURCE_EXHAUSTED  no scratch; nothing was written */
@@ -254,10 +259,10 @@ enum vxd_hash_neighbours {
     VXD_NEIGHBOURS_27 = 27
 };
 
-/* Finds the neighbours of n keys, of three components, or of four of which the first (a batch
- * number) stays.
+/* Finds the neighbours of n keys of three components, or of four, of which the first (a batch
+ * number) stays the same.
  *
- * out     indices  n x kind: entry or VXD_NO_ENTRY (also past the dtype's range)
+ * out     indices  n x kind: entry or VXD_NO_ENTRY (also outside the dtype's range)
  * errors  INVALID_ARGUMENT  another number of components, an unknown kind, n * kind above
  *                           2^31 - 1 */
 enum vxd_status vxd_hashmap_neighbours(struct vxd_queue *queue,
@@ -265,10 +270,10 @@ enum vxd_status vxd_hashmap_neighbours(struct vxd_queue *queue,
                                        size_t n, enum vxd_hash_neighbours kind,
                                        int32_t *indices, struct vxd_err *err);
 
-/* Set operations by key, into a new map with a's spec (of both, keys and value arrays must
- * agree; the contexts too): entries that are in a or b, in both, in a but not in b. Rows come
- * from a where a has the key. Numbers run 0, 1, ... over a's entries in ascending number,
- * then b's. Blocking; neither map changes.
+/* Set operations by key, into a new map with the spec of a: entries that are in a or b, in both,
+ * or in a but not in b. The keys and value arrays of a and b must agree, and so must their
+ * contexts. An entry that both have takes its rows from a. Numbers run 0, 1, ... over a's
+ * entries in ascending number, then b's. Blocking; neither map changes.
  * errors  INVALID_ARGUMENT    the specs differ
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_hashmap_union(struct vxd_queue *queue, const struct vxd_hashmap *a,
@@ -289,13 +294,13 @@ struct vxd_hashmap_stats {
     size_t n_entries;
     size_t capacity;
     size_t n_bytes;       /* device memory of the whole map */
-    size_t index_bytes;   /* of these, all that is neither keys nor values */
+    size_t index_bytes;   /* the bytes that are neither keys nor values */
     double load;          /* entries a slot (open), entries a slab place (slab) */
     double bytes_per_key; /* index_bytes / n_entries; 0 without entries */
     double mean_probes;   /* slots (open) or slabs (slab) read to find an entry */
     uint32_t max_probes;
-    uint64_t
-        probes[VXD_PROBE_BINS]; /* entries by probes - 1; the last bin takes the rest */
+    /* entries by probes - 1; the last bin takes the rest */
+    uint64_t probes[VXD_PROBE_BINS];
 };
 
 /* Blocking. */
@@ -303,19 +308,19 @@ enum vxd_status vxd_hashmap_get_stats(struct vxd_queue *queue,
                                       const struct vxd_hashmap *map,
                                       struct vxd_hashmap_stats *out, struct vxd_err *err);
 
-/* A map in host memory: what a file or another device needs to make the same map, numbers
- * included. Arrays belong to `context`'s host budget. */
+/* A map in host memory: all that a file or another device needs to make the same map
+ * with the same entry numbers. The arrays count against the host budget of `context`. */
 struct vxd_hashmap_image {
     struct vxd_context *context;
-    struct vxd_hashmap_spec spec; /* with the capacity of the moment */
+    struct vxd_hashmap_spec spec; /* with the capacity at the time of the export */
     uint64_t erase_epoch;
     size_t n_entries;
     struct vxd_buffer indices; /* int32, ascending */
-    struct vxd_buffer keys;    /* rows in that order */
+    struct vxd_buffer keys;    /* rows in the order of indices */
     struct vxd_buffer values[VXD_HASHMAP_MAX_VALUES];
 };
 
-/* Allocates the arrays of an image for n_entries, contents undefined, for whoever reads a
+/* Allocates the arrays of an image for n_entries, contents undefined, for a caller that reads a
  * file. errors  INVALID_ARGUMENT (a spec that create refuses), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_hashmap_image_alloc(struct vxd_context *context,
                                         const struct vxd_hashmap_spec *spec,
@@ -327,7 +332,7 @@ void vxd_hashmap_image_free(struct vxd_hashmap_image *image);
 enum vxd_status vxd_hashmap_export(struct vxd_queue *queue, const struct vxd_hashmap *map,
                                    struct vxd_hashmap_image *out, struct vxd_err *err);
 
-/* Makes the map of an image, from whichever backend it came. Blocking.
+/* Makes the map that an image describes; the image may come from either backend. Blocking.
  * errors  INVALID_ARGUMENT    a spec that create refuses
  *         DATA_LOSS           numbers not ascending or not below the capacity, a key twice
  *         RESOURCE_EXHAUSTED */
@@ -335,8 +340,8 @@ enum vxd_status vxd_hashmap_import(struct vxd_queue *queue,
                                    const struct vxd_hashmap_image *image,
                                    struct vxd_hashmap **out, struct vxd_err *err);
 
-/* The same map, numbers included, on another queue's context (or the same) and with the
- * index `index`. Blocking: waits for both queues. */
+/* Makes the same map with the same entry numbers on another queue's context (or the
+ * same one), with the index `index`. Blocking: waits for both queues. */
 enum vxd_status vxd_hashmap_copy(struct vxd_queue *from_queue,
                                  const struct vxd_hashmap *from,
                                  struct vxd_queue *to_queue, enum vxd_hash_index index,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What CPU jobs of every index share about entries: jobs copy the map (the host may grow or
- * destroy it before they run) and work on the copy's buffers. */
+/* What CPU jobs of every index share about entries. Jobs copy the map, because the
+ * host may grow or destroy it before they run, and work on the buffers of the copy. */
 #ifndef VXD_GPU_HASH_HASH_CPU_H
 #define VXD_GPU_HASH_HASH_CPU_H
 
@@ -19,7 +19,7 @@ static inline const char *vxd_key_row(const struct vxd_hashmap *map, size_t entr
     return (const char *)map->keys.ptr + entry * (size_t)map->form.row_bytes;
 }
 
-/* Whether a number names a living entry; while no job changes the live bits. */
+/* Whether a number names a living entry. Valid while no job changes the live bits. */
 static inline bool vxd_entry_lives(const struct vxd_hashmap *map, int32_t entry)
 {
     const uint32_t *live = (const uint32_t *)map->live.ptr;
@@ -28,7 +28,7 @@ static inline bool vxd_entry_lives(const struct vxd_hashmap *map, int32_t entry)
            (live[(uint32_t)entry / 32] >> ((uint32_t)entry % 32) & 1u) != 0;
 }
 
-/* Sets or clears bits of one word that other threads may change too. */
+/* Sets or clears bits of one word that other threads may change at the same time. */
 static inline void vxd_live_set(const struct vxd_hashmap *map, size_t word, uint32_t bits)
 {
     (void)__atomic_fetch_or((uint32_t *)map->live.ptr + word, bits, __ATOMIC_RELAXED);
@@ -40,7 +40,8 @@ static inline void vxd_live_clear(const struct vxd_hashmap *map, uint32_t entry)
                              ~((uint32_t)1 << entry % 32), __ATOMIC_RELAXED);
 }
 
-/* A call of memcpy would take longer than most rows, so the usual widths go inline. */
+/* Copies the usual widths inline, because a call of memcpy would take longer than most
+ * rows. */
 static inline void vxd_row_copy(void *to, const void *from, size_t n_bytes)
 {
     switch (n_bytes) {
@@ -76,14 +77,15 @@ static inline void vxd_rows_clear(const struct vxd_hashmap *map, size_t entry)
 void vxd_hash_heap_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
                                void *scratch);
 
-/* Puts numbers that were just freed (n of them and VXD_NO_ENTRY, n_freed the former) back into
- * the heap: among the free ones where they are few, else it is rebuilt. May change the
- * order of `indices`; scratch as above, it may be where `indices` lie. */
+/* Returns numbers that were just freed to the heap. `indices` has n values, of which
+ * n_freed are numbers and the others VXD_NO_ENTRY. Few numbers are merged into the
+ * free ones; for many the heap is rebuilt. May change the order of `indices`; scratch
+ * as above, and it may overlap `indices`. */
 void vxd_hash_heap_return_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
                               int32_t *indices, size_t n, uint32_t n_freed,
                               void *scratch);
 
-/* The loop behind vxd_hash_entries_free_cpu; gives how many entries were freed. */
+/* The loop behind vxd_hash_entries_free_cpu; returns how many entries were freed. */
 uint32_t vxd_hash_entries_free_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
                                    const int32_t *indices, size_t n);
 

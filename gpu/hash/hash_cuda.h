@@ -11,13 +11,14 @@ struct vxd_row_move {
     const void *from; /* NULL: zero bytes */
     size_t row_bytes;
     size_t n;
-    const int32_t *to_rows;   /* NULL: row k; entries below 0 are skipped */
+    const int32_t *to_rows;   /* NULL: row k; negative numbers are skipped */
     const int32_t *from_rows; /* NULL: row k */
-    /* Rows of from_rows that do not live, or are no entry, give zeros. NULL: all live. */
+    /* Rows of from_rows that do not live, or name no entry, give zeros. NULL: all
+     * live. */
     const uint32_t *live;
     size_t capacity;
-    /* Where not NULL, only k below *last - *first are moved, and to_rows begins at *first:
-     * what an insert gave out of the heap. At most n. */
+    /* Where not NULL, only k below *last - *first (at most n) are moved and to_rows
+     * begins at *first: the numbers that an insert took from the heap. */
     const uint32_t *first;
     const uint32_t *last;
 };
@@ -31,14 +32,14 @@ struct vxd_value_rows {
     char *to;
     const char *from;
     uint32_t row_bytes;
-    uint32_t unit; /* bytes that are moved at once */
+    uint32_t unit; /* bytes that a thread moves at once */
 };
 
-/* Rows of up to so many units are written by the key's thread. */
+/* Rows of at most this many units are written by the key's thread. */
 #define VXD_DIRECT_UNITS 4
 
-/* Divides the value arrays of an insertion between the keys' threads (rows, *n_rows of them)
- * and vxd_rows_move (is_long); true where there is work for the latter. */
+/* Divides the value arrays of an insertion between the keys' threads (rows, *n_rows of
+ * them) and vxd_rows_move (is_long). Returns true where vxd_rows_move has work. */
 bool vxd_split_values(const struct vxd_hashmap *map,
                       const struct vxd_hashmap_insert_args *call,
                       struct vxd_value_rows rows[VXD_HASHMAP_MAX_VALUES], int *n_rows,
@@ -47,13 +48,14 @@ bool vxd_split_values(const struct vxd_hashmap *map,
 enum vxd_status vxd_rows_move(struct vxd_queue *queue, const struct vxd_row_move *move,
                               struct vxd_err *err);
 
-/* Blocks for n items, at most `most` a multiprocessor: enough to fill the device. */
+/* Number of blocks for n items, at most `most` a multiprocessor: enough to fill the
+ * device. */
 unsigned vxd_hash_blocks(const struct vxd_queue *queue, size_t n, size_t items_per_block,
                          size_t most);
 
 #if defined(__CUDACC__)
-/* Sets the live bits of a warp's numbers; all 32 lanes call. Numbers that were taken together
- * share words, so this is one or two atomics a warp. */
+/* Sets the live bits of a warp's numbers; all 32 lanes call. Numbers that were taken
+ * together share words, so this costs one or two atomic operations a warp. */
 static __device__ __forceinline__ void vxd_live_set_warp(uint32_t *live, bool has,
                                                          uint32_t number)
 {
@@ -73,7 +75,7 @@ static __device__ __forceinline__ void vxd_live_set_warp(uint32_t *live, bool ha
     }
 }
 
-/* The same for bits to clear. */
+/* Clears the live bits of a warp's numbers, likewise. */
 static __device__ __forceinline__ void vxd_live_clear_warp(uint32_t *live, bool has,
                                                            uint32_t number)
 {
@@ -139,7 +141,8 @@ vxd_values_copy_thread(const struct vxd_value_rows *values, int n_values, size_t
     }
 }
 
-/* Places of the block's winners in the order of their threads; *n_won is their number. */
+/* Place of each winning thread among the block's winners, in thread order; *n_won is
+ * the number of winners. */
 template <int THREADS>
 static __device__ __forceinline__ uint32_t vxd_rank_in_block(bool has_won,
                                                              uint32_t *n_won)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What both backends of the hash maps compile, and the tables of functions between them. */
+/* What indexes outside this folder compile on both backends: keys and tags, the map
+ * behind the opaque name, and the tables of functions of an index. */
 #ifndef VXD_GPU_HASH_HASH_MATH_H
 #define VXD_GPU_HASH_HASH_MATH_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Maps as objects: specs, memory, size and growth. */
+/* Maps as objects: specs, memory, size, growth and statistics. */
 #include "gpu/hash/hash.h"
 
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static enum vxd_status check_index(const struct vxd_context *context,
                      "open");
 }
 
-/* What follows from a valid spec; no memory. */
+/* Fills the fields that follow from a valid spec; allocates nothing. */
 static void describe(struct vxd_hashmap *map, struct vxd_context *context,
                      const struct vxd_hashmap_spec *spec)
 {
@@ -128,8 +128,8 @@ static void describe(struct vxd_hashmap *map, struct vxd_context *context,
     }
 }
 
-/* Lists the buffers of a map and their bytes at its capacity, and gives how many there are;
- * *total_bytes is SIZE_MAX on overflow. */
+/* Lists the buffers of a map with their bytes at its capacity and returns how many
+ * there are; *total_bytes is SIZE_MAX on overflow. */
 static int list_allocations(struct vxd_hashmap *map,
                             struct allocation allocations[MAX_ALLOCATIONS],
                             size_t *total_bytes)
@@ -138,7 +138,8 @@ static int list_allocations(struct vxd_hashmap *map,
     size_t live_words = map->capacity / 32 + (map->capacity % 32 != 0 ? 1 : 0);
     int n_allocations = 0;
 
-    /* At most 2^30 rows of 2^16 bytes each: only the index could overflow, and says so. */
+    /* At most 2^30 rows of 2^16 bytes each: only the index can overflow, and
+     * index_bytes reports it. */
     allocations[n_allocations++] =
         (struct allocation){&map->counters, sizeof(struct vxd_hash_counters)};
     allocations[n_allocations++] =
@@ -174,8 +175,8 @@ static void free_allocations(struct vxd_queue *queue, struct vxd_hashmap *map)
     }
 }
 
-/* Buffers for the map's capacity, contents undefined; `taken_bytes` of max_bytes are in use
- * besides. Nothing is allocated on failure. */
+/* Allocates buffers for the map's capacity, contents undefined; `taken_bytes` of
+ * max_bytes are already in use. On failure nothing stays allocated. */
 static enum vxd_status alloc_all(struct vxd_queue *queue, struct vxd_hashmap *map,
                                  size_t taken_bytes, struct vxd_err *err)
 {
@@ -216,7 +217,7 @@ size_t vxd_hashmap_bytes(const struct vxd_context *context,
         check_index(context, spec->index, NULL) != VXD_OK) {
         return 0;
     }
-    /* Only asked for its backend. */
+    /* The function reads the context's backend only. */
     describe(&map, (struct vxd_context *)(uintptr_t)context, spec);
     (void)list_allocations(&map, allocations, &total_bytes);
     return total_bytes;
@@ -364,7 +365,7 @@ enum vxd_status vxd_hashmap_size(struct vxd_queue *queue, struct vxd_hashmap *ma
     return status;
 }
 
-/* Queues the copy of a buffer's rows into a larger one, with zeros behind them. */
+/* Queues the copy of a buffer's rows into a larger one, followed by zeros. */
 static enum vxd_status extend(struct vxd_queue *queue, const struct vxd_buffer *from,
                               const struct vxd_buffer *to, struct vxd_err *err)
 {
@@ -378,7 +379,7 @@ static enum vxd_status extend(struct vxd_queue *queue, const struct vxd_buffer *
                           to->n_bytes - from->n_bytes, err);
 }
 
-/* The new map is made whole beside the old one; only then do they change places. */
+/* Makes the new map completely beside the old one, and swaps them only then. */
 static enum vxd_status grow(struct vxd_queue *queue, struct vxd_hashmap *map,
                             size_t capacity, struct vxd_err *err)
 {
@@ -435,8 +436,8 @@ out:
     return status;
 }
 
-/* Puts the keys into a set of their own, whose entries are then numbers 0, 1, ...: its key
- * rows are the distinct keys. Those that the map does not have are new. */
+/* Inserts the keys into a temporary set, whose entries get the numbers 0, 1, ..., so
+ * that its key rows are the distinct keys. Those that the map does not have are new. */
 static enum vxd_status count_new(struct vxd_queue *queue, const struct vxd_hashmap *map,
                                  const void *keys, size_t n, size_t *n_new,
                                  struct vxd_err *err)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Maps in host memory, for files and other devices: entries by ascending number. The index
- * is not part of an image; it is made anew. */
+/* Maps in host memory, for files and other devices, with entries by ascending number.
+ * The index is not part of an image: it is rebuilt. */
 #include "gpu/hash/hash_internal.h"
 
-/* Entries that are gathered at a time: bounds the scratch. */
+/* Entries gathered at a time; this bounds the scratch. */
 #define CHUNK ((size_t)1 << 20)
 
 static size_t row_bytes_of(const struct vxd_hashmap_array *array)
@@ -53,7 +53,8 @@ void vxd_hashmap_image_free(struct vxd_hashmap_image *image)
     *image = (struct vxd_hashmap_image){.context = NULL};
 }
 
-/* Queues the copy of the rows of n entries, through one chunk of device memory an array. */
+/* Queues the copy of the rows of n entries through one chunk of device memory for each
+ * array. */
 static enum vxd_status copy_rows(struct vxd_queue *queue, const struct vxd_hashmap *map,
                                  const int32_t *d_numbers, size_t n,
                                  const struct vxd_hashmap_image *image,
@@ -117,7 +118,7 @@ out:
     vxd_device_free(queue, &count);
     vxd_device_free(queue, &numbers);
     if (status != VXD_OK) {
-        (void)vxd_queue_wait(queue, NULL); /* the image is in use until then */
+        (void)vxd_queue_wait(queue, NULL); /* the copies read the image until then */
         vxd_hashmap_image_free(out);
     }
     return status;
@@ -142,7 +143,7 @@ static enum vxd_status check_image(const struct vxd_hashmap_image *image,
     return VXD_OK;
 }
 
-/* Puts the image's entries into an empty map. */
+/* Writes the image's entries into an empty map. */
 static enum vxd_status fill_map(struct vxd_queue *queue, struct vxd_hashmap *map,
                                 const struct vxd_hashmap_image *image,
                                 struct vxd_err *err)
@@ -198,7 +199,7 @@ enum vxd_status vxd_hashmap_import(struct vxd_queue *queue,
 out:
     if (status != VXD_OK) {
         vxd_hashmap_destroy(queue, map);
-        (void)vxd_queue_wait(queue, NULL); /* the image is in use until then */
+        (void)vxd_queue_wait(queue, NULL); /* the copies read the image until then */
     }
     return status;
 }

@@ -6,10 +6,10 @@
 #include "gpu/core/core_math.h"
 #include "gpu/hash/hash.h"
 
-/* A key's tag, 64 bits. Packed keys: top bit 0, below it the biased components, the first one
- * highest: the tag is the key. Others: top bit 1 and a fingerprint of 63 bits; equal tags
- * must then be confirmed by the key itself. Two fingerprints are kept for the index's own
- * marks. */
+/* A key's tag, 64 bits. The tag of a packed key is the key itself: top bit 0, then the
+ * biased components, the first one highest. The tag of another key has top bit 1 and a
+ * fingerprint of 63 bits, so equal tags must be confirmed by comparing the keys. Two
+ * fingerprints are reserved for the index's own marks. */
 #define VXD_TAG_WIDE ((uint64_t)1 << 63)
 #define VXD_TAG_EMPTY (~(uint64_t)0)
 #define VXD_TAG_ERASED (~(uint64_t)1)
@@ -46,8 +46,8 @@ VXD_HD uint64_t vxd_mix64(uint64_t v)
     return v;
 }
 
-/* The fingerprint of a key that does not fit: begin with VXD_FINGERPRINT, add its components in
- * order, end. */
+/* The fingerprint of a key that cannot be packed: begin with VXD_FINGERPRINT, add its
+ * components in order, then end. */
 #define VXD_FINGERPRINT 0x9e3779b97f4a7c15ULL
 
 VXD_HD uint64_t vxd_fingerprint_add(uint64_t fingerprint, int64_t component)
@@ -116,9 +116,9 @@ VXD_HD void vxd_neighbour_offset(int kind, int column, int offset[3])
     }
 }
 
-/* Writes neighbour `column` of the key at `row` to `out`, a row of the same form; of four
- * components the first, a batch number, stays. False, with `out` of no meaning, where it is
- * past the range of the components' type. */
+/* Writes neighbour `column` of the key at `row` to `out`, a row of the same form. Of
+ * four components the first, a batch number, stays. Returns false, with `out`
+ * undefined, where the neighbour is outside the range of the components' type. */
 VXD_HD bool vxd_key_neighbour(const struct vxd_key_form *form, const void *row, int kind,
                               int column, void *out)
 {

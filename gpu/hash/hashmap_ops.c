@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations on maps: checks, scratch, dispatch, and what the host keeps count of. */
+/* Operations on maps: checks, scratch, dispatch, and the counts that the host keeps. */
 #include "gpu/hash/hash_internal.h"
 
 enum vxd_status vxd_hashmap_check_array(size_t n, const void *array, const char *field,
@@ -70,7 +70,7 @@ enum vxd_status vxd_hashmap_insert(struct vxd_queue *queue, struct vxd_hashmap *
     n_bytes = map->ops->scratch_bytes(queue, map, VXD_CALL_INSERT, call.order, call.n);
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
     status = map->ops->insert(queue, map, &call, scratch.ptr, n_bytes, err);
-    map->size_bound += call.max_new; /* some of it may be queued where it failed */
+    map->size_bound += call.max_new; /* part of it may be queued after a failure */
 out:
     vxd_device_free(queue, &scratch);
     return status;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Set operations, from the operations on maps: which entries of each map are taken is
- * decided on the device (find) and listed on the host; their rows are then gathered and
- * inserted in that order, so that numbers run as promised. */
+/* Set operations, built from the operations on maps. The device decides which entries
+ * of each map are taken (find), and the host lists them. Their rows are then gathered
+ * and inserted in that order, which gives the numbers that the header promises. */
 #include "gpu/hash/hash_internal.h"
 
-/* Entries that are gathered at a time: bounds the scratch. */
+/* Entries gathered at a time; this bounds the scratch. */
 #define CHUNK ((size_t)1 << 20)
 
 /* Which entries of a map are taken. */
@@ -50,7 +50,7 @@ static enum vxd_status check(const struct vxd_queue *queue, const struct vxd_has
     return VXD_OK;
 }
 
-/* Keeps of n numbers those whose key the other map has, or has not. */
+/* Keeps of n numbers those whose key the other map has, or those whose key it lacks. */
 static enum vxd_status keep(struct vxd_queue *queue, const struct vxd_hashmap *map,
                             const struct vxd_hashmap *other, enum choice choice,
                             const int32_t *d_numbers, size_t n, struct list *list,
@@ -85,7 +85,8 @@ static enum vxd_status keep(struct vxd_queue *queue, const struct vxd_hashmap *m
     }
 out:
     if (status != VXD_OK) {
-        (void)vxd_queue_wait(queue, NULL); /* the host's arrays are in use until then */
+        (void)vxd_queue_wait(queue,
+                             NULL); /* the copies use the host's arrays until then */
     }
     vxd_host_free(queue->context, &host);
     vxd_device_free(queue, &found);
@@ -93,7 +94,7 @@ out:
     return status;
 }
 
-/* The list's numbers are the caller's to free, on failure too. */
+/* The caller frees the numbers of the list, on failure too. */
 static enum vxd_status choose(struct vxd_queue *queue, const struct vxd_hashmap *map,
                               const struct vxd_hashmap *other, enum choice choice,
                               struct list *list, struct vxd_err *err)
@@ -117,14 +118,15 @@ static enum vxd_status choose(struct vxd_queue *queue, const struct vxd_hashmap 
     }
 out:
     if (status != VXD_OK) {
-        (void)vxd_queue_wait(queue, NULL); /* the host's array is in use until then */
+        (void)vxd_queue_wait(queue, NULL); /* the copy uses the host's array until then */
     }
     vxd_device_free(queue, &count);
     vxd_device_free(queue, &numbers);
     return status;
 }
 
-/* Inserts the listed entries of a map into another, in order; none of them is there. */
+/* Inserts the listed entries of a map into another, in order; the other has none of
+ * them. */
 static enum vxd_status append(struct vxd_queue *queue, const struct vxd_hashmap *from,
                               const struct list *list, struct vxd_hashmap *to,
                               struct vxd_err *err)
@@ -166,7 +168,8 @@ out:
     return status;
 }
 
-/* A new map of the chosen entries of a, then (b_too) those that only b has. */
+/* Makes a new map of the chosen entries of a and then, if b_too, of those that only b
+ * has. */
 static enum vxd_status combine(struct vxd_queue *queue, const struct vxd_hashmap *a,
                                enum choice choice, const struct vxd_hashmap *b,
                                bool b_too, struct vxd_hashmap **out, struct vxd_err *err)
@@ -198,7 +201,7 @@ static enum vxd_status combine(struct vxd_queue *queue, const struct vxd_hashmap
 out:
     if (status != VXD_OK) {
         vxd_hashmap_destroy(queue, map);
-        (void)vxd_queue_wait(queue, NULL); /* the lists are in use until then */
+        (void)vxd_queue_wait(queue, NULL); /* the copies use the lists until then */
     }
     vxd_host_free(queue->context, &from_b.numbers);
     vxd_host_free(queue->context, &from_a.numbers);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Open addressing on a GPU: find, neighbours, probe lengths, clear and rebuild; open_cuda.h
- * tells the layout.
+ * describes the layout.
  *
- * A find is a thread a key: 12 bytes of key, the sector where the path begins (the two loads
- * of its slots are one request), 4 bytes of answer. At load 0.5 one key in 20 leaves its line.
- * Two or four keys a thread, loads that pass the first-level cache by and plain linear
- * probing were tried and are slower (10 M keys on an H200: 0.273 ms; 0.329 and 0.354, 0.334,
- * 0.282).
- * Rebuilding reads the key buffer in order and touches one slot a living entry. */
+ * Each thread finds one key: it reads 12 bytes of key and the sector where the probe sequence
+ * begins (the two loads of its slots are one request), and writes 4 bytes of answer. At load 0.5
+ * one key in 20 leaves its line. Two or four keys a thread, loads that bypass the first-level
+ * cache and plain linear probing were tried and are slower (10 M keys on an H200: 0.273 ms;
+ * 0.329 and 0.354, 0.334, 0.282).
+ * Rebuilding reads the key buffer in order and touches one slot for each living entry. */
 #include "gpu/hash/open_cuda.h"
 
 struct find_args {
@@ -73,13 +73,13 @@ struct neighbours_args {
     int32_t *indices;
 };
 
-/* Room for a row of four components of any type, aligned. */
+/* Holds an aligned row of four components of any type. */
 union key_row {
     int64_t as_int64[4];
     char bytes[32];
 };
 
-/* Neighbour `column` of key k. False where it is past the range. */
+/* Neighbour `column` of key k. False where it is out of range. */
 template <bool INT3>
 static __device__ __forceinline__ bool
 neighbour_query(const struct neighbours_args *args, uint32_t k, int column,
@@ -162,7 +162,8 @@ struct probes_args {
     unsigned long long *probes;
 };
 
-/* Steps from where the path of a slot's key begins to the slot, itself included. */
+/* Number of slots from the start of the probe sequence of a slot's key to the slot,
+ * which is included. */
 static __device__ uint64_t probes_of(const struct vxd_open_view *view, uint64_t slot,
                                      uint64_t tag)
 {
@@ -247,7 +248,7 @@ static size_t scratch_bytes(const struct vxd_queue *queue, const struct vxd_hash
     }
 }
 
-/* Every byte set is {EMPTY, PENDING, NO_MARK}. */
+/* A slot of all bytes 0xff is {EMPTY, PENDING, NO_MARK}. */
 static enum vxd_status clear(struct vxd_queue *queue, struct vxd_hashmap *map,
                              struct vxd_err *err)
 {
@@ -285,7 +286,8 @@ static __global__ void __launch_bounds__(VXD_OPEN_THREADS)
     }
 }
 
-/* Whether the slot's key, which another thread of this kernel claimed, is this one too. */
+/* Whether the slot's key, which another thread of this kernel claimed, equals this
+ * one. */
 static __device__ bool is_twice(const struct vxd_open_view *view,
                                 struct vxd_open_slot *slot,
                                 const struct vxd_open_query *query)
@@ -338,7 +340,7 @@ static __global__ void __launch_bounds__(VXD_OPEN_THREADS)
             (args.live[entry / 32] >> entry % 32 & 1) != 0) {
             refill_one(&args.view, entry);
         }
-        __syncwarp(); /* or lanes that walked further never come together again */
+        __syncwarp(); /* without it, lanes that probed longer never converge again */
     }
 }
 

@@ -26,7 +26,7 @@ static size_t scratch_bytes(const struct vxd_queue *queue, const struct vxd_hash
     switch (call) {
     case VXD_CALL_INSERT:
         return batch_bytes;
-    case VXD_CALL_ERASE: /* its three steps come one after the other */
+    case VXD_CALL_ERASE: /* its three steps run one after the other and share the scratch */
         if (batch_bytes < rebuild_bytes) {
             batch_bytes = rebuild_bytes;
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sorts a chunk by region: every piece of positions counts its keys by region, the counts
- * become places (region major, then piece: that keeps positions in order), and each piece
- * files its keys there. 16 bytes a key are written and read once. */
+/* Sorts a chunk by region: each piece of positions counts its keys by region, the
+ * counts become places (region major, then piece, which keeps positions in order), and
+ * each piece stores its keys there. Each key takes 16 bytes, which are written and
+ * read once. */
 #include "gpu/hash/open_cpu.h"
 
 #define PIECE ((size_t)16384)
@@ -127,7 +128,8 @@ void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
     uint32_t most = max_regions(n, n_lines);
     struct layout layout;
 
-    /* The same sizes were laid out when the scratch was allocated. */
+    /* The same sizes were computed when the scratch was allocated, so this cannot
+     * fail. */
     (void)lay_out(n, map->capacity, &layout);
     *batch = (struct vxd_open_batch){
         .pool = pool,
@@ -152,7 +154,7 @@ void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
     vxd_parallel_for(pool, n, PIECE, file_piece, batch);
 }
 
-/* Whether the key in a slot, of an item's tag, is the item's key. */
+/* Whether the key in a slot that has an item's tag is the item's key. */
 static inline bool is_same_key(const struct vxd_open_batch *batch,
                                const struct vxd_open_item *item, uint32_t entry)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Erase: slots become erased marks in the walk, then the entries are freed and the heap
- * rebuilt. A quarter of the slots being marks makes the index be rebuilt, so that walks
- * always meet empty slots soon. */
+/* Erase: the slots become erased marks, then the entries are freed and the heap is
+ * rebuilt. The index is rebuilt where a quarter of its slots are marks, so that
+ * probing always reaches an empty slot soon. */
 #include "gpu/hash/open_cpu.h"
 
 /* What vxd_queue_push copies. */

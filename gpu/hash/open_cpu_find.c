@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Finds keys: lines are asked for some keys ahead, so that a thread waits for many at a
- * time. A find reads the key, one line (1.3 in the mean at load 0.5) and writes the answer. */
+/* Finds keys. Cache lines are prefetched some keys before their use, so that a thread
+ * waits for many at a time. A find reads the key and one line (1.3 on average at load
+ * 0.5) and writes the answer. */
 #include "gpu/hash/open_cpu.h"
 
 #define PIECE ((size_t)8192)
 
-/* Keys under way in a find; a power of two. */
+/* Keys being found at a time; a power of two. */
 #define RING 32
 
 /* What vxd_queue_push copies. */
@@ -146,7 +147,8 @@ enum vxd_status vxd_open_find_cpu(struct vxd_queue *queue, const struct vxd_hash
     return vxd_queue_push(queue, find_job, &args, sizeof args, err);
 }
 
-/* Keys of the neighbours lie beside the ring until they are found. */
+/* The keys of the neighbours are kept in an array beside the ring until they are
+ * found. */
 static void neighbours_piece(void *args, size_t begin, size_t end)
 {
     const struct find_args *find = args;

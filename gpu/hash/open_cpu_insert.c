@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Insert: a new key's slot first holds the key's position, so that equal keys behind it find
- * it; then new keys are counted and numbered in the order of their positions, their rows
- * written (in that order: rows lie side by side), and last the slots and the answers of
- * equal keys get the numbers. Order ANY takes the same way: it is as fast. */
+/* Insert. A new key's slot first holds the position of the key, so that equal keys
+ * after it find it. New keys are then counted and numbered in the order of their
+ * positions and their rows are written in that order, which makes them adjacent. Last,
+ * the slots and the answers of equal keys get the numbers. Order ANY does the same,
+ * because that is as fast. */
 #include "gpu/hash/open_cpu.h"
 
 /* What vxd_queue_push copies. */
@@ -10,7 +11,7 @@ struct insert_args {
     struct vxd_hashmap map;
     struct vxd_hashmap_insert_args args;
     const void *values[VXD_HASHMAP_MAX_VALUES];
-    uint32_t most; /* entries there may be after */
+    uint32_t most; /* upper bound of the entries afterwards */
     void *scratch;
 };
 
@@ -20,7 +21,7 @@ struct chunk {
     const struct insert_args *call;
     size_t first;
     const uint32_t *heap; /* from the first free number on */
-    uint32_t n_given;     /* of the new keys, those that get a number */
+    uint32_t n_given;     /* how many of the new keys get a number */
 };
 
 struct rebuild_args {
@@ -103,7 +104,8 @@ static void count_new(void *args, size_t begin, size_t end)
     chunk->batch.piece_new[begin / VXD_OPEN_PIECE] = n;
 }
 
-/* Writes the rows of new entries; numbers ascend, so bits of one word come together. */
+/* Writes the rows of new entries. Numbers ascend, so bits of one word are set
+ * together. */
 static void number_new(void *args, size_t begin, size_t end)
 {
     const struct chunk *chunk = args;
@@ -148,7 +150,7 @@ static void number_new(void *args, size_t begin, size_t end)
     }
 }
 
-/* Puts numbers into the slots of new keys, and answers keys equal to them. */
+/* Writes numbers to the slots of new keys and to the answers of equal keys. */
 static void settle_region(void *args, size_t begin, size_t end)
 {
     const struct vxd_open_batch *batch = &((const struct chunk *)args)->batch;
@@ -175,7 +177,7 @@ static void settle_region(void *args, size_t begin, size_t end)
     }
 }
 
-/* Gives how many keys of the chunk are in now; *n_wanted the new ones there were. */
+/* Returns whether all new keys of the chunk were inserted. */
 static bool insert_chunk(struct chunk *chunk)
 {
     struct vxd_open_batch *batch = &chunk->batch;
@@ -211,7 +213,7 @@ static bool insert_chunk(struct chunk *chunk)
     return fits;
 }
 
-/* Takes the entries heap[n_before .. n_live) out again. */
+/* Removes the entries heap[n_before .. n_live) again. */
 static void roll_back(const struct vxd_hashmap *map, uint32_t n_before)
 {
     struct vxd_open_table table = vxd_open_table_of(map);
@@ -261,8 +263,9 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     if (insert->order == VXD_HASH_FIRST) {
         roll_back(&call->map, n_before);
     }
-    /* Slots of keys that found no room are marks now. The batch's scratch is enough; what fewer
-     * keys leave may wait for a later call. */
+    /* The slots of keys that did not fit are erased marks. The batch's scratch is
+     * enough to rebuild the index; a batch of fewer than 32 keys leaves that to a
+     * later call. */
     if (vxd_open_needs_rebuild(&call->map) && insert->n >= 32) {
         size_t chunk = insert->n < VXD_OPEN_REBUILD_CHUNK ? insert->n / 32 * 32
                                                           : VXD_OPEN_REBUILD_CHUNK;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The open index on a GPU, shared by its files: slots, and the path of a key through them.
+/* The open-addressing index on a GPU, shared by its files: slots, and the probe sequence of a key.
  *
  *   open.cu         find, neighbours, probes, clear, rebuild; the table of functions
  *   open_insert.cu  insert
  *   open_erase.cu   erase
  *
- * A slot is 16 bytes: {tag, number, mark}; mark is NO_MARK between operations. Slots stand in
- * lines of 64 bytes, what the memory fetches at once: a key's path begins in a half of a line
- * (a sector), goes on with the other half, which is there already, and then line by line. It
- * ends at the first EMPTY slot. An insert only takes free slots and an erase only frees taken
- * ones, so a stale read of the first-level cache misleads nobody: who finds a free slot
- * claims it by compare-and-swap, and on failure reads again past that cache.
+ * A slot is 16 bytes: {tag, number, mark}; mark is NO_MARK between operations. Slots form lines
+ * of 64 bytes, the amount that the memory fetches at once. A key's probe sequence begins in one
+ * half of a line (a sector), continues with the other half, which is already fetched, and then
+ * goes on line by line. It ends at the first EMPTY slot. An insert only takes free slots and an
+ * erase only frees taken ones, so a stale read of the first-level cache does no harm: a thread
+ * that finds a free slot claims it by compare-and-swap and, on failure, reads again past that
+ * cache.
  *
- * At least a quarter of the slots is EMPTY (2 a number, at most a quarter erased marks), and
- * no walk is longer than the table. */
+ * At least a quarter of the slots is EMPTY (there are two for each number, and at most a quarter
+ * are erased marks), and no probe sequence is longer than the table. */
 #ifndef VXD_GPU_HASH_OPEN_CUDA_H
 #define VXD_GPU_HASH_OPEN_CUDA_H
 
@@ -22,20 +23,21 @@
 
 #define VXD_OPEN_THREADS 256
 
-/* In the number of a slot: claimed by an insert that has not given it a number yet; that
- * found none to give. Also what EMPTY and ERASED slots hold. */
+/* In the number of a slot: claimed by an insert that has not published its number yet
+ * (PENDING; EMPTY and ERASED slots hold it too), or for which no number was left
+ * (FAILED). */
 #define VXD_OPEN_PENDING 0xffffffffu
 #define VXD_OPEN_FAILED 0xfffffffeu
 #define VXD_OPEN_NO_MARK 0xffffffffu
 #define VXD_OPEN_NO_SLOT 0xffffffffu
 
-/* Why the index is rebuilt on the device: counters.scratch[VXD_OPEN_NEEDS_REBUILD] is set by an
- * insert that claimed slots which it then had no numbers for. */
+/* Why the index is rebuilt on the device: an insert that claimed slots for which no
+ * numbers were left sets counters.scratch[VXD_OPEN_NEEDS_REBUILD]. */
 #define VXD_OPEN_NEEDS_REBUILD 0
 
 struct vxd_open_slot {
     uint64_t tag;
-    uint64_t word; /* number below, mark above */
+    uint64_t word; /* number in the low half, mark in the high half */
 };
 
 struct vxd_open_sector {
@@ -72,16 +74,16 @@ static inline struct vxd_open_view vxd_open_view_of(const struct vxd_queue *queu
     return view;
 }
 
-/* Whether keys are three int32, for which kernels have a form with constants. */
+/* Whether keys are three int32; kernels have a variant with these constants. */
 static inline bool vxd_open_is_int3(const struct vxd_key_form *form)
 {
     return form->n_components == 3 && form->component_bytes == 4;
 }
 
-/* A key and the start of its path. */
+/* A key and the start of its probe sequence. */
 struct vxd_open_query {
     const void *row;
-    int32_t key[3]; /* the same, INT3 only */
+    int32_t key[3]; /* the key itself; INT3 only */
     uint64_t tag;
     uint32_t line;
     uint32_t half;
@@ -149,7 +151,8 @@ static __device__ __forceinline__ bool vxd_open_is_key(const struct vxd_open_vie
     return vxd_keys_equal(&view->form, query->row, row);
 }
 
-/* Slot number of step `step` of a path; steps 2k and 2k + 1 lie in one sector. */
+/* Slot number of step `step` of a probe sequence; steps 2k and 2k + 1 are in one
+ * sector. */
 static __device__ __forceinline__ uint32_t vxd_open_slot_at(
     const struct vxd_open_view *view, const struct vxd_open_query *query, uint32_t step)
 {
@@ -165,8 +168,9 @@ vxd_open_n_steps(const struct vxd_open_view *view)
     return view->n_lines * 4;
 }
 
-/* Reads of a sector: READ_ONLY where no kernel writes, CACHED where others may claim, FRESH
- * past the first-level cache. The two loads of the first two are one request below it. */
+/* How a sector is read: READ_ONLY where no kernel writes, CACHED where others may
+ * claim slots, FRESH past the first-level cache. The two loads of READ_ONLY and CACHED
+ * become one request to the second-level cache. */
 enum vxd_open_read {
     VXD_OPEN_READ_ONLY,
     VXD_OPEN_CACHED,
@@ -233,8 +237,9 @@ static __device__ __forceinline__ uint64_t vxd_open_cas_tag(struct vxd_open_slot
                      (unsigned long long)to);
 }
 
-/* Claims a slot that held `from`, a free mark, for a tag and marks it with `mark`: at once where
- * the GPU swaps 16 bytes, else one after the other. False where another was faster. */
+/* Claims a slot that held `from`, a free mark, for a tag and marks it with `mark`: in
+ * one operation where the GPU swaps 16 bytes, else in two. Returns false where another
+ * thread was faster. */
 static __device__ __forceinline__ bool vxd_open_claim_marked(struct vxd_open_slot *slot,
                                                              uint64_t from, uint64_t tag,
                                                              uint32_t mark)
@@ -299,7 +304,8 @@ static __device__ __forceinline__ void vxd_open_report(const struct vxd_open_vie
     (void)atomicCAS(view->error_word, (uint32_t)VXD_OK, (uint32_t)status);
 }
 
-/* Slots of a sector that carry a tag, a bit each; not one behind an EMPTY slot. */
+/* Slots of a sector that hold a tag, a bit each; slots behind an EMPTY slot do not
+ * count. */
 static __device__ __forceinline__ uint32_t
 vxd_open_tags_in(const struct vxd_open_sector *sector, uint64_t tag)
 {
@@ -313,8 +319,9 @@ vxd_open_has_empty(const struct vxd_open_sector *sector)
     return sector->slot[0].tag == VXD_TAG_EMPTY || sector->slot[1].tag == VXD_TAG_EMPTY;
 }
 
-/* The slot that holds a key, from step `from` of its path on, while no kernel inserts;
- * *number is its entry, *at_step its step. NO_SLOT where the key is not there. */
+/* The slot that holds a key, searched from step `from` of its probe sequence on while
+ * no kernel inserts; *number is its entry, *at_step its step. NO_SLOT where the key is
+ * not in the map. */
 template <bool INT3, enum vxd_open_read READ>
 static __device__ __forceinline__ uint32_t
 vxd_open_seek(const struct vxd_open_view *view, const struct vxd_open_query *query,
@@ -368,8 +375,9 @@ enum vxd_status vxd_open_erase_cuda(struct vxd_queue *queue, struct vxd_hashmap 
                                     uint8_t *erased, void *scratch, size_t scratch_bytes,
                                     struct vxd_err *err);
 
-/* open.cu: makes the index anew from the living entries, always or only where it is worn or
- * spoilt (kernels that find nothing to do end at once). */
+/* open.cu: rebuilds the index from the living entries, always, or only where it has
+ * too many erased marks or an insert asked for it (kernels that find nothing to do end
+ * at once). */
 enum vxd_status vxd_open_refill_cuda(struct vxd_queue *queue, struct vxd_hashmap *map,
                                      bool always, struct vxd_err *err);
 

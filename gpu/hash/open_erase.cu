@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Erasing from the open index, a thread a key.
+/* Erasing from the open-addressing index, a thread a key.
  *
- * ANY: whoever's CAS turns the tag into ERASED has erased the key. FIRST: every thread marks
- * the slot with its position, and a second pass erases for the least one: two random passes.
- * Numbers, rows and live bits are then freed in the order of positions, the heap is made
- * again from the live bits, and so is the index where more than a quarter of it is marks.
+ * ANY: the thread whose compare-and-swap turns the tag into ERASED has erased the key. FIRST:
+ * every thread marks the slot with its position, and a second pass erases for the least one, so
+ * slots are accessed at random twice. Numbers, rows and live bits are then freed in the order of
+ * positions, and the heap is rebuilt from the live bits. The index is rebuilt too where more than
+ * a quarter of it is erased marks.
  * Moved: 64 bytes read and 32 written of the slots (twice with FIRST), 12 of the key, 8 of
  * the list of freed numbers, the value rows. */
 #include "gpu/hash/open_cuda.h"
@@ -17,7 +18,8 @@ struct erase_args {
     const char *keys;
     uint32_t n;
     uint8_t *erased;
-    /* n: numbers erased, else VXD_NO_ENTRY; with FIRST slots stand here between passes. */
+    /* n values: erased numbers, else VXD_NO_ENTRY; FIRST stores slots here between its
+     * passes. */
     int32_t *freed;
 };
 
@@ -30,7 +32,8 @@ static __device__ __forceinline__ void answer(const struct erase_args *args, uin
     }
 }
 
-/* One atomic a block: one a warp, all to one place, would take longer than the erasing. */
+/* One atomic operation a block: one a warp, all on one address, would take longer than
+ * the erasing. */
 static __device__ __forceinline__ void count_marks(const struct erase_args *args,
                                                    uint32_t n_erased)
 {
@@ -50,8 +53,8 @@ static __device__ __forceinline__ void count_marks(const struct erase_args *args
     }
 }
 
-/* Takes the key out of the slot found, or of the next one on its path that holds it: others
- * may be faster, one perhaps with another key of the same tag. */
+/* Erases the key from the slot found, or from the next one of its probe sequence that
+ * holds it: another thread may be faster, perhaps with another key of the same tag. */
 template <bool INT3>
 static __device__ __forceinline__ int32_t erase_key(const struct erase_args *args,
                                                     const struct vxd_open_query *query)
@@ -92,7 +95,7 @@ static __global__ void __launch_bounds__(VXD_OPEN_THREADS)
             answer(&args, i, number);
             n_erased += number != VXD_NO_ENTRY ? 1 : 0;
         }
-        __syncwarp(); /* or lanes that walked further never come together again */
+        __syncwarp(); /* without it, lanes that probed longer never converge again */
     }
     count_marks(&args, n_erased);
 }

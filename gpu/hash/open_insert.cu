@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Inserting into the open index: one pass, a thread a key (ASH, section 4.3.1).
+/* Inserting into the open-addressing index: one pass, a thread a key (ASH, section 4.3.1).
  *
- * 1 claim    walk to the key or the first empty slot; claim a free slot by a CAS of 64 bits,
- *            FIRST 128
+ * 1 claim    search the key or the first empty slot; claim a free slot by a compare-and-swap of
+ *            64 bits, with FIRST of 128
  * 2 decide   FIRST only: once every earlier tile has claimed, the least position that is
  *            marked in the slot has won
- * 3 number   the winners of a tile take heap places together: ANY by one atomic, FIRST by a
- *            look back over the tiles before (tiles_cuda.h)
+ * 3 number   the winners of a tile take heap places together: ANY by one atomic operation, FIRST
+ *            by looking back over the earlier tiles
  * 4 publish  number to the slot, key, values, live bit
- * 5 wait     the others read the number; winners never wait for them, so it comes
- * What bounds it: steps 1 and 4 touch a random sector twice, and it must still be in the
- * second-level cache, or the memory writes it twice. So fewer threads run than fit (N_ACTIVE)
- * and what is only streamed leaves the caches first.
+ * 5 wait     the other threads with the same key read the number; winners never wait for them,
+ *            so the number always arrives
+ * Steps 1 and 4 access a random sector twice, and the time depends on whether it is still in the
+ * second-level cache at the second access; otherwise memory writes it twice. So fewer threads run
+ * than would fit (N_ACTIVE), and data that is only streamed is evicted first.
  *
  * Moved for a new int3 key: 64 bytes read and 32 written of the slots, 12 + 4 + 4 bytes of
  * key, value and heap read, 12 + 4 + 4 + 1 written.
- * On an H200, 100 M keys of which 0.99 are new, floor (a CAS a key) 6.2 ms: ANY 9.2 ms, FIRST
- * 13.9. Tried: as many threads as fit 11.7 ms, two or four keys a thread 14.8 and 16.5, an
- * atomic a warp for places 20, numbers taken before the claim (holes to mend) 9.4, with a
- * 128-bit CAS 9.3, lines of the next tile fetched ahead 10.5; FIRST with the mark after the
- * claim 14.4, looks at other tiles without pause 14.1, tiles that look back a warp at a time
- * 15.7, twice as many threads 16.6, flags of who has lost instead of reading the slot again
- * 17. */
+ * On an H200, 100 M keys of which 0.99 are new, floor (a compare-and-swap a key) 6.2 ms: ANY
+ * 9.2 ms, FIRST 13.9. Tried and slower: as many threads as fit 11.7 ms, two or four keys a thread
+ * 14.8 and 16.5, an atomic operation a warp for places 20, numbers taken before the claim (which
+ * leaves gaps to repair) 9.4, with a 128-bit compare-and-swap 9.3, prefetched lines of the next
+ * tile 10.5; FIRST with the mark after the claim 14.4, polling other tiles without a pause 14.1,
+ * tiles that look back a warp at a time 15.7, twice as many threads 16.6, flags of the losers
+ * instead of reading the slot again 17. */
 #include <stdint.h>
 
 #include "gpu/hash/open_cuda.h"
 
-/* Inserting into the open index on a GPU: the steps of a tile of keys, which open_insert.cu
- * tells and runs in its kernels; only that file includes this one. */
-
-/* Tiles of one kernel that take turns: a block works on a tile at a time, numbered as they
- * start, and what a tile needs to know of those before it, it looks up while they run. So
- * whatever is waited for is running. A block looks back at as many tiles as it has threads:
- * a chain of tiles, each waiting for the one before, would be the bottleneck. */
+/* Tiles of one kernel that are processed in order: a block works on one tile at a
+ * time, and tiles are numbered as they start. A tile looks up what it needs to know of
+ * earlier tiles while these run, so it only ever waits for tiles that are running. A
+ * block looks back at as many tiles as it has threads: a chain in which each tile
+ * waits for the previous one would be the bottleneck. */
 
 #define VXD_TILE_CLAIMED 1 /* the tile has claimed */
-#define VXD_TILE_DONE 2    /* and so have all before; in prefixes: the sum is known */
+/* all earlier tiles have claimed too; in prefixes: the sum is known */
+#define VXD_TILE_DONE 2
 
-/* Between two looks at a tile that is not ready, nanoseconds: all blocks look at the same few
- * lines, and would keep those who claim slots from the second-level cache. */
+/* Nanoseconds between two polls of a tile that is not ready. All blocks poll the same
+ * few lines, and without a pause they would delay the accesses of blocks that claim
+ * slots. */
 #define VXD_TILE_PAUSE_NS 200
 
 /* Scratch of FIRST in several tiles, zeroed. */
 struct vxd_tiles {
     uint32_t n;
     uint32_t *ticket;
-    uint32_t *claims;             /* n: 0, VXD_TILE_CLAIMED, VXD_TILE_DONE */
-    unsigned long long *prefixes; /* n: state << 32 | winners */
+    uint32_t *claims;             /* n values: 0, VXD_TILE_CLAIMED, VXD_TILE_DONE */
+    unsigned long long *prefixes; /* n values: state << 32 | winners */
 };
 
 static __device__ __forceinline__ uint32_t vxd_load_acquire(const uint32_t *word)
@@ -85,7 +86,7 @@ static __device__ __forceinline__ void vxd_store_release(unsigned long long *wor
                  : "memory");
 }
 
-/* Says that this tile's threads have claimed; all of the block call. */
+/* Announces that this tile's threads have claimed; all threads of the block call. */
 static __device__ __forceinline__ void vxd_tiles_claimed(const struct vxd_tiles *tiles,
                                                          uint32_t tile)
 {
@@ -97,7 +98,7 @@ static __device__ __forceinline__ void vxd_tiles_claimed(const struct vxd_tiles 
     }
 }
 
-/* Returns when all tiles before have claimed. */
+/* Returns when all earlier tiles have claimed. */
 static __device__ __forceinline__ void
 vxd_tiles_wait_for_claims(const struct vxd_tiles *tiles, uint32_t tile)
 {
@@ -121,7 +122,8 @@ vxd_tiles_wait_for_claims(const struct vxd_tiles *tiles, uint32_t tile)
     }
 }
 
-/* Winners in the tiles before, and entries before the call; adds n_won of this tile. */
+/* Returns the number of winners in earlier tiles plus the entries before the call, and
+ * publishes n_won of this tile. */
 static __device__ uint32_t vxd_tiles_look_back(const struct vxd_tiles *tiles,
                                                uint32_t tile, uint32_t n_won,
                                                const uint32_t *n_live)
@@ -182,7 +184,7 @@ static __device__ uint32_t vxd_tiles_look_back(const struct vxd_tiles *tiles,
     return base;
 }
 
-#define ONE_TILE_THREADS 1024 /* few keys: no other tile to wait for */
+#define ONE_TILE_THREADS 1024 /* few keys: one tile, which waits for no other */
 #define MAX_POLLS (1u << 26)
 
 struct insert_args {
@@ -192,18 +194,19 @@ struct insert_args {
     const uint32_t *heap;
     const char *keys;
     uint32_t n;
-    uint32_t most; /* entries there may be after: heap places from there on stay */
+    /* upper bound of the entries afterwards: heap places from there on stay untouched */
+    uint32_t most;
     int32_t *indices;
     uint8_t *is_new;
     int n_values; /* that the key's thread writes */
     struct vxd_value_rows values[VXD_HASHMAP_MAX_VALUES];
     /* Where longer rows are moved afterwards: position of the k-th new key. */
     uint32_t *sources;
-    const uint32_t *n_before; /* entries there were */
+    const uint32_t *n_before; /* number of entries before the call */
     struct vxd_tiles tiles;
 };
 
-/* How the tiles of a call are worked on. */
+/* How the tiles of a call are processed. */
 enum tile_mode {
     TILES,          /* in any order: ANY */
     TILES_IN_ORDER, /* FIRST */
@@ -230,8 +233,9 @@ static __device__ __forceinline__ const char *batch_row(const struct insert_args
     return args->keys + (size_t)i * (size_t)args->view.form.row_bytes;
 }
 
-/* Whether a slot with the wide tag of this key holds the key. One claimed in this call is
- * marked, at once after the claim, with a position of its key in the batch. */
+/* Whether a slot with the wide tag of this key holds the key. A slot that was claimed
+ * in this call is marked, at once after the claim, with a position of its key in the
+ * batch. */
 template <bool INT3>
 static __device__ __forceinline__ bool holds_wide_key(const struct insert_args *args,
                                                       const struct vxd_open_slot *slot,
@@ -246,7 +250,7 @@ static __device__ __forceinline__ bool holds_wide_key(const struct insert_args *
         word = vxd_open_read_word(slot);
     }
     if (vxd_open_number(word) == VXD_OPEN_FAILED) {
-        return false; /* the call has failed; the slot goes */
+        return false; /* the call has failed and the slot will be erased */
     }
     if (vxd_open_number(word) != VXD_OPEN_PENDING) {
         __threadfence();
@@ -260,7 +264,8 @@ static __device__ __forceinline__ bool holds_wide_key(const struct insert_args *
     return vxd_open_is_key<INT3>(&args->view, query, row);
 }
 
-/* Which slots of a sector hold the key, a bit each; those behind an EMPTY one do not. */
+/* Which slots of a sector hold the key, a bit each; slots behind an EMPTY one do not
+ * count. */
 template <bool INT3>
 static __device__ __forceinline__ uint32_t
 matches_in(const struct insert_args *args, const struct vxd_open_query *query,
@@ -280,7 +285,7 @@ matches_in(const struct insert_args *args, const struct vxd_open_query *query,
     return matches;
 }
 
-/* Marks are what FIRST decides by, and where keys with a wide tag are found. */
+/* FIRST decides by marks, and keys with a wide tag are compared through them. */
 template <bool FIRST>
 static __device__ __forceinline__ bool
 take_slot(struct vxd_open_slot *slot, uint64_t free_tag, uint64_t tag, uint32_t i)
@@ -291,10 +296,11 @@ take_slot(struct vxd_open_slot *slot, uint64_t free_tag, uint64_t tag, uint32_t 
     return vxd_open_cas_tag(slot, free_tag, tag) == free_tag;
 }
 
-/* A thread walks to the key or the first EMPTY slot, then claims the first free slot that it
- * saw; where another was faster it goes on from there. Equal keys never take two slots: free
- * slots of a path are only ever taken, the first of them first. The loop stays small: few
- * keys are inserted in the time that it takes to fetch the instructions. */
+/* A thread searches the key or the first EMPTY slot, then claims the first free slot
+ * that it saw; where another thread was faster it continues from there. Equal keys
+ * never take two slots, because free slots of a probe sequence are only ever taken,
+ * and always the first of them. The loop stays small: few keys are inserted in the
+ * time that it takes to fetch the instructions. */
 template <bool INT3, bool FIRST>
 static __device__ __forceinline__ struct claim
 claim_slot(const struct insert_args *args, const struct vxd_open_query *query, uint32_t i)
@@ -350,8 +356,8 @@ claim_slot(const struct insert_args *args, const struct vxd_open_query *query, u
     return claim;
 }
 
-/* Step 2: after every earlier tile has claimed. Marks that came after a number was published
- * are taken back. */
+/* Step 2, after every earlier tile has claimed. Marks that were set after a number was
+ * published are reset. */
 static __device__ __forceinline__ void decide(const struct insert_args *args, uint32_t i,
                                               struct claim *claim)
 {
@@ -374,8 +380,8 @@ static __device__ __forceinline__ void decide(const struct insert_args *args, ui
     }
 }
 
-/* First heap place of a tile's winners. Places past the most entries are given too; n_live
- * never stays above them. */
+/* First heap place of a tile's winners. Places above the maximum number of entries are
+ * handed out too; n_live is then reduced to that maximum. */
 template <enum tile_mode MODE>
 static __device__ __forceinline__ uint32_t take_places(const struct insert_args *args,
                                                        uint32_t tile, uint32_t n_won)
@@ -406,12 +412,12 @@ static __device__ __forceinline__ uint32_t take_places(const struct insert_args 
     return n_won > 0 ? shared_base : 0;
 }
 
-/* What the only tile needs of the heap, read while its keys are looked up. */
+/* The heap values that a single tile may need, read while its keys are looked up. */
 struct heap_prefetch {
     uint32_t numbers[ONE_TILE_THREADS];
 };
 
-/* The map stays as it was where there is not room for all. */
+/* Leaves the map unchanged where not all new keys fit. */
 static __device__ __forceinline__ void count_one_tile(const struct insert_args *args,
                                                       uint32_t n_before, uint32_t n_won)
 {
@@ -442,7 +448,7 @@ publish(const struct insert_args *args, uint32_t i, const struct vxd_open_query 
         vxd_row_copy_thread(args->map_keys + number * (size_t)args->view.form.row_bytes,
                             (const char *)query->row, (uint32_t)args->view.form.row_bytes,
                             (uint32_t)args->view.form.component_bytes);
-        __threadfence(); /* who sees the number compares with this row */
+        __threadfence(); /* threads that see the number compare with this row */
         vxd_open_write_word(slot, vxd_open_word(claim->number));
     } else {
         int32_t *key = (int32_t *)(args->map_keys + number * 12);
@@ -474,7 +480,7 @@ static __device__ __forceinline__ void wait_for_number(const struct insert_args 
     vxd_open_report(&args->view, VXD_INTERNAL);
 }
 
-/* Erased marks that a warp has put to use again. */
+/* Counts the erased marks that a warp has used again. */
 static __device__ __forceinline__ void count_reused(const struct insert_args *args,
                                                     bool was_erased)
 {
@@ -636,7 +642,8 @@ static bool lay_out(const struct vxd_hashmap *map, enum vxd_hash_order order, si
              vxd_layout_add(&out->total, out->n_tiles, sizeof(uint64_t), &out->prefixes);
         out->tiles_bytes = out->total;
     }
-    /* Without knowing how the caller's arrays are aligned: any row may be a long one. */
+    /* The alignment of the caller's arrays is not known here, so any row may be a long
+     * one. */
     for (int v = 0; v < map->spec.n_values; v++) {
         out->has_long_rows = out->has_long_rows || map->row_bytes[v] > VXD_DIRECT_UNITS;
     }
@@ -710,8 +717,8 @@ struct undo_args {
     struct vxd_value_rows values[VXD_HASHMAP_MAX_VALUES];
 };
 
-/* FIRST, more new keys than room: the entries that it made are at the heap places from n_live,
- * which it left as it was. */
+/* FIRST, where there were more new keys than fit: the entries that the insertion made
+ * are at the heap places from n_live on, which it left unchanged. */
 static __global__ void undo_kernel(const __grid_constant__ struct undo_args args)
 {
     const struct vxd_hash_counters *counters = args.view.counters;
@@ -760,7 +767,7 @@ enum vxd_status vxd_open_insert_cuda(struct vxd_queue *queue, struct vxd_hashmap
     struct layout layout;
     bool is_long[VXD_HASHMAP_MAX_VALUES] = {};
     bool has_long;
-    /* Else the caller's own count of new keys could be wrong. */
+    /* Otherwise the caller's count of new keys could be wrong. */
     bool fits = call->max_new == call->n;
     char *base = (char *)scratch;
     enum vxd_status status = VXD_OK;

@@ -2,13 +2,13 @@
 /* Updating value rows in place on a GPU.
  *
  * 1 key      thread a row: its entry's number, the capacity where no entry lives
- * 2 sort     positions by number, stable: rows of one entry stand together, in order
- * 3 combine  thread a place and element: where an entry's rows begin, and every
- *            VXD_COMBINE_BLOCK rows on, a thread folds a block's rows in order; an entry of
- *            one block is written at once
- * 4 join     for entries of several blocks, a thread an element folds the blocks in order
+ * 2 sort     positions by number, stable: the rows of one entry are adjacent, in order
+ * 3 combine  thread a place and element: where an entry's rows begin, and at every
+ *            VXD_COMBINE_BLOCK-th row after, a thread combines the rows of a block in order; an
+ *            entry of one block is written at once
+ * 4 join     for entries of several blocks, a thread an element combines the blocks in order
  * So the longest chain is 1024 + n / 1024 rows, as combine_math.h defines the sums. Moved: 24
- * bytes a row and sorting pass, the rows, gathered, and what they change. */
+ * bytes a row and sorting pass, the gathered rows, and the values that change. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/hash/combine_math.h"
 #include "gpu/hash/hash_cuda.h"
@@ -23,7 +23,7 @@ enum fold_kind {
     FOLD_EXTREME
 };
 
-/* What the rows of a block come to: the one that the kind says. */
+/* The result of a block of rows, in the form that the kind needs. */
 struct partial {
     struct vxd_wide_int sum;
     float float_sum;
@@ -72,7 +72,8 @@ static __device__ __forceinline__ bool is_key_at(const struct update_args *args,
     return place < args->n && args->keys[place] == key;
 }
 
-/* First place of [low, high] from which on the keys are `key`, given that it is at `high`. */
+/* First place in [low, high] from which on the keys are `key`, given that the key at
+ * `high` is. */
 static __device__ size_t first_of(const struct update_args *args, size_t low, size_t high,
                                   uint64_t key)
 {
@@ -110,8 +111,9 @@ static __device__ size_t n_in_block(const struct update_args *args, size_t place
     return low;
 }
 
-/* Where the result of the block at `place` of a long entry stands: among the places of one
- * BLOCK at most one first block and one later one of such entries begin. */
+/* Where the result of the block at `place` of a long entry is stored. Among BLOCK
+ * consecutive places at most one first block and one later block of long entries
+ * begin. */
 static __device__ __forceinline__ struct partial *
 partial_row(const struct update_args *args, size_t place, bool is_first)
 {
@@ -142,7 +144,7 @@ fold_start(const struct update_args *args, size_t element)
     return p;
 }
 
-/* The later one comes second. */
+/* The later block comes second. */
 template <enum fold_kind KIND>
 static __device__ __forceinline__ void
 fold_join(const struct update_args *args, struct partial *to, const struct partial *next)
@@ -312,7 +314,7 @@ static bool lay_out(const struct vxd_hashmap *map,
             return false;
         }
     }
-    /* Entries of several blocks there are only among more rows than one. */
+    /* An entry has several blocks only where there are more than BLOCK rows. */
     n_partials = call->n > BLOCK && call->combine != VXD_COMBINE_SET
                      ? (call->n / BLOCK + 1) * 2
                      : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sorts positions by entry (stable), so that the rows of one entry stand together in the
- * order of their positions, and lets one thread combine each entry's rows. Moves 24 bytes a
- * row and sorting pass. */
+/* Sorts positions by entry (stably), so that the rows of one entry are adjacent and in
+ * the order of their positions, and lets one thread combine each entry's rows. Moves
+ * 24 bytes for each row and sorting pass. */
 #include "gpu/hash/combine_math.h"
 #include "gpu/hash/hash_cpu.h"
 
@@ -220,7 +220,8 @@ enum vxd_status vxd_hash_update_cpu(struct vxd_queue *queue, struct vxd_hashmap 
     char *base = scratch;
 
     (void)scratch_bytes;
-    /* The same sizes were laid out when the scratch was allocated. */
+    /* The same sizes were computed when the scratch was allocated, so this cannot
+     * fail. */
     (void)lay_out(queue->context->info.n_threads, args->n, &layout);
     update.own = map->spec.values[args->array].dtype;
     update.n_elements = map->spec.values[args->array].n_elements;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of cloud.h: a thread a point, all arithmetic in cloud_math.h.
+/* CUDA backend of cloud.h: a thread decodes a point; all arithmetic is in cloud_math.h.
  *
  * Moved: point_step bytes in, 12 + 4 C out a point; 8 M points of 16 bytes with 4 channels
- * are 0.37 GB, 0.09 ms at 4.3 TB/s. Records need no alignment, so they are read by bytes;
- * the 32 records of a warp lie in adjacent lines and those reads hit L1. */
+ * are 0.37 GB, 0.09 ms at 4.3 TB/s. Records need no alignment, so they are read byte by byte;
+ * the 32 records of a warp are in adjacent lines, so those reads hit the first-level cache. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/voxel/voxel_backends.h"
 #include "gpu/voxel/cloud_math.h"
 
 #define N_THREADS 256
 
-/* The struct travels as a parameter: 2.8 of the 4 KB that every device takes. */
+/* The struct is a kernel parameter: it takes 2.8 of the 4 KB that every device allows. */
 static __global__ void __launch_bounds__(N_THREADS)
     decode_kernel(const __grid_constant__ struct vxd_cloud cloud, float *positions,
                   float *features)

@@ -11,8 +11,8 @@ extern "C" {
 
 #define VXD_MAX_CHANNELS 64
 
-/* One number of a point record: value = raw * scale + bias, computed in double. Raw values
- * are little-endian and need no alignment. */
+/* One number of a point record: value = raw * scale + bias, computed in double. Raw
+ * values are little-endian and need no alignment. */
 struct vxd_field {
     uint32_t offset; /* bytes from the start of the record */
     enum vxd_dtype dtype;
@@ -22,8 +22,8 @@ struct vxd_field {
 
 enum vxd_channel_kind {
     VXD_CHANNEL_FIELD = 0, /* a field of the record */
-    /* Component 0, 1, 2 of the transformed position, times field.scale (0 counts as 1) plus
-     * field.bias, in double. */
+    /* Component 0, 1 or 2 of the transformed position, times field.scale (0 counts as
+     * 1) plus field.bias, in double. */
     VXD_CHANNEL_POSITION = 1,
     VXD_CHANNEL_CONSTANT = 2 /* the same value for every point (a sweep's time lag) */
 };
@@ -36,10 +36,10 @@ struct vxd_channel {
     struct vxd_field field;
 };
 
-/* One buffer of point records with its pose. position_out = R * position_raw + t, in
- * double, in the order ((r0*x + r1*y) + r2*z) + t with one rounding an operation, then
- * rounded to float32. The caller subtracts the map origin from t in double beforehand, so
- * that maps far from zero keep their precision. */
+/* One buffer of point records with its pose. position_out = R * position_raw + t in
+ * double, in the order ((r0*x + r1*y) + r2*z) + t, where each operation rounds once,
+ * then rounded to float32. The caller subtracts the map origin from t in double
+ * beforehand, so that maps far from zero keep their precision. */
 struct vxd_cloud {
     const void *data; /* device memory, n_points * point_step bytes, borrowed */
     size_t n_points;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Decodes batches of records column by column, so that the element type is decided once a
- * column of a batch, not once a number. Same arithmetic as cloud_math.h's record by
- * record, which the CUDA twin uses. */
+/* Decodes batches of records column by column, so that the element type is looked at
+ * once for each column of a batch, not once for each number. The arithmetic equals
+ * that of cloud_math.h, which the CUDA backend applies record by record. */
 #include "gpu/core/core_cpu.h"
 #include "gpu/voxel/voxel_backends.h"
 #include "gpu/voxel/cloud_math.h"
@@ -15,7 +15,8 @@ struct decode {
     float *features;
 };
 
-/* With a constant dtype the switches of vxd_raw_load and vxd_raw_value fall away. */
+/* With a constant dtype the compiler removes the switches of vxd_raw_load and
+ * vxd_raw_value. */
 #define COLUMN_CASE(type)                                                                \
     case type:                                                                           \
         for (size_t i = 0; i < n; i++) {                                                 \

@@ -67,7 +67,7 @@ VXD_HD double vxd_half_to_double(uint32_t bits)
     return vxd_double_from_bits(sign | (exponent + 1008u) << 52 | mantissa << 42);
 }
 
-/* The number that `bits` (as vxd_raw_load gave them) mean. */
+/* The number that `bits`, as returned by vxd_raw_load, represent. */
 VXD_HD double vxd_raw_value(uint64_t bits, enum vxd_dtype dtype)
 {
     switch (dtype) {
@@ -131,7 +131,8 @@ VXD_HD double vxd_field_value(const struct vxd_field *field, const uint8_t *reco
                     field->bias);
 }
 
-/* To float32; every NaN becomes the same one, since devices differ in its bits. */
+/* Converts to float32; every NaN becomes the same one, because devices differ in its
+ * bits. */
 VXD_HD float vxd_round_to_float(double value)
 {
     return vxd_canonical_nanf((float)value);
@@ -155,8 +156,8 @@ VXD_HD void vxd_cloud_position(const struct vxd_cloud *cloud, const uint8_t *rec
     }
 }
 
-/* A component of the position as a feature; as it is where nothing is to be done to it, the
- * sign of zero included. */
+/* A component of the position as a feature. With scale 0 or 1 and bias 0 its bits
+ * stay, the sign of zero included. */
 VXD_HD float vxd_cloud_scaled(const struct vxd_channel *channel, float component)
 {
     double scale = channel->field.scale == 0 ? 1 : channel->field.scale;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Point clouds, and their voxels: coordinates, reduced features, and which point fell where. */
+/* Point clouds and their voxels: coordinates, reduced features, and the voxel of each
+ * point. */
 #ifndef VXD_GPU_VOXEL_VOXEL_H
 #define VXD_GPU_VOXEL_VOXEL_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The twins behind cloud.h and voxelize.h. The public entries check every argument, derive
- * the lattice and allocate the scratch; the twins only compute. */
+/* The backends behind cloud.h and voxelize.h. The public entries check every argument,
+ * derive the lattice and allocate the scratch; the backends only compute. */
 #ifndef VXD_GPU_VOXEL_VOXEL_BACKENDS_H
 #define VXD_GPU_VOXEL_VOXEL_BACKENDS_H
 
@@ -30,7 +30,7 @@ static inline int vxd_bits_of(uint32_t value)
     return value == 0 ? 0 : 32 - __builtin_clz(value);
 }
 
-/* Everything a twin needs. batch_starts is in device memory already. */
+/* Everything a backend needs. batch_starts is already in device memory. */
 struct vxd_voxelize_call {
     struct vxd_voxelize_args args;
     struct vxd_voxel_lattice lattice;

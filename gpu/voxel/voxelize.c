@@ -43,7 +43,7 @@ static enum vxd_status check_batch(const struct vxd_voxelize_args *args,
     return VXD_OK;
 }
 
-/* What does not need the host's batch_starts. */
+/* Checks everything but the host's batch_starts. */
 static enum vxd_status check_args(const struct vxd_voxelize_args *args,
                                   struct vxd_err *err)
 {
@@ -163,7 +163,7 @@ enum vxd_status vxd_voxelize(struct vxd_queue *queue,
         VXD_TRY(vxd_voxelize_cpu(queue, &call, err));
     }
 out:
-    /* In queue order: after the work just queued. */
+    /* In queue order, after the work that was just queued. */
     vxd_device_free(queue, &starts);
     vxd_device_free(queue, &scratch);
     return status;

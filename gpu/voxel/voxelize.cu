@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of voxelize.h: group points by sorting them by voxel.
+/* CUDA backend of voxelize.h: groups points by sorting them by voxel.
  *
  * 1 key     thread a point: Morton key of its voxel, sample above, index below or beside
- * 2 sort    CUB, over the bits that can differ only (voxelize_sort.cu)
+ * 2 sort    CUB, only over the bits that can differ (voxelize_sort.cu)
  * 3 rank    prefix sum of "another voxel begins here"
  * 4 mark    thread a place: where voxels and samples begin, the inverse map
  * 5 renumber for caps and FIRST_POINT only (voxelize_renumber.cu)
@@ -14,8 +14,8 @@
  *               KEYS n (52 + 16 P) + 36 m
  * 8 M points, 4 channels, m = n, 63 bits: 0.54 and 2.7 GB, 0.13 and 0.65 ms at 4.1 TB/s;
  * an H200 takes 1.13 ms, 0.66 of it in the sort (tests/bench/results/voxelization.md).
- * Source: ASH, section 6.1, with a sort for its hash: sums in point order need that order
- * anyway. */
+ * Source: ASH, section 6.1, with a sort in place of its hash map: sums in point order need that
+ * order anyway. */
 #include "gpu/voxel/voxelize_cuda.h"
 
 #define N_THREADS 256
@@ -25,7 +25,7 @@ static int bit_length(uint64_t v)
     return v == 0 ? 0 : 64 - __builtin_clzll(v);
 }
 
-/* Least and greatest biased coordinate of an axis, as wide as the arguments allow. */
+/* The least and greatest biased coordinate of an axis that the arguments allow. */
 static void axis_bounds(const struct vxd_voxel_lattice *lattice, int axis,
                         uint32_t *least, uint32_t *greatest)
 {
@@ -39,7 +39,7 @@ static void axis_bounds(const struct vxd_voxel_lattice *lattice, int axis,
         lo = fmaxf(lo, floorf(vxd_divf(lattice->lo[axis], lattice->size[axis])));
         hi = fminf(hi, floorf(vxd_divf(lattice->hi[axis], lattice->size[axis])));
     }
-    /* A range beyond the lattice keeps no point; any bounds do. */
+    /* A range outside the lattice keeps no point, so any bounds are right. */
     lo = fminf(lo, 1048575.0f);
     hi = fmaxf(hi, lo);
     *least = (uint32_t)((int32_t)lo + lattice->bias);
@@ -85,14 +85,14 @@ static bool wants_floats(const struct vxd_voxels *out)
            out->max != NULL || out->first != NULL || out->points != NULL;
 }
 
-/* Whether an output says which points a voxel has, or follows from their features. */
+/* Whether some output depends on which points a voxel has. */
 static bool wants_points(const struct vxd_voxels *out)
 {
     return out->inverse != NULL || out->first_point != NULL || wants_floats(out);
 }
 
-/* The largest scratch any choice of outputs needs: `out` is not known when it is asked for.
- * False on overflow or where CUB does not answer. */
+/* The largest scratch that any choice of outputs needs: `out` is not known when the
+ * size is asked for. False on overflow or where CUB fails. */
 static bool make_plan(const struct vxd_voxelize_args *args,
                       const struct vxd_voxel_lattice *lattice,
                       struct vxd_voxel_plan *plan)
@@ -164,7 +164,8 @@ struct key_args {
     struct vxd_voxel_totals *totals;
 };
 
-/* One atomic a block where all of it lies in one sample, as nearly always. */
+/* Makes one atomic operation a block where the whole block is in one sample, which is
+ * nearly always so. */
 static __device__ void count_dropped(struct vxd_voxel_totals *totals, uint32_t sample,
                                      enum vxd_point_class point_class)
 {
@@ -231,7 +232,8 @@ static __global__ void __launch_bounds__(N_THREADS)
     count_dropped(args.totals, sample, point_class);
 }
 
-/* Thread a sorted place. Samples without points begin where the next one does. */
+/* A thread for each sorted place. A sample without points begins where the next one
+ * does. */
 static __global__ void __launch_bounds__(N_THREADS)
     mark_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {
@@ -296,7 +298,8 @@ static __device__ void write_coords(const struct vxd_voxel_run *run, uint32_t vo
     }
 }
 
-/* Thread a rank; the warp stays whole for vxd_total_add. */
+/* A thread for each rank; no lane leaves early, because vxd_total_add needs the whole
+ * warp. */
 static __global__ void __launch_bounds__(N_THREADS)
     emit_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {

@@ -12,8 +12,8 @@ extern "C" {
 #define VXD_MAX_BATCH 65536
 #define VXD_COORD_BITS 21 /* signed voxel coordinates lie in [-2^20, 2^20) */
 
-/* How a position becomes a voxel coordinate; all arithmetic in float32, one rounding an
- * operation, exactly as the libraries named do it.
+/* How a position becomes a voxel coordinate. All arithmetic is in float32, each operation rounds
+ * once, and the formulas are exactly those of the libraries named.
  *
  * SPCONV (spconv, OpenPCDet, NVIDIA's CenterPoint)  needs a range.
  *     c = floor((p - lo) / size), kept if 0 <= c < grid, grid = round((hi - lo) / size);
@@ -25,7 +25,7 @@ enum vxd_voxel_rule {
     VXD_RULE_MINKOWSKI = 1
 };
 
-/* Order of the voxels within a sample; samples always ascend. */
+/* Order of the voxels within a sample; samples are always in ascending order. */
 enum vxd_voxel_order {
     VXD_ORDER_MORTON = 0,     /* per bit level from the top: x*4 + y*2 + z of c + 2^20 */
     VXD_ORDER_FIRST_POINT = 1 /* by the index of each voxel's first point */
@@ -36,33 +36,37 @@ struct vxd_voxelize_args {
     const float *features;  /* n x n_channels; device memory; NULL when n_channels is 0 */
     size_t n_points;        /* at most 2^31 - 1 */
     int n_channels;         /* 0 to VXD_MAX_CHANNELS */
-    const uint32_t *batch_starts; /* n_batch + 1 point indices, 0 first, n_points last,
-                                   * never falling; host memory, borrowed until the wait */
-    int n_batch;                  /* samples, 1 to VXD_MAX_BATCH */
+    /* n_batch + 1 point indices: 0 first, n_points last, ascending or equal; host
+     * memory, borrowed until the wait */
+    const uint32_t *batch_starts;
+    int n_batch; /* samples, 1 to VXD_MAX_BATCH */
     enum vxd_voxel_rule rule;
     enum vxd_voxel_order order;
     float size_m[3]; /* voxel edge per axis, metres, > 0 and finite */
     bool has_range;
     float range_lo_m[3]; /* finite, lo < hi */
     float range_hi_m[3];
-    uint32_t max_points; /* points kept a voxel, 0 = all; the first by index survive */
-    uint32_t max_voxels; /* voxels kept a sample, 0 = all; survivors by first point */
+    uint32_t max_points; /* points kept a voxel, 0 = all; those with the lowest indices */
+    uint32_t max_voxels; /* voxels kept a sample, 0 = all; those with the first points */
 };
 
-/* What happened to the points of one sample; n_points of it = the sum of the first five. */
+/* What happened to the points of one sample. The sum of the first five is the sample's
+ * number of points. */
 struct vxd_voxel_totals {
     uint32_t n_used;            /* kept in a voxel */
     uint32_t n_non_finite;      /* dropped: NaN or infinite position */
     uint32_t n_out_of_range;    /* dropped: outside the range, the grid or 21 bits */
     uint32_t n_over_max_voxels; /* dropped: their voxel came after max_voxels others */
-    uint32_t n_over_max_points; /* their voxel had max_points already: not in counts and
-                                 * features, but the inverse map names the voxel */
-    uint32_t n_voxels;          /* voxels of the sample */
+    /* their voxel had max_points already: not in counts and features, but the inverse
+     * map names the voxel */
+    uint32_t n_over_max_points;
+    uint32_t n_voxels; /* voxels of the sample */
 };
 
-/* Output arrays, device memory owned by the caller, each for `capacity` voxels, capacity at
- * least vxd_voxelize_capacity(args). NULL = not wanted; totals and starts are required.
- * m below is the number of voxels = starts[n_batch]; rows past m are not written. */
+/* Output arrays, device memory owned by the caller, each for `capacity` voxels, which
+ * is at least vxd_voxelize_capacity(args). NULL: the output is not computed; totals
+ * and starts are required. m below is the number of voxels, starts[n_batch]; rows from
+ * m on are not written. */
 struct vxd_voxels {
     size_t capacity;
     struct vxd_voxel_totals *totals; /* n_batch */
@@ -80,11 +84,12 @@ struct vxd_voxels {
                     * zeros ("hard voxels"); needs max_points and max_voxels > 0 */
 };
 
-/* Most voxels these arguments can give: min(n_points, n_batch * max_voxels). */
+/* The largest number of voxels for these arguments: min(n_points, n_batch *
+ * max_voxels). */
 size_t vxd_voxelize_capacity(const struct vxd_voxelize_args *args);
 
-/* Device bytes vxd_voxelize takes from the pool while it runs, for admission; 0 on
- * arguments it would refuse. */
+/* Device bytes that vxd_voxelize takes from the pool while it runs, for admission; 0
+ * for arguments that it would refuse. */
 size_t vxd_voxelize_scratch_bytes(const struct vxd_queue *queue,
                                   const struct vxd_voxelize_args *args);
 
@@ -95,11 +100,11 @@ enum vxd_status vxd_voxelize_grid(const struct vxd_voxelize_args *args, int32_t 
 
 /* Groups points by voxel and reduces their features.
  *
- * Sums run in point order in float32: blocks of 1024 points of a voxel are summed from the
- * first to the last, then the block sums in order (for voxels of up to 1024 points that is
- * the plain sum of the libraries). No float atomics: equal on every backend and from run to
- * run, bit for bit. min and max fold in point order by a < b (a > b), starting with the
- * first point, so a NaN feature survives only as the first value. A sum or mean that is
+ * Sums are taken in point order in float32: blocks of 1024 points of a voxel are summed from the
+ * first to the last, then the block sums in order (for voxels of up to 1024 points that is the
+ * plain sum of the libraries). There are no float atomics, so results are equal on every backend
+ * and from run to run, bit for bit. min and max compare in point order by a < b (a > b), starting
+ * with the first point, so a NaN feature remains only as the first value. A sum or mean that is
  * NaN is 0x7fc00000, since its bits would otherwise depend on the device.
  *
  * errors  INVALID_ARGUMENT     arguments outside the ranges stated above; err.field names it

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Keys every point, narrows the keys to the bits the coordinates that occur need (an
- * unbounded scan of 200 m at 0.1 m takes 36 bits instead of 63), packs what is kept,
- * sorts, and walks the voxels once. Moves about 150 bytes a point. */
+/* Computes a key for every point, narrows the keys to the bits that the occurring
+ * coordinates need (an unbounded scan of 200 m at 0.1 m takes 36 bits instead of 63),
+ * packs the kept points, sorts, and passes over the voxels once. Moves about 150 bytes
+ * a point. */
 #include <string.h>
 
 #include "gpu/core/core_cpu.h"
@@ -67,8 +68,9 @@ size_t vxd_voxelize_scratch_bytes_cpu(const struct vxd_queue *queue,
     return layout.total;
 }
 
-/* Keys the points [begin, end) of one sample; kept ones follow those already in `piece`.
- * Called with a constant rule, so that the compiler makes a loop of each. */
+/* Computes keys of the points [begin, end) of one sample; kept points follow those
+ * already in `piece`. Called with a constant rule, so that the compiler makes a loop
+ * for each. */
 static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule rule,
                               size_t piece_begin, size_t begin, size_t end,
                               struct vxd_voxel_totals *totals,
@@ -137,8 +139,8 @@ static void key_piece(void *args, size_t begin, size_t end)
     }
 }
 
-/* With |c| < 2^k, c + bias and c + 2^k agree in their low k bits and differ, by the
- * missing carry, in bit k only: keys are narrowed by a mask and a flip. */
+/* With |c| < 2^k, c + bias and c + 2^k agree in their low k bits and differ in bit k
+ * only, by the missing carry. So a mask and a flip narrow a key. */
 static void narrow_keys(struct vxd_voxelize_run *run, uint32_t magnitude,
                         bool has_negative)
 {
@@ -163,7 +165,7 @@ static void narrow_keys(struct vxd_voxelize_run *run, uint32_t magnitude,
     run->is_wide = run->batch_bits + 3 * lattice->levels > 64;
 }
 
-/* Moves one piece's kept points to their place, with narrow keys below the sample. */
+/* Moves one piece's kept points to their places, with narrow keys below the sample. */
 static void pack_piece(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The state of one voxelization on the CPU, shared by its steps:
  *
- *   voxelize_cpu.c         point keys, what is dropped, the order of the steps
+ *   voxelize_cpu.c         point keys, dropped points, the order of the steps
  *   voxelize_group_cpu.c   sort by key, voxel boundaries, caps and numbering
  *   voxelize_reduce_cpu.c  one pass over the voxels that writes every output */
 #ifndef VXD_GPU_VOXEL_VOXELIZE_CPU_H
@@ -11,14 +11,14 @@
 #include "gpu/voxel/voxel_backends.h"
 #include "gpu/voxel/voxelize_math.h"
 
-/* Points, and sorted pairs, of one piece of a loop. */
+/* Number of points, or of sorted pairs, in one piece of a loop. */
 #define VXD_VOXELIZE_PIECE ((size_t)8192)
 
-/* What the keying of one piece found. */
+/* What computing the keys of one piece found. */
 struct vxd_key_piece {
     uint32_t n_kept;
-    uint32_t begin;     /* of its kept points among all kept */
-    uint32_t magnitude; /* or of c, or of ~c where c < 0, over all coordinates */
+    uint32_t begin;     /* index of its first kept point among all kept ones */
+    uint32_t magnitude; /* bitwise or of all coordinates c, of ~c where c < 0 */
     bool has_negative;
 };
 
@@ -49,13 +49,13 @@ struct vxd_voxelize_run {
     uint64_t *wide_keys;
     uint32_t *wide_indices;
     struct vxd_key_piece *key_pieces;
-    uint32_t
-        *piece_voxels; /* voxels that begin in a piece of sorted pairs, then before */
-    float *partial;    /* sums, minima, maxima of the blocks of large voxels */
+    /* voxels that begin in a piece of sorted pairs, then voxels before the piece */
+    uint32_t *piece_voxels;
+    float *partial; /* sums, minima, maxima of the blocks of large voxels */
     void *sort_scratch;
     void *scan_scratch;
 
-    /* In spare arrays, once sorted. */
+    /* In the spare arrays, once the points are sorted. */
     uint32_t *voxel_begin; /* n_found + 1: first of its sorted pairs */
     uint32_t *ranks;       /* n_points + 1: voxels whose first point comes before */
     uint32_t *ids;         /* n_found + 1, see enum vxd_numbering */
@@ -65,10 +65,10 @@ struct vxd_voxelize_run {
  * writes starts and the totals' n_voxels. */
 void vxd_voxelize_group(struct vxd_voxelize_run *run);
 
-/* Writes all outputs but starts, and the totals of points in voxels. */
+/* Writes all outputs except starts, and the totals of points in voxels. */
 void vxd_voxelize_reduce(struct vxd_voxelize_run *run);
 
-/* Floats of `partial`. False on overflow. */
+/* Number of floats of `partial`. False on overflow. */
 bool vxd_voxelize_partial_items(const struct vxd_voxelize_args *args, size_t *n_items);
 
 static inline void vxd_count_add(uint32_t *count, uint32_t n)

@@ -10,15 +10,15 @@
 
 #define VXD_NO_VOXEL UINT32_MAX
 
-/* Points a voxel may have before a warp folds it instead of single threads. */
+/* A voxel with more points is reduced by a warp instead of single threads. */
 #define VXD_SHORT_VOXEL 32
 
-/* Squeezes out of a Morton key the bits that are the same for every point (a scan is wide
- * but low, so z needs fewer levels than x), which saves sort passes. Order is kept.
- * moves: Hacker's Delight, 7-4, compress by parallel suffix. */
+/* Removes from a Morton key the bits that are the same for every point (a scan is wide
+ * but low, so z needs fewer levels than x), which saves sort passes and keeps the
+ * order. moves: Hacker's Delight, 7-4, compress by parallel suffix. */
 struct vxd_key_code {
     uint64_t mask;  /* bits that may differ */
-    uint64_t fixed; /* the others, as they are in every key */
+    uint64_t fixed; /* the other bits, as they are in every key */
     uint64_t moves[6];
     int n_bits; /* set bits of mask */
 };
@@ -55,9 +55,9 @@ static __device__ __forceinline__ uint64_t vxd_key_expand(const struct vxd_key_c
 /* How points are sorted:
  * PACKED  one word: sample, key, point index; 16 bytes a point and pass
  * PAIRS   a word of sample and key, with the index beside it; 24 bytes
- * KEYS    PAIRS without the index, where no output says which point: 16 bytes
+ * KEYS    PAIRS without the index, where no output depends on the points: 16 bytes
  * WIDE    key and index by key, then by sample, since all three exceed a word
- * The sample n_batch stands for dropped points, which so come last. */
+ * Dropped points have the sample n_batch, so they come last. */
 enum vxd_sort_form {
     VXD_SORT_PACKED,
     VXD_SORT_PAIRS,
@@ -65,15 +65,16 @@ enum vxd_sort_form {
     VXD_SORT_WIDE
 };
 
-/* Offsets into the scratch block; everything the host decides about a call. */
+/* Offsets into the scratch block, and everything that the host decides about a call. */
 struct vxd_voxel_plan {
     struct vxd_key_code code;
     enum vxd_sort_form form;
     int index_bits;  /* PACKED: low bits that hold the index; otherwise 0 */
-    int sample_bits; /* to hold 0 to n_batch */
+    int sample_bits; /* bits that hold 0 to n_batch */
     bool has_remap;  /* final voxel ids differ from Morton ranks: caps or FIRST_POINT */
 
-    size_t keys[2]; /* two of n uint64; the one left free after sorting holds `ranks`, */
+    /* two of n uint64; the one that is free after sorting holds `ranks`, */
+    size_t keys[2];
     size_t indices[2];    /* segments; two of n uint32, not PACKED */
     size_t samples[2];    /* WIDE: two of n uint32 */
     size_t places[2];     /* WIDE: two of n uint32 */
@@ -99,7 +100,7 @@ struct vxd_sorted {
     int key_bits;
 };
 
-/* Of no meaning in KEYS. */
+/* Undefined for KEYS. */
 static __device__ __forceinline__ uint32_t
 vxd_sorted_index(const struct vxd_sorted *sorted, size_t place)
 {
@@ -125,8 +126,8 @@ static __device__ __forceinline__ uint64_t vxd_sorted_key(const struct vxd_sorte
     return sorted->keys[place] >> sorted->index_bits & ((1ULL << sorted->key_bits) - 1);
 }
 
-/* One call as the kernels see it: device pointers and sizes, passed by value. "Rank" is a
- * voxel's place in Morton order before caps, "voxel" its final number. */
+/* One call as the kernels see it: device pointers and sizes, passed by value. A "rank"
+ * is a voxel's place in Morton order before caps, a "voxel" its final number. */
 struct vxd_voxel_run {
     struct vxd_sorted sorted;
     struct vxd_key_code code;
@@ -138,7 +139,7 @@ struct vxd_voxel_run {
     int n_batch;
     uint32_t max_points; /* UINT32_MAX where the caller set no cap */
     uint32_t max_voxels;
-    uint32_t *ranks;    /* n: ranks begun up to and at this place */
+    uint32_t *ranks;    /* n: number of ranks that begin at this place or before */
     uint32_t *segments; /* n + 1: first place of each rank, then of the dropped points */
     uint32_t *sample_points;
     uint32_t *sample_voxels;
@@ -153,8 +154,9 @@ static __device__ __forceinline__ uint32_t vxd_run_voxel(const struct vxd_voxel_
     return run->remap != NULL ? run->remap[rank] : rank;
 }
 
-/* Adds `value` (0 where the lane has nothing to add) to a field of its sample's totals: one
- * atomic a warp where the warp lies in one sample. All 32 lanes call together. */
+/* Adds `value` (0 where the lane has nothing to add) to a field of its sample's
+ * totals, with one atomic operation a warp where the whole warp is in one sample. All
+ * 32 lanes call together. */
 static __device__ __forceinline__ void vxd_total_add(uint32_t *field_of_first,
                                                      uint32_t sample, uint32_t value)
 {
@@ -178,13 +180,13 @@ static __device__ __forceinline__ void vxd_total_add(uint32_t *field_of_first,
     }
 }
 
-/* The steps that have files of their own. Each launches its kernels and returns. */
+/* The steps in files of their own. Each launches its kernels and returns. */
 
 /* voxelize_sort.cu: scratch of CUB for the largest of the sorts and scans; 0 on failure. */
 size_t vxd_voxelize_sort_bytes(const struct vxd_voxel_plan *plan, size_t n_points,
                                int n_batch);
-/* Sorts keys[0] (and indices[0]) of the scratch block; *sorted views the result, *free_keys
- * is the key array it does not use. batch_starts is needed by WIDE only. */
+/* Sorts keys[0] (and indices[0]) of the scratch block; *sorted views the result, and
+ * *free_keys is the key array that it does not use. Only WIDE needs batch_starts. */
 enum vxd_status vxd_voxelize_sort(struct vxd_queue *queue,
                                   const struct vxd_voxel_plan *plan,
                                   const struct vxd_voxelize_call *call,
@@ -213,8 +215,9 @@ enum vxd_status vxd_voxelize_reduce(struct vxd_queue *queue,
                                     const struct vxd_voxel_run *run, void *scratch,
                                     struct vxd_err *err);
 
-/* Blocks of a grid-stride kernel over n_items: all that the work needs, at most what fills
- * the device, for the true number of voxels is known there only. */
+/* Number of blocks of a grid-stride kernel over n_items: all that the work needs, but
+ * at most what fills the device, because only the device knows the true number of
+ * voxels. */
 unsigned vxd_voxelize_blocks(const struct vxd_queue *queue, size_t n_items,
                              int items_per_block);
 

@@ -40,8 +40,8 @@ static void permute_pairs(void *args, size_t begin, size_t end)
     }
 }
 
-/* The second step of a wide sort: stably by sample. The sorted places of the first step
- * are the values; then keys and point indices follow them. */
+/* The second step of a wide sort, stable by sample. Its values are the sorted places
+ * of the first step; then keys and point indices are permuted by them. */
 static void sort_by_sample(struct vxd_voxelize_run *run)
 {
     vxd_parallel_for(run->pool, run->n_kept, PIECE, key_by_sample, run);
@@ -75,9 +75,9 @@ static void sort_points(struct vxd_voxelize_run *run)
     }
 }
 
-/* 1 where a voxel begins at sorted pair i > 0, a pair of the sample that starts at point
- * sample_start. Keys of wide sorts repeat from sample to sample. Free of branches: which
- * pair begins a voxel is anyone's guess. */
+/* Returns 1 where a voxel begins at sorted pair i > 0, a pair of the sample that
+ * starts at point sample_start. Keys of wide sorts repeat from sample to sample. It
+ * has no branch, because no predictor can know which pair begins a voxel. */
 static uint32_t begins_voxel(const struct vxd_voxelize_run *run, size_t i,
                              uint32_t sample_start)
 {
@@ -107,8 +107,9 @@ static void count_voxels(void *args, size_t begin, size_t end)
     run->piece_voxels[begin / PIECE] = n_piece + n_sample;
 }
 
-/* Every pair is written where the next voxel's first belongs and counts only if it is one.
- * The loop ends with the piece's last voxel, so no place is another piece's. */
+/* Writes every pair to the place of the next voxel's first pair, where a later pair
+ * overwrites it unless it begins a voxel. The loop ends with the piece's last voxel,
+ * so no place belongs to another piece. */
 static void write_voxel_begins(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;
@@ -164,8 +165,8 @@ static void mark_first_points(void *args, size_t begin, size_t end)
     }
 }
 
-/* Samples are ranges of points, so the rank of a voxel within its sample is the number of
- * first points between the sample's start and its own. */
+/* Samples are ranges of points, so the rank of a voxel within its sample is the number
+ * of first points between the sample's start and its own. */
 static void give_ids(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;

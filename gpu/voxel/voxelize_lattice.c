@@ -53,9 +53,8 @@ enum vxd_status vxd_voxelize_grid(const struct vxd_voxelize_args *args, int32_t 
     return VXD_OK;
 }
 
-/* Bias and levels of signed coordinates between floor(lo / size) and floor(hi / size):
- * division and floor never fall as their argument rises, so no point in range leaves
- * these bounds. */
+/* Bias and levels of signed coordinates between floor(lo / size) and floor(hi / size).
+ * Division and floor are monotonic, so no point in the range is outside these bounds. */
 static void narrow_minkowski(struct vxd_voxel_lattice *lattice)
 {
     uint32_t magnitude = 0;

@@ -6,8 +6,9 @@
 #include "gpu/core/core_math.h"
 #include "gpu/voxel/voxelize.h"
 
-/* Points of one voxel are summed in blocks of this many (see vxd_voxelize). A block's sum
- * starts as its first point and the voxel's as its first block, not as zero: -0 survives. */
+/* Points of one voxel are summed in blocks of this many (see vxd_voxelize). A block's
+ * sum starts as its first point and the voxel's as its first block's sum, not as zero,
+ * so that -0 survives. */
 #define VXD_SUM_BLOCK 1024
 
 enum vxd_point_class {
@@ -18,9 +19,9 @@ enum vxd_point_class {
 
 /* The lattice of one call, derived once from the arguments by vxd_voxel_lattice_init.
  *
- * Keys hold only the bits that can differ. Morton order over c + 2^20 is kept: with every
- * |c| < 2^k, the levels between k and 20 repeat the sign level, so a bias of 2^k orders
- * the same; with no negative c the sign level is constant and falls away too. */
+ * Keys contain only the bits that can differ, in the same order as Morton order over c + 2^20:
+ * with every |c| < 2^k, the levels between k and 20 repeat the sign level, so a bias of 2^k gives
+ * the same order; without negative c the sign level is constant and is left out too. */
 struct vxd_voxel_lattice {
     enum vxd_voxel_rule rule;
     bool has_range;
@@ -82,14 +83,15 @@ VXD_HD void vxd_voxel_from_key(const struct vxd_voxel_lattice *lattice, uint64_t
     c[2] = (int32_t)vxd_gather3(key) - lattice->bias;
 }
 
-/* The mean as given out; the sum and the block sums of it are vxd_addf only. Both are
- * given out with vxd_canonical_nanf. */
+/* The mean that is output; the sum and its block sums use vxd_addf only. Both are
+ * output through vxd_canonical_nanf. */
 VXD_HD float vxd_voxel_mean(float sum, uint32_t count)
 {
     return vxd_canonical_nanf(vxd_divf(sum, (float)count));
 }
 
-/* Sample of point i: the last s with starts[s] <= i; empty samples own no point. */
+/* Sample of point i: the last s with starts[s] <= i; no point belongs to an empty
+ * sample. */
 VXD_HD int vxd_voxel_sample(const uint32_t *starts, int n_batch, uint32_t i)
 {
     int low = 0;

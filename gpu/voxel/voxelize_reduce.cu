@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Float outputs: every voxel's points folded in point order.
+/* Float outputs: every voxel's points are reduced in point order.
  *
- * Voxels of up to VXD_SHORT_VOXEL points: a thread folds one voxel and channel (or four
- * channels, where rows are 16-byte aligned), four gathers in flight. Longer ones go to a
- * list of blocks of VXD_SUM_BLOCK points, each folded by a warp that stages tiles of rows
- * in shared memory: lanes gather side by side, then a lane a channel adds them in order.
- * Voxels of several blocks leave partial rows, which a second pass folds the same way. So
- * the longest chain of dependent additions is 1024 + n / 1024, not n.
+ * Voxels of up to VXD_SHORT_VOXEL points: a thread reduces one voxel and channel (or four
+ * channels, where rows are 16-byte aligned) with four gathers in flight. Longer ones go to a
+ * list of blocks of VXD_SUM_BLOCK points, each reduced by a warp that stages tiles of rows in
+ * shared memory: adjacent lanes gather, then a lane for each channel adds them in order. Voxels
+ * of several blocks leave partial rows, which a second pass reduces the same way. So the longest
+ * chain of dependent additions is 1024 + n / 1024, not n.
  * Moved: 4 bytes of segment a voxel, 4 + 4 C a point, gathered, and the outputs. */
 #include "gpu/voxel/voxelize_cuda.h"
 
 #define N_THREADS 256
-#define N_WARPS 4        /* a block of the warp kernels */
+/* blocks that are reduced at a time: a block of the kernel has so many warps */
+#define N_WARPS 4
 #define TILE_FLOATS 1024 /* shared memory of a warp */
-#define N_IN_FLIGHT 4U   /* gathers in flight a thread, */
-#define N_STAGED 8       /* and a lane of a warp kernel; divides TILE_FLOATS / 32 */
+#define N_IN_FLIGHT 4U   /* gathers of a thread in flight, */
+#define N_STAGED 8       /* and of a lane of a warp kernel; divides TILE_FLOATS / 32 */
 #define N_PARTIAL_ROWS 3 /* sum, min, max */
 #define NO_PARTIAL UINT32_MAX
 
@@ -51,7 +52,7 @@ struct fold {
     float max;
 };
 
-/* -0 is what leaves every first addend as it is. */
+/* A sum starts as -0, which leaves every first addend as it is. */
 static __device__ __forceinline__ struct fold fold_start(float first)
 {
     return {-0.0f, first, first};
@@ -72,7 +73,7 @@ static __device__ __forceinline__ uint32_t n_kept(const struct vxd_voxel_run *ru
     return count < run->max_points ? count : run->max_points;
 }
 
-/* WIDTH neighbouring channels, moved at once. */
+/* WIDTH adjacent channels, moved at once. */
 template <int WIDTH> struct lanes {
     float v[WIDTH];
 };
@@ -137,7 +138,8 @@ write_floats(const struct vxd_voxels *out, size_t at, uint32_t count,
     }
 }
 
-/* Lists a voxel too long for one thread; each sample of the list is a warp's work. */
+/* Lists a voxel that is too long for one thread; each item of the list is a warp's
+ * work. */
 static __device__ void list_long_voxel(const struct reduce_args *args, uint32_t rank,
                                        uint32_t count)
 {
@@ -154,9 +156,9 @@ static __device__ void list_long_voxel(const struct reduce_args *args, uint32_t 
     }
 }
 
-/* Folds points [place, place + count) of WIDTH channels that start at `features`. Past the
- * end the last row is fetched again rather than skipped: a branch would make each gather
- * wait for the one before. */
+/* Reduces points [place, place + count) of WIDTH channels that start at `features`.
+ * After the end the last row is fetched again rather than skipped: a branch would make
+ * each gather wait for the previous one. */
 template <int WIDTH>
 static __device__ __forceinline__ void
 fold_short(const struct vxd_voxel_run *run, const float *features, uint32_t place,
@@ -188,7 +190,7 @@ fold_short(const struct vxd_voxel_run *run, const float *features, uint32_t plac
     }
 }
 
-/* Block of (n_channels / WIDTH) x some ranks. */
+/* A block handles (n_channels / WIDTH) x some ranks. */
 template <int WIDTH>
 static __global__ void __launch_bounds__(N_THREADS)
     short_kernel(const __grid_constant__ struct reduce_args args)
@@ -222,8 +224,9 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-/* A warp folds rows 0 to n_rows - 1, of `width` <= 32 floats each, in order; lane c < width
- * ends up with column c. load(row, column) fetches; all lanes call together. */
+/* A warp reduces rows 0 to n_rows - 1, of `width` <= 32 floats each, in order; lane c
+ * < width gets the result of column c. load(row, column) fetches; all lanes call
+ * together. */
 template <typename LOAD>
 static __device__ __forceinline__ void fold_rows(float *tile, uint32_t n_rows, int width,
                                                  LOAD load, struct fold *fold)
@@ -327,8 +330,9 @@ static __global__ void __launch_bounds__(N_WARPS * 32)
     }
 }
 
-/* Block sums, and block extremes, of one voxel in order. The extremes of a block started
- * from the voxel's first point, so folding them is folding the points. */
+/* Reduces the block sums and block extremes of one voxel in order. The extremes of
+ * every block started from the voxel's first point, so the result equals that of the
+ * points in order. */
 static __device__ void fold_partials(const struct reduce_args *args,
                                      struct fold_item item, int base, int width,
                                      float *tile)
@@ -382,7 +386,7 @@ static __global__ void __launch_bounds__(N_WARPS * 32)
     }
 }
 
-/* Hard voxels: a warp a voxel copies its kept points and pads with zeros. */
+/* Hard voxels: a warp copies a voxel's kept points and pads with zeros. */
 static __global__ void __launch_bounds__(N_THREADS)
     points_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {

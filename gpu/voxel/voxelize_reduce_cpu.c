@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One pass over the voxels in key order. A voxel's points are its run of sorted pairs, in
- * index order. Large voxels are walked by all threads, a block of points a piece: block
- * results do not depend on who computes them, so neither does the total. */
+/* One pass over the voxels in key order. A voxel's points are its range of sorted
+ * pairs, in index order. All threads share a large voxel, a block of points a piece:
+ * block results do not depend on which thread computes them, so the total does not
+ * either. */
 #include <string.h>
 
 #include "gpu/voxel/voxelize_cpu.h"
@@ -35,8 +36,9 @@ struct inverse {
 
 bool vxd_voxelize_partial_items(const struct vxd_voxelize_args *args, size_t *n_items)
 {
-    /* Slot of a voxel's first block: its first pair / (VXD_SUM_BLOCK / 2). As a large
-     * voxel has fewer blocks than that leaves slots to the next, they never meet. */
+    /* Slot of a voxel's first block: its first pair / (VXD_SUM_BLOCK / 2). A large
+     * voxel has fewer blocks than there are slots up to the next one, so slots never
+     * overlap. */
     return vxd_size_mul(args->n_points / (VXD_SUM_BLOCK / 2) + 1,
                         3 * (size_t)args->n_channels, n_items);
 }
@@ -46,7 +48,8 @@ static const float *row_of(const struct rows *rows, uint32_t i)
     return rows->features + (size_t)rows->indices[i] * rows->n_channels;
 }
 
-/* A call of memcpy would take longer than most rows, so the usual widths go inline. */
+/* Copies the usual widths inline, because a call of memcpy would take longer than most
+ * rows. */
 static inline void copy_row(float *to, const float *from, size_t n_channels)
 {
     switch (n_channels) {
@@ -96,7 +99,8 @@ static void fold_extremes(const float *low, const float *high, size_t n_channels
     }
 }
 
-/* Every block starts from the voxel's first point, not its own: a NaN may win only there. */
+/* Every block starts from the voxel's first point, not from its own, because a NaN may
+ * only remain from there. */
 static void fold_block(const struct rows *rows, uint32_t begin, uint32_t end, float *min,
                        float *max)
 {
@@ -133,7 +137,7 @@ static void write_inverse(void *args, size_t begin, size_t end)
     }
 }
 
-/* Computes the blocks' results, then folds them into the first block's, in order. */
+/* Computes the blocks' results, then combines them into the first block's, in order. */
 static void reduce_large(struct vxd_pool *pool, struct large *large)
 {
     size_t n_channels = large->rows.n_channels;
@@ -274,7 +278,7 @@ static void set_inverse(struct vxd_voxelize_run *run, uint32_t begin, uint32_t e
     }
 }
 
-/* Writes the rows of one voxel; gives how many points it keeps. */
+/* Writes the rows of one voxel and returns how many points it keeps. */
 static uint32_t write_voxel(struct vxd_voxelize_run *run, size_t voxel, uint32_t id,
                             int sample)
 {
@@ -316,7 +320,7 @@ static void add_totals(struct vxd_voxel_totals *to, const struct vxd_voxel_total
     vxd_count_add(&to->n_over_max_points, from->n_over_max_points);
 }
 
-/* Rows lie all over: fetches one that is soon needed. */
+/* Prefetches a row that is needed soon: the rows are scattered in memory. */
 static inline void prefetch(const struct vxd_voxelize_run *run, size_t pair)
 {
     const struct vxd_voxelize_args *args = &run->call->args;

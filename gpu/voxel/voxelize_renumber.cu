@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Final voxel numbers where Morton ranks are not it: max_voxels and FIRST_POINT.
+/* Final voxel numbers where they differ from Morton ranks: max_voxels and FIRST_POINT.
  *
- * "By first point" needs no second sort: flags at the points that begin a voxel, summed over
- * the points, number the voxels in that order at once (a sample's points are contiguous, so
- * its voxels are too). A voxel survives while its number in its sample is below max_voxels.
- * Survivors keep that number (FIRST_POINT) or close ranks in Morton order by one more sum.
+ * FIRST_POINT needs no second sort: flags at the points that begin a voxel, summed over the
+ * points, number the voxels in that order (a sample's points are contiguous, so its voxels are
+ * too). A voxel survives while its number in its sample is below max_voxels. Survivors keep that
+ * number (FIRST_POINT), or are renumbered without gaps in Morton order by one more sum.
  * Moved: 16 bytes a point for the sums, 4 for the inverse map, about 20 a voxel. */
 #include "gpu/core/core.h"
 #include "gpu/voxel/voxelize_cuda.h"
 
 #define N_THREADS 256
 
-/* Voxels of each sample after the cap, to be summed to out.starts. */
+/* Voxels of each sample after the cap; their prefix sum becomes out.starts. */
 static __global__ void __launch_bounds__(N_THREADS)
     cap_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {
@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-/* 1 for survivors, 0 for the others and past the last rank. */
+/* Writes 1 for survivors, 0 for the others and after the last rank. */
 static __global__ void __launch_bounds__(N_THREADS)
     survivor_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {
@@ -68,7 +68,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-/* The sum has replaced the flags, so survival is asked again. */
+/* The sum has overwritten the flags, so survival is computed again. */
 static __global__ void __launch_bounds__(N_THREADS)
     drop_kernel(const __grid_constant__ struct vxd_voxel_run run)
 {

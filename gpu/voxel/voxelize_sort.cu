@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sorting points by voxel, and ranking the voxels: CUB over the layouts of voxelize_cuda.h.
  *
- * A one-sweep pass takes 8 bits and moves every point once each way: 16 bytes PACKED and in
- * KEYS, 24 in PAIRS, so a call over b bits costs n (8 + ceil(b / 8) * 16 or 24) bytes. Packing the
- * index below the key is sound because the sort is stable and skips those bits. */
+ * A one-sweep pass takes 8 bits and reads and writes every point once: 16 bytes in PACKED and
+ * KEYS, 24 in PAIRS, so a call over b bits costs n (8 + ceil(b / 8) * 16 or 24) bytes. The index
+ * may be packed below the key because the sort is stable and skips those bits. */
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -13,8 +13,8 @@
 
 #define N_THREADS 256
 
-/* 1 where a place begins another voxel. Without branches on what was loaded, so that a
- * thread's loads go out together. */
+/* 1 where a place begins another voxel. It does not branch on loaded values, so that a
+ * thread's loads are issued together. */
 template <bool IS_WIDE> struct voxel_begins {
     struct vxd_sorted sorted;
     uint32_t n_batch;
