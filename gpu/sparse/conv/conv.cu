@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of vxd_conv_run: which kernel runs a layer.
+/* CUDA backend of vxd_conv_run: selects the kernel that runs a layer.
  *
  * Tiles (conv_tiles_cuda.h) multiply the zeros that stand for a missing tap, which adds nothing
- * as long as weights are finite. Layers with weights that are not get a plain kernel, a thread
- * an output value, which leaves missing taps out. */
+ * as long as weights are finite. Layers with other weights use a plain kernel, a thread for each
+ * output value, which skips missing taps. */
 #include "gpu/sparse/conv/conv_cuda.h"
 
 #define N_THREADS 256
-#define MAX_STRIDE ((size_t)1 << 29) /* of input rows, elements */
+#define MAX_STRIDE ((size_t)1 << 29) /* of input rows, in elements */
 
 struct guarded {
     struct vxd_conv_tiles tiles;
@@ -142,7 +142,7 @@ typedef enum vxd_status (*tiles_fn)(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);
 
-/* By precision and device only, so that no result depends on anything else. */
+/* Selects by precision and device only, so that results depend on nothing else. */
 static tiles_fn pick_tiles(const struct vxd_queue *queue,
                            enum vxd_net_precision precision)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The one kernel that carries networks: a sparse convolution with everything that follows it
+/* The main kernel of networks: a sparse convolution with the operations that follow it
  * fused in. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_H
 #define VXD_GPU_SPARSE_CONV_CONV_H
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What features are stored in and matrix units compute in; sums are always float32.
+/* The type of stored features, and the precision of matrix units; sums are always float32.
  * FP32   float32, plain multiply-add
  * TF32   float32, operands rounded to 10 bits (CUDA; the CPU computes FP32)
  * FP16, BF16  half the bytes; the CPU stores and rounds alike, and multiplies in float32 */
@@ -34,28 +34,29 @@ enum vxd_net_act {
     VXD_ACT_SIGMOID = 4
 };
 
-/* A matrix of features: rows of n_channels elements, `stride` elements apart, so that a
+/* A matrix of features: rows of n_channels elements, `stride` elements apart. A
  * concatenation is two tensors that write into one buffer. */
 struct vxd_rows {
-    void *data; /* device memory; elements as the precision says */
+    void *data; /* device memory; elements of the precision's type */
     int n_channels;
     size_t stride; /* elements, >= n_channels */
 };
 
-/* Weights as the engine wants them: made once by vxd_conv_weights_pack from float32
- * n_taps x n_in x n_out (tap major, output channel fastest). The layout is the backend's. */
+/* Weights in the layout of the backend, made once by vxd_conv_weights_pack from
+ * float32 n_taps x n_in x n_out (tap major, output channel fastest). */
 struct vxd_conv_weights {
     int n_taps;
     int n_in;
     int n_out;
     enum vxd_net_precision precision;
     struct vxd_buffer data;
-    bool has_non_finite; /* some weight is, as the precision rounds it */
+    /* some weight is infinite or NaN after rounding to the precision */
+    bool has_non_finite;
 };
 
 #define VXD_CONV_MAX_CHANNELS 65536
 
-/* Bounds of every layer. */
+/* Limits of every layer. */
 #define VXD_NET_MAX_INPUTS 8
 #define VXD_NET_MAX_CHANNELS 4096
 
@@ -72,32 +73,32 @@ enum vxd_status vxd_conv_weights_pack(struct vxd_queue *queue, const float *weig
 struct vxd_conv_args {
     const struct vxd_kernel_map *map; /* NULL: one tap, row i reads row i (1x1, linear) */
     const uint32_t *n_rows;           /* output rows, device memory */
-    size_t max_rows;                  /* no more than that (host): sizes the launch */
+    size_t max_rows;                  /* upper bound of n_rows (host); sizes the launch */
     const struct vxd_conv_weights *weights;
     const float *bias; /* n_out float32, device memory; NULL = none */
     struct vxd_rows in;
     struct vxd_rows out;
-    struct vxd_rows add; /* residual, summed before the activation; data NULL = none */
+    struct vxd_rows add; /* residual, added before the activation; data NULL = none */
     enum vxd_net_act act;
     float alpha;
 };
 
 /* out[o] = act(sum over taps t of in[map.table[t][o]] * W[t] + bias + add[o]).
  *
- * The order of the sum depends on the layer and the device only, never on how many rows there
- * are or which: a row's result is the same bits alone and in any batch.
+ * The order of the sum depends on the layer and the device only, never on which rows there are or
+ * how many: a row's result has the same bits alone and in any batch.
  *
  * errors  INVALID_ARGUMENT    channels, strides or taps that do not agree; rows without data;
  *                             an unknown activation; out is in; rows of `in` more than
  *                             2^29 elements apart (CUDA)
- *         RESOURCE_EXHAUSTED  by the wait: more rows than max_rows, or than the map has
- * sync    asynchronous; the structs are read before it returns, what they point to when it
- *         runs. `add` may be `out`, `in` must not share a byte with it
+ *         RESOURCE_EXHAUSTED  by the wait: more rows than max_rows, or than the map's capacity
+ * sync    asynchronous; the structs are read before the call returns, the memory that they
+ *         point to when it runs. `add` may be `out`; `in` must not overlap it
  * bound   |result - exact| <= e * (sum |in||W| + |bias| + |add|) before the activation, W as
  *         rounded to the precision, with e = (n_taps * n_in + 2) * 2^-24 (a sum of so many
- *         terms), twice that for TF32, FP16 and BF16 on CUDA (matrix units cut sums off) and
- *         2^-10 more for TF32; what is stored is rounded once to the element type.
- *         A NaN stored is the one NaN of its type, 0x7fc00000, 0x7e00 or 0x7fc0 */
+ *         terms), twice that for TF32, FP16 and BF16 on CUDA (matrix units truncate sums) and
+ *         2^-10 more for TF32. A stored value is rounded once to the element type.
+ *         A NaN is stored as the one NaN of its type, 0x7fc00000, 0x7e00 or 0x7fc0 */
 enum vxd_status vxd_conv_run(struct vxd_queue *queue, const struct vxd_conv_args *args,
                              struct vxd_err *err);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A task is a tile of output rows times a strip of output channels, its sums on the stack. Tap
- * by tap, the rows of the tile that read a row there are taken in groups of six; a group's
- * sums for one panel of sixteen channels stay in registers while the input channels pass.
+/* A task is a tile of output rows times a strip of output channels, with its sums on the stack.
+ * Tap by tap, the rows of the tile for which the tap reads an input row are taken in groups of
+ * six. The sums of a group for one panel of sixteen channels stay in registers during the loop
+ * over input channels.
  *
- * Each sum is taken in one order, taps ascending and in them input channels ascending, one
- * rounding a product and one an addition: vectors run across output channels, so their width,
- * the tiling and the threads change no bit. That is why no variant fuses multiply and add. */
+ * Each sum is taken in one order, taps ascending and within them input channels ascending; each
+ * product and each addition rounds once. Vectors span output channels, so their width, the tiling
+ * and the threads change no bit. This is also why no variant fuses multiply and add. */
 #include <string.h>
 
 #include "gpu/core/core.h"
@@ -16,13 +17,14 @@
 #define STRIP_PANELS 8
 #define STRIP ((size_t)STRIP_PANELS * VXD_CONV_PANEL)
 #define GROUP_ROWS 6
-#define CHUNK_CHANNELS ((size_t)256) /* of 16-bit inputs widened at a time */
+/* 16-bit input channels that are widened at a time */
+#define CHUNK_CHANNELS ((size_t)256)
 
 typedef float vector
     __attribute__((vector_size(VXD_CONV_PANEL / 2 * 4), aligned(4), may_alias));
 
-/* Adds the products of n rows and n_k input channels to a panel's sums. n is a constant
- * wherever this is inlined, so that the sums are registers. */
+/* Adds the products of n rows and n_k input channels to a panel's sums. Every caller
+ * that inlines it passes a constant n, so that the sums are registers. */
 static inline __attribute__((always_inline)) void
 multiply_rows(int n, const float *const *x, size_t n_k, const float *weights,
               float *const *sums)
@@ -76,7 +78,7 @@ multiply_panel(int n, const float *const *x, size_t n_k, const float *weights,
     }
 }
 
-/* Panels `stride` floats apart; the sums of panels follow each other. */
+/* Panels are `stride` floats apart; the sums of panels are consecutive. */
 struct panels {
     const float *weights;
     size_t stride;
@@ -135,7 +137,7 @@ struct run {
     size_t row_bytes_in;
 };
 
-/* The rows of a tile that read a row by one tap. */
+/* The rows of a tile for which one tap reads an input row. */
 struct pairs {
     int n;
     int rows[TILE_ROWS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the CPU packs weights: n_taps x panels x n_in x VXD_CONV_PANEL float32, a panel being
- * that many output channels, zeros past the last. 16-bit precisions are rounded to their type
- * and widened again: the arithmetic is float32. */
+/* How the CPU packs weights: n_taps x panels x n_in x VXD_CONV_PANEL float32. A panel
+ * is that many output channels, filled up with zeros. 16-bit precisions are rounded to
+ * their type and widened again, because the arithmetic is float32. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_CPU_H
 #define VXD_GPU_SPARSE_CONV_CONV_CPU_H
 

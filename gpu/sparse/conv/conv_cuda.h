@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of convolutions on CUDA share; for .cu files only.
  *
- * Everything is counted in slots: 32 bytes of input channels of one tap (16 of two bytes, 8 of
- * four), the depth of one matrix instruction. Packed weights are n_taps x n_slots tiles of
- * n_padded output channels x 32 bytes, zeros where there is no channel. A tile is a row of
- * matrices as the matrix units load them: 8 output channels x 16 bytes, first half before
- * second, so any 8 neighbouring output channels are 256 bytes without a gap. */
+ * The unit of work is a slot: 32 bytes of input channels of one tap (16 channels of two bytes, 8
+ * of four), the depth of one matrix instruction. Packed weights are n_taps x n_slots tiles of
+ * n_padded output channels x 32 bytes, with zeros where there is no channel. A tile is a sequence
+ * of matrices in the layout that matrix units load: 8 output channels x 16 bytes, first half
+ * before second, so any 8 adjacent output channels are 256 consecutive bytes. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_CUDA_H
 #define VXD_GPU_SPARSE_CONV_CONV_CUDA_H
 
@@ -24,8 +24,8 @@ struct vxd_conv_shape {
     int n_padded; /* output channels, a multiple of n_tile */
 };
 
-/* Of a layer; depends on nothing else. A tile of more channels than these leaves fewer stages
- * and registers, and wide layers have few rows: small tiles keep the device busy. */
+/* Depends on the layer only. A tile of more channels would leave fewer stages and
+ * registers, and wide layers have few rows: small tiles keep the device busy. */
 static inline struct vxd_conv_shape vxd_conv_shape_of(int n_in, int n_out,
                                                       enum vxd_net_precision precision)
 {
@@ -42,7 +42,7 @@ static inline struct vxd_conv_shape vxd_conv_shape_of(int n_in, int n_out,
     return shape;
 }
 
-/* Byte of a packed weight. */
+/* Byte offset of a packed weight. */
 static inline __host__ __device__ size_t vxd_conv_weight_at(int n_slots, int n_padded,
                                                             int tap, int channel, int out,
                                                             int element_bytes)
@@ -55,7 +55,7 @@ static inline __host__ __device__ size_t vxd_conv_weight_at(int n_slots, int n_p
            (size_t)(in_slot / 16 * 128 + out % 8 * 16 + in_slot % 16);
 }
 
-/* What a kernel gets. */
+/* The arguments of a kernel. */
 struct vxd_conv_tiles {
     const char *in;
     uint32_t in_row_bytes;
@@ -71,22 +71,24 @@ struct vxd_conv_tiles {
     size_t map_capacity;
     const uint32_t *n_rows;
     uint32_t *error_word;
-    uint32_t max_rows; /* rows there may be */
+    uint32_t max_rows; /* upper bound of the rows */
     int n_taps;
     int n_in;
     int n_out;
     int n_slots;
     uint32_t slots_reciprocal; /* 2^32 / n_slots rounded up; 0 = one slot */
     int n_padded;
-    int n_stages; /* of the pipeline */
+    int n_stages; /* stages of the pipeline */
     enum vxd_net_act act;
     float alpha;
-    int in_alignment;    /* of every row and its end: 16, 8, 4 or 2 bytes */
-    bool is_out_aligned; /* rows of out and add, and bias, lie at multiples of 16 bytes */
-    bool is_out_whole;   /* that, n_out too, and the activation is none or ReLU */
+    int in_alignment;    /* alignment of every row and of its end: 16, 8, 4 or 2 bytes */
+    bool is_out_aligned; /* rows of out and add, and bias, are aligned to 16 bytes */
+    /* is_out_aligned, n_out is a multiple of 16 bytes too, and the activation is none
+     * or ReLU */
+    bool is_out_whole;
 };
 
-/* Launches the tiles; n_tile is the shape's. */
+/* Launches the tiles; n_tile is that of the shape. */
 enum vxd_status vxd_conv_tiles_fp32(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);
@@ -99,7 +101,8 @@ enum vxd_status vxd_conv_tiles_fp16(struct vxd_queue *queue,
 enum vxd_status vxd_conv_tiles_bf16(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);
-/* The same by Hopper's asynchronous matrix instructions, on compute capability 9.0 only. */
+/* The same with Hopper's asynchronous matrix instructions, on compute capability 9.0
+ * only. */
 enum vxd_status vxd_conv_wgmma_tf32(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);

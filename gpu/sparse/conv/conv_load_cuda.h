@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How a tile finds what its rows read, and fetches it. */
+/* How a tile finds what its rows read, fetches it, and stores its sums. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_LOAD_CUDA_H
 #define VXD_GPU_SPARSE_CONV_CONV_LOAD_CUDA_H
 
@@ -9,23 +9,23 @@
 #include "gpu/sparse/conv/conv_cuda.h"
 #include "gpu/sparse/conv/conv_mma_cuda.h"
 
-/* What a block of conv_tiles_cuda.h keeps in shared memory, and how its sums leave: bias,
- * residual, activation, rounding, 16-byte stores to rows scattered by the map's order. */
+/* The shared memory of a block of conv_tiles_cuda.h, and the end of its sums: bias,
+ * residual, activation, rounding, 16-byte stores to rows in the map's order. */
 
 #define N_THREADS VXD_CONV_TILE_ROWS
 #define N_GROUPS (VXD_CONV_TILE_ROWS / 16)
-#define WORD_TAPS 32 /* looked at together: one word of a mask */
+#define WORD_TAPS 32 /* taps processed together: one word of a mask */
 
-/* What a block keeps of its tile, before the stages. */
+/* What a block stores about its tile, before the stages. */
 struct tile_shared {
-    int32_t rows[VXD_CONV_TILE_ROWS]; /* output rows, -1 past the last */
+    int32_t rows[VXD_CONV_TILE_ROWS]; /* output rows, -1 after the last */
     uint32_t group_masks[N_GROUPS];   /* taps of 16 rows each */
-    int32_t taps[WORD_TAPS];          /* that some row of the tile has, of this word */
+    int32_t taps[WORD_TAPS]; /* taps of this word that some row of the tile has */
 };
 
-#define TILE_SHARED_BYTES 1024 /* with the alignment of what follows it */
+#define TILE_SHARED_BYTES 1024 /* including the alignment of what follows it */
 
-/* Where things are in dynamic shared memory. */
+/* Addresses in dynamic shared memory. */
 struct tile_memory {
     int32_t *inputs; /* WORD_TAPS x 128: input row or -1 */
     char *stages;
@@ -37,7 +37,7 @@ static __device__ __forceinline__ int half_row(int half)
     return (int)threadIdx.x / 32 * 32 + half * 16;
 }
 
-/* 16 bytes of a row that copies cannot fetch at once. */
+/* Loads 16 bytes of a row that copies cannot fetch at once. */
 template <int ELEMENT_BYTES>
 static __device__ __forceinline__ uint4 gather16(const char *from, int n_valid)
 {
@@ -55,7 +55,7 @@ static __device__ __forceinline__ uint4 gather16(const char *from, int n_valid)
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* N elements of 16 bytes. */
+/* N elements that fill 16 bytes. */
 template <enum vxd_net_precision PRECISION, int N>
 static __device__ __forceinline__ void widen(const uint4 *piece, float *to)
 {
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void widen(const uint4 *piece, float *to)
     }
 }
 
-/* Rounds once; the instructions of the device round as vxd_element_store does. */
+/* Rounds once; the device's instructions round as vxd_element_store does. */
 template <enum vxd_net_precision PRECISION>
 static __device__ __forceinline__ uint32_t bits_of(float value)
 {
@@ -88,7 +88,7 @@ static __device__ __forceinline__ uint32_t bits_of(float value)
     }
 }
 
-/* Adds bias and residual to N neighbouring sums, all of which exist. */
+/* Adds bias and residual to N adjacent sums, all of which exist. */
 template <enum vxd_net_precision PRECISION, int N>
 static __device__ __forceinline__ void add_whole(const struct vxd_conv_tiles *tiles,
                                                  const char *add, int channel, float *x)
@@ -116,7 +116,7 @@ static __device__ __forceinline__ void add_whole(const struct vxd_conv_tiles *ti
     }
 }
 
-/* The same where fewer exist, or addresses are no multiples of 16. */
+/* The same where fewer exist, or addresses are not multiples of 16. */
 template <enum vxd_net_precision PRECISION, int N>
 static __device__ __forceinline__ void add_some(const struct vxd_conv_tiles *tiles,
                                                 const char *add, int channel, float *x)
@@ -152,7 +152,8 @@ static __device__ __forceinline__ void activate(const struct vxd_conv_tiles *til
         }
     } else if (tiles->act != VXD_ACT_NONE) {
 #pragma unroll 1
-        for (int round = 0; round < N; round++) { /* turned round: no code for each */
+        /* rotates the values, so that no code is generated for each index */
+        for (int round = 0; round < N; round++) {
             float next = vxd_activate(tiles->act, tiles->alpha, x[0]);
 
 #pragma unroll
@@ -164,7 +165,8 @@ static __device__ __forceinline__ void activate(const struct vxd_conv_tiles *til
     }
 }
 
-/* What follows the sums of N neighbouring channels of a row; N elements are 16 bytes. */
+/* Bias, residual, activation and store for the sums of N adjacent channels of a row; N
+ * elements are 16 bytes. */
 template <enum vxd_net_precision PRECISION, int N>
 static __device__ __forceinline__ void store_piece(const struct vxd_conv_tiles *tiles,
                                                    int32_t row, int channel, float *x)
@@ -181,7 +183,8 @@ static __device__ __forceinline__ void store_piece(const struct vxd_conv_tiles *
     }
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        x[i] += 0.0f; /* a sum of -0 is 0, as where a tap of zeros was added too */
+        /* a sum of -0 becomes 0, as it is where a tap of zeros was added too */
+        x[i] += 0.0f;
     }
     if (is_whole) {
         add_whole<PRECISION, N>(tiles, add, channel, x);
@@ -210,10 +213,10 @@ static __device__ __forceinline__ void store_piece(const struct vxd_conv_tiles *
     }
 }
 
-/* 16 rows x a strip of channels at a time, the warp's sums pass through shared memory, so that
- * a lane gets neighbouring channels. */
+/* For 16 rows x a strip of channels at a time, the warp's sums pass through shared
+ * memory, so that a lane gets adjacent channels. */
 #define STRIP 32
-#define STRIP_PITCH (STRIP + 8) /* 8: writes of pairs meet in no bank */
+#define STRIP_PITCH (STRIP + 8) /* 8 more: writes of pairs have no bank conflicts */
 #define STAGED_BYTES (N_THREADS / 32 * 16 * STRIP_PITCH * (int)sizeof(float))
 
 template <enum vxd_net_precision PRECISION, int N, int PITCH = STRIP_PITCH>
@@ -239,7 +242,7 @@ store_strip(const struct vxd_conv_tiles *tiles, const int32_t *rows, const float
     }
 }
 
-/* `rows` are the tile's output rows, `staged` STAGED_BYTES of the block. */
+/* `rows` are the tile's output rows, `staged` has STAGED_BYTES for the block. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static __device__ __forceinline__ void
 store_tile(const struct vxd_conv_tiles *tiles, const int32_t *rows, float *staged,
@@ -277,13 +280,14 @@ store_tile(const struct vxd_conv_tiles *tiles, const int32_t *rows, float *stage
     }
 }
 
-/* The slots of one mask word's taps. */
+/* The slots of the taps of one mask word. */
 struct tile_slots {
-    uint32_t n; /* n_slots for each tap the tile has */
-    /* Bit i: tile_shared.taps[i] is a tap of half_row(0)'s rows, of half_row(1)'s. */
+    uint32_t n; /* n_slots for each tap that the tile has */
+    /* Bit i: tile_shared.taps[i] is a tap of the rows of half_row(0), and of
+     * half_row(1). */
     uint32_t low_taps;
     uint32_t high_taps;
-    int first_tap; /* of the word */
+    int first_tap; /* of the mask word */
 };
 
 template <int N_TILE> __host__ __device__ constexpr int stage_bytes()
@@ -291,7 +295,8 @@ template <int N_TILE> __host__ __device__ constexpr int stage_bytes()
     return STAGE_IN_BYTES + STAGE_SLOTS * N_TILE * VXD_CONV_SLOT_BYTES;
 }
 
-/* Slot `number` of the tile: which of the tile's taps, and which slot of it. */
+/* For slot `number` of the tile: which of the tile's taps it belongs to, and which
+ * slot of that tap it is. */
 static __device__ __forceinline__ uint32_t tap_of_slot(const struct vxd_conv_tiles *tiles,
                                                        uint32_t number, uint32_t *in_tap)
 {
@@ -302,7 +307,7 @@ static __device__ __forceinline__ uint32_t tap_of_slot(const struct vxd_conv_til
     return tap;
 }
 
-/* Which rows the tile has; one thread a row. */
+/* Finds the rows of the tile, one row a thread. */
 static __device__ __forceinline__ int32_t find_row(const struct vxd_conv_tiles *tiles,
                                                    uint32_t place, uint32_t n_rows)
 {
@@ -312,13 +317,13 @@ static __device__ __forceinline__ int32_t find_row(const struct vxd_conv_tiles *
     return tiles->order != NULL ? (int32_t)tiles->order[place] : (int32_t)place;
 }
 
-/* The four warps that fetch a tile, which may be all the block has. */
+/* Synchronises the four warps that fetch a tile, which may be the whole block. */
 static __device__ __forceinline__ void tile_sync(void)
 {
     asm volatile("bar.sync 1, %0;" ::"n"(N_THREADS) : "memory");
 }
 
-/* Notes which taps of a mask word the tile has; their number. */
+/* Stores which taps of a mask word the tile has; returns their number. */
 static __device__ __forceinline__ int find_taps(struct tile_shared *shared, uint32_t mask,
                                                 uint32_t *all)
 {
@@ -342,14 +347,14 @@ static __device__ __forceinline__ int find_taps(struct tile_shared *shared, uint
     return __popc(*all);
 }
 
-/* Taps of the 16 rows that one matrix instruction takes. */
+/* Taps of the 16 rows of one matrix instruction. */
 static __device__ __forceinline__ uint32_t half_mask(const struct tile_shared *shared,
                                                      int half)
 {
     return shared->group_masks[(int)threadIdx.x / 32 * 2 + half];
 }
 
-/* Finds the taps of mask word `word` that the tile has and what rows they read. */
+/* Finds the taps of mask word `word` that the tile has, and the rows that they read. */
 static __device__ __forceinline__ struct tile_slots
 find_slots(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
            int32_t *inputs, int32_t row, int word)
@@ -392,8 +397,8 @@ find_slots(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
     return slots;
 }
 
-/* One 16-byte piece, n_valid bytes of which exist, of every 16th row; by copies of WIDTH bytes,
- * or at once where that is 2: copies are of 4 at least. */
+/* Fetches one 16-byte piece, n_valid bytes of which exist, of every 16th row. It uses
+ * copies of WIDTH bytes, or a load where WIDTH is 2, because copies have at least 4. */
 template <enum vxd_net_precision PRECISION, int WIDTH>
 static __device__ __forceinline__ void load_rows_by(const int32_t *inputs, const char *in,
                                                     uint32_t row_bytes, int n_valid,
@@ -417,7 +422,7 @@ static __device__ __forceinline__ void load_rows_by(const int32_t *inputs, const
     }
 }
 
-/* Rows of stage `stage`, a piece number a thread. */
+/* Fetches the rows of stage `stage`, one piece number a thread. */
 template <enum vxd_net_precision PRECISION>
 static __device__ __forceinline__ void
 load_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
@@ -455,8 +460,8 @@ load_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
     }
 }
 
-/* As many stages as leave room for two blocks a multiprocessor; fewer where it has less
- * shared memory. */
+/* Computes the number of stages: as many as leave shared memory for two blocks a
+ * multiprocessor; fewer where it has less. */
 static inline enum vxd_status fit_stages(struct vxd_context *context, int n_stage_bytes,
                                          int n_table_bytes, int n_static_bytes,
                                          int *n_stages, struct vxd_err *err)
@@ -475,7 +480,7 @@ static inline enum vxd_status fit_stages(struct vxd_context *context, int n_stag
                                             cudaDevAttrMaxSharedMemoryPerMultiprocessor,
                                             context->device),
                      err));
-    of_multiprocessor = of_multiprocessor / 2 - 1024; /* the system's share */
+    of_multiprocessor = of_multiprocessor / 2 - 1024; /* reserved by the system */
     of_block -= n_static_bytes;
     of_multiprocessor -= n_static_bytes;
     for (*n_stages = 4; *n_stages > 2; --*n_stages) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Activations and stored elements, for everything that ends a layer; compiled by gcc and nvcc
- * alike. GELU and sigmoid end in the backend's own erff and expf. */
+/* Activations and stored elements, for all code that ends a layer; compiled by gcc and
+ * nvcc alike. GELU and sigmoid use the backend's own erff and expf. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_MATH_H
 #define VXD_GPU_SPARSE_CONV_CONV_MATH_H
 
@@ -25,7 +25,7 @@ VXD_HD float vxd_activate(enum vxd_net_act act, float alpha, float x)
     return x;
 }
 
-/* Element i of a row of the precision. */
+/* Element i of a row in this precision. */
 VXD_HD float vxd_element_load(enum vxd_net_precision precision, const void *row, size_t i)
 {
     switch (precision) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a warp does with one slot of its tile: matrix instructions, or plain fused multiply-add
- * for float32; and the asynchronous copies that bring slots to shared memory.
+/* What a warp does with one slot of its tile: matrix instructions, or plain fused multiply-add for
+ * float32; and the asynchronous copies that bring slots to shared memory.
  *
- * A stage holds four slots: 128 bytes a row, whose 16-byte pieces are swapped by the row's
- * number so that neither copies nor loads of matrices meet in a bank; then four tiles of
- * weights as they are packed. */
+ * A stage holds four slots: 128 bytes a row, whose 16-byte pieces are permuted (swizzled) by the
+ * row's number so that neither copies nor loads of matrices have bank conflicts; then four tiles
+ * of weights as they are packed. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_MMA_CUDA_H
 #define VXD_GPU_SPARSE_CONV_CONV_MMA_CUDA_H
 
@@ -14,7 +14,7 @@
 #define ROW_BYTES (STAGE_SLOTS * VXD_CONV_SLOT_BYTES)
 #define STAGE_IN_BYTES (VXD_CONV_TILE_ROWS * ROW_BYTES)
 
-/* Copies 16 bytes, the first n_valid of them from `from`, the rest zeros. */
+/* Copies 16 bytes: the first n_valid of them from `from`, the rest zeros. */
 static __device__ __forceinline__ void copy16(uint32_t to, const void *from, int n_valid)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
@@ -22,7 +22,8 @@ static __device__ __forceinline__ void copy16(uint32_t to, const void *from, int
                  : "memory");
 }
 
-/* The same by pieces of WIDTH bytes, 4 or 8, where addresses are no multiples of 16. */
+/* The same in pieces of WIDTH bytes, 4 or 8, for addresses that are not multiples of
+ * 16. */
 template <int WIDTH>
 static __device__ __forceinline__ void copy_pieces(uint32_t to, const char *from,
                                                    int n_valid)
@@ -48,7 +49,7 @@ static __device__ __forceinline__ void copies_end_group(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until at most n groups of this thread's copies are under way. */
+/* Waits until at most n groups of this thread's copies are in flight. */
 static __device__ __forceinline__ void copies_wait(int n)
 {
     if (n >= 2) {
@@ -65,7 +66,7 @@ static __device__ __forceinline__ uint32_t shared_address(const void *ptr)
     return (uint32_t)__cvta_generic_to_shared(ptr);
 }
 
-/* Four matrices of 8 x 16 bytes; each lane gives the address of one row. */
+/* Loads four matrices of 8 x 16 bytes; each lane passes the address of one row. */
 static __device__ __forceinline__ void load_matrices(uint32_t address, uint32_t to[4])
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -96,8 +97,8 @@ static __device__ __forceinline__ void multiply(float sums[4], const uint32_t a[
     }
 }
 
-/* 16 rows x 32 bytes as the matrix unit's first operand. `row` is this lane's address of the
- * 16 rows' lane % 16, `piece` its 16 bytes' number in the stage. */
+/* Loads 16 rows x 32 bytes as the first operand of the matrix unit. `row` is this
+ * lane's address of row lane % 16, `piece` the number of its 16 bytes in the stage. */
 template <enum vxd_net_precision PRECISION>
 static __device__ __forceinline__ void load_rows(uint32_t rows, int slot, uint32_t to[4])
 {
@@ -106,16 +107,18 @@ static __device__ __forceinline__ void load_rows(uint32_t rows, int slot, uint32
     int piece = slot * 2 + lane / 16;
 
     load_matrices(rows + (uint32_t)(row * ROW_BYTES + (piece ^ (row & 7)) * 16), to);
-    if constexpr (PRECISION == VXD_NET_TF32) { /* the unit itself would cut bits off */
+    /* the matrix unit itself would truncate instead of round */
+    if constexpr (PRECISION == VXD_NET_TF32) {
         for (int i = 0; i < 4; i++) {
             asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(to[i]) : "f"(__uint_as_float(to[i])));
         }
     }
 }
 
-/* One slot by matrix units. A warp has 32 rows in two halves of 16; a half whose rows all
- * lack the slot's tap is left out, which changes no sum. Lane (g, t) = (lane / 4, lane % 4)
- * holds in sums[half][j] rows g and g + 8 of channels 8 j + 2 t and 8 j + 2 t + 1. */
+/* Multiplies one slot with matrix units. A warp has 32 rows in two halves of 16. A
+ * half whose rows all lack the slot's tap is skipped, which changes no sum. Lane (g,
+ * t) = (lane / 4, lane % 4) holds in sums[half][j] rows g and g + 8 of channels 8 j +
+ * 2 t and 8 j + 2 t + 1. */
 template <enum vxd_net_precision PRECISION, int N_TILE, bool HAS_LOW, bool HAS_HIGH>
 static __device__ __forceinline__ void
 multiply_halves(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, int slot)
@@ -132,7 +135,7 @@ multiply_halves(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, i
     }
     weights += (uint32_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES) + threadIdx.x % 32 * 16;
 #pragma unroll
-    for (int j = 0; j < N_TILE / 16; j++) { /* all at once: one wait for all */
+    for (int j = 0; j < N_TILE / 16; j++) { /* issues all loads before the first wait */
         load_matrices(weights + (uint32_t)j * 512, b[j]);
     }
 #pragma unroll
@@ -157,8 +160,9 @@ static __device__ __forceinline__ float4 load_shared4(uint32_t address)
     return v;
 }
 
-/* One slot in float32, each sum one chain of fused multiply-adds, channels ascending. Lane
- * (g, t) = (lane / 8, lane % 8) holds in sums[half][j][i] row g + 4 i of channel 8 j + t. */
+/* Multiplies one slot in float32; each sum is one chain of fused multiply-adds,
+ * channels ascending. Lane (g, t) = (lane / 8, lane % 8) holds in sums[half][j][i] row
+ * g + 4 i of channel 8 j + t. */
 template <int N_TILE>
 static __device__ __forceinline__ void
 multiply_plain(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, int slot)
@@ -195,7 +199,7 @@ multiply_plain(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, in
     }
 }
 
-/* One slot of a stage; the warp's rows begin at 32 times its number. */
+/* Multiplies one slot of a stage; the warp's rows begin at 32 times its number. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static __device__ __forceinline__ void
 multiply_slot(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, int slot,

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Masked implicit GEMM: a block of four warps computes 128 output rows x N_TILE channels.
  *
- * Rows come in the map's order, sorted by which taps they have, so a tile lacks many taps
- * wholly and parts of it more of them (research, 2.4): neither is multiplied. What is left
- * is one sequence of slots (conv_cuda.h), tap after tap; four slots are a stage: their rows are
- * gathered 16 bytes a copy, zeros where a row lacks the tap, beside their weights, several
- * stages ahead of the matrix units. Then bias, residual, activation, and 16-byte stores.
- * The order of each sum is taps ascending and in them channels ascending, slot by slot: it
- * depends on neither the row's tile nor its neighbours in it.
- * Moved: pairs x channels gathered and, a tile, its taps' weights, from L2; 4 bytes a pair of
- * map; output (and residual) once. */
+ * Rows come in the map's order, sorted by which taps they have, so many taps are absent from a
+ * whole tile, and more of them from groups of its rows (research, 2.4). Neither are multiplied.
+ * The remaining taps are one sequence of slots (conv_cuda.h), tap after tap. Four slots are a
+ * stage: their rows are gathered by 16-byte copies, with zeros where a row lacks the tap, beside
+ * their weights, several stages before the matrix units need them. Then follow bias, residual,
+ * activation, and 16-byte stores. Each sum adds taps in ascending order and within them channels
+ * in ascending order, slot by slot; it does not depend on the row's tile or the other rows in it.
+ * Moved: pairs x channels, gathered, and for each tile its taps' weights, from L2; 4 bytes a pair
+ * of map; output (and residual) once. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_TILES_CUDA_H
 #define VXD_GPU_SPARSE_CONV_CONV_TILES_CUDA_H
 
 #include "gpu/sparse/conv/conv_load_cuda.h"
 
-/* Their weights: as many threads a slot as it has pieces, or a part of that. */
+/* Loads the weights of a stage: each slot by as many threads as it has 16-byte pieces,
+ * or by a divisor of that. */
 template <int N_TILE>
 static __device__ __forceinline__ void
 load_stage_weights(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
@@ -80,7 +81,8 @@ load_stage(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
                                to + STAGE_IN_BYTES);
 }
 
-/* All slots of a mask word, through the pipeline. Ends with nothing under way. */
+/* Processes all slots of a mask word through the pipeline. At the end no copy is in
+ * flight. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static __device__ __forceinline__ void
 multiply_slots(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
@@ -140,8 +142,8 @@ run_tile(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
     __syncthreads();
 }
 
-/* Tiles with the rarest taps, which have the most taps, come last in the order: they are begun
- * first. */
+/* Tiles with the rarest taps have the most taps and come last in the order, so they
+ * are started first. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static __global__ void __launch_bounds__(N_THREADS, 2)
     tiles_kernel(const __grid_constant__ struct vxd_conv_tiles tiles)

@@ -27,11 +27,11 @@ static enum vxd_status check_counts(const float *weights, int n_taps, int n_in, 
     return VXD_OK;
 }
 
-/* Whether a weight is infinite or NaN, or becomes so where it is rounded. */
+/* Whether a weight is infinite or NaN, or becomes so when it is rounded. */
 static bool find_non_finite(const float *weights, size_t n,
                             enum vxd_net_precision precision)
 {
-    /* The least value that rounds to infinity; for TF32, which cuts less off, too. */
+    /* The least value that rounds to infinity; for TF32, which keeps more bits, too. */
     float limit = precision == VXD_NET_FP16   ? 65520.0f
                   : precision == VXD_NET_FP32 ? INFINITY
                                               : vxd_float_of_bits(0x7f7f8000u);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of vxd_conv_weights_pack: thread a packed element, which finds its source. */
+/* CUDA backend of vxd_conv_weights_pack: a thread for each packed element finds its
+ * source. */
 #include "gpu/sparse/conv/conv_cuda.h"
 
 #define N_THREADS 256
@@ -13,7 +14,7 @@ struct pack {
     int element_bytes;
 };
 
-/* To 10 bits of mantissa, half away from zero. */
+/* Rounds to 10 bits of mantissa, ties away from zero. */
 static __device__ float to_tf32(float value)
 {
     uint32_t bits;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who fetches, of conv_wgmma_tiles_cuda.h: fills stages with what the rows of a tile read.
+/* For the tiles of conv_wgmma_tiles_cuda.h: Hopper's matrix instructions, the warps that find what
+ * the rows of a tile read (finders), and the warps that fetch it (fetchers).
  *
- * Stages are filled in turn, by a warp a stage, or two where two warpgroups multiply, so that
- * what each must wait for overlaps. A stage is four slots of all the tile's rows and their
- * weights, or a piece of the residual. What a row lacks is zeros, and weights are finite: whole
- * stages are multiplied, which changes no sum. Beside a stage stands whether it is the tile's
- * last, so that who multiplies needs to know nothing else of the tile but its output rows. */
+ * Finders: one warp, or two where two warpgroups multiply; a thread has two or four rows. The taps
+ * of a tile are those that some row has. Finders pass them on in chunks through a ring of tables,
+ * so that no warp waits for the beginning of a tile.
+ * Fetchers: each fills a stage in turn, a warp a stage, or two warps where two warpgroups
+ * multiply, so that their waits overlap. A stage is four slots of all the tile's rows with their
+ * weights, or a piece of the residual. Where a row lacks a tap the stage contains zeros, and
+ * weights are finite, so whole stages are multiplied without changing a sum. Each stage has a
+ * word that says whether it is the tile's last, so the warps that multiply need to know nothing
+ * else of the tile except its output rows. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_FETCH_CUDA_H
 #define VXD_GPU_SPARSE_CONV_CONV_WGMMA_FETCH_CUDA_H
 
@@ -13,34 +18,29 @@
 #include "gpu/sparse/conv/conv_mma_cuda.h"
 #include "gpu/sparse/kernel_map/kernel_map_math.h"
 
-/* Who finds, of conv_wgmma_tiles_cuda.h: what the rows of a tile read, ahead of who fetches it.
- *
- * A warp, or two where two warpgroups multiply; a thread has two or four rows. A tile's taps
- * are those that some row has; they pass on in chunks through a ring of tables, so that nobody
- * waits for a tile's begin. */
-
 /* Hopper's asynchronous matrix instructions: 64 rows x N channels x one slot, both operands in
  * shared memory, issued by four warps together. For .cu files built for sm_90a only. */
 
-/* Addresses and distances are in units of 16 bytes: address in bits 0 to 13, distance along
- * the depth 16 to 29, along rows 32 to 45. */
-#define WGMMA_SWAPPED_128 (1ULL << 62) /* pieces swapped by the row's number */
+/* Addresses and distances are in units of 16 bytes: address in bits 0 to 13, distance
+ * along the depth in 16 to 29, along rows in 32 to 45. */
+#define WGMMA_SWAPPED_128 (1ULL << 62) /* pieces permuted by the row's number */
 
-/* Rows of a stage: 128 bytes each, eight of them 1024. */
+/* Describes the rows of a stage: 128 bytes each, eight of them 1024. */
 static __device__ __forceinline__ uint64_t wgmma_rows(uint32_t address)
 {
     return WGMMA_SWAPPED_128 | (uint64_t)(1024 / 16) << 32 | 1ULL << 16 |
            (address & 0x3ffffu) >> 4;
 }
 
-/* A packed tile of weights: matrices of 128 bytes, two of them a group of 8 channels. */
+/* Describes a packed tile of weights: matrices of 128 bytes, two of them a group of 8
+ * channels. */
 static __device__ __forceinline__ uint64_t wgmma_weights(uint32_t address)
 {
     return (uint64_t)(256 / 16) << 32 | (uint64_t)(128 / 16) << 16 |
            (address & 0x3ffffu) >> 4;
 }
 
-/* Before the first instruction that adds to sums that other code has touched. */
+/* Required before the first instruction that adds to sums that other code has written. */
 static __device__ __forceinline__ void wgmma_fence(void)
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -51,13 +51,14 @@ static __device__ __forceinline__ void wgmma_commit(void)
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Until at most n (0 or 1) committed groups are under way. */
+/* Waits until at most n (0 or 1) committed groups are in flight. */
 template <int N> static __device__ __forceinline__ void wgmma_wait(void)
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
-/* After all was waited for: the sums are this thread's again. */
+/* Required after the wait for all groups: makes the sums ordinary registers of this
+ * thread again. */
 template <int N_TILE, int N_HALVES>
 static __device__ __forceinline__ void wgmma_release(float (*sums)[N_TILE / 8][4])
 {
@@ -69,8 +70,8 @@ static __device__ __forceinline__ void wgmma_release(float (*sums)[N_TILE / 8][4
     }
 }
 
-/* Writes to shared memory that this thread knows of, copies among them, are seen by the
- * instructions it issues next. */
+/* Makes the writes to shared memory that this thread has seen, copies among them,
+ * visible to the matrix instructions that it issues next. */
 static __device__ __forceinline__ void wgmma_publish(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -152,8 +153,8 @@ static __device__ __forceinline__ void wgmma_publish(void)
                  : WGMMA_SUMS4(0), WGMMA_SUMS4(4), WGMMA_SUMS4(8), WGMMA_SUMS4(12)       \
                  : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(weights))
 
-/* Adds the products of 64 rows and one slot to sums[N_TILE / 8][4], which lie as those of
- * mma.m16n8, warp i of the four having rows 16 i to 16 i + 15. */
+/* Adds the products of 64 rows and one slot to sums[N_TILE / 8][4], in the layout of
+ * mma.m16n8; warp i of the four has rows 16 i to 16 i + 15. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static __device__ __forceinline__ void wgmma(float (*sums)[4], uint64_t rows,
                                              uint64_t weights)
@@ -181,7 +182,7 @@ static __device__ __forceinline__ void wgmma(float (*sums)[4], uint64_t rows,
     }
 }
 
-/* The same in TF32, with rows in registers, as they lie for mma.m16n8k8. */
+/* The same in TF32, with rows in registers in the layout of mma.m16n8k8. */
 template <int N_TILE>
 static __device__ __forceinline__ void
 wgmma_tf32(float (*sums)[4], const uint32_t rows[4], uint64_t weights)
@@ -199,18 +200,18 @@ wgmma_tf32(float (*sums)[4], const uint32_t rows[4], uint64_t weights)
     }
 }
 
-#define HALF_ROWS 64 /* of one matrix instruction */
+#define HALF_ROWS 64 /* rows of one matrix instruction */
 #define MAX_STAGES 8
 #define NO_TILE UINT32_MAX
 #define N_PLACES 2
 #define N_CHUNKS 3
-#define CHUNK_TAPS                                                                       \
-    8 /* a multiple of STAGE_SLOTS: but for the last, chunks are whole stages */
+/* a multiple of STAGE_SLOTS: all chunks but the last are whole stages */
+#define CHUNK_TAPS 8
 
-/* The form of a tile: warpgroups that multiply, each 64 rows once or twice. Beside each stand
- * four warps, of which one finds and three fetch. A block with one warpgroup leaves room for a
- * second block on the multiprocessor; one with two has it for itself and fetches weights half
- * as often. */
+/* The form of a tile: warpgroups that multiply, each 64 rows once or twice. Each has
+ * four more warps beside it, of which one finds and three fetch. A block with one
+ * warpgroup leaves resources for a second block on the multiprocessor. A block with
+ * two has the multiprocessor to itself and fetches weights half as often. */
 template <int N_TILE_, int N_HALVES_, int N_WARPGROUPS_> struct wgmma_form {
     static constexpr int N_TILE = N_TILE_;     /* output channels */
     static constexpr int N_HALVES = N_HALVES_; /* of a warpgroup */
@@ -218,13 +219,14 @@ template <int N_TILE_, int N_HALVES_, int N_WARPGROUPS_> struct wgmma_form {
     static constexpr int ROWS = N_HALVES * N_WARPGROUPS * HALF_ROWS;
     static constexpr int N_MULTIPLIERS = N_WARPGROUPS * N_THREADS; /* threads */
     static constexpr int N_FINDERS = N_WARPGROUPS * 32;
-    static constexpr int N_OWN = ROWS / N_FINDERS;      /* rows of a finder */
-    static constexpr int ROWS_BYTES = ROWS * ROW_BYTES; /* of a stage, then its weights */
+    static constexpr int N_OWN = ROWS / N_FINDERS; /* rows of a finder */
+    /* bytes of the rows of a stage; its weights follow */
+    static constexpr int ROWS_BYTES = ROWS * ROW_BYTES;
     static constexpr int STAGE_BYTES =
         ROWS_BYTES + STAGE_SLOTS * N_TILE * VXD_CONV_SLOT_BYTES;
 };
 
-/* Taps of a tile that are fetched together; what its rows read by them lies in a table. */
+/* Taps of a tile that are fetched together; the rows that they read are in a table. */
 struct chunk {
     uint32_t n; /* slots */
     bool is_last;
@@ -233,9 +235,10 @@ struct chunk {
 
 template <class FORM> struct wgmma_shared {
     __align__(16) int32_t rows[N_PLACES][FORM::ROWS]; /* output rows or -1 */
-    uint32_t warp_masks[2][FORM::N_WARPGROUPS];       /* taps of a finding warp's rows */
+    /* taps of the rows of each finder warp */
+    uint32_t warp_masks[2][FORM::N_WARPGROUPS];
     struct chunk chunks[N_CHUNKS];
-    uint32_t ends_sums[MAX_STAGES]; /* the tile's sums end with the stage */
+    uint32_t ends_sums[MAX_STAGES]; /* the tile's sums end with this stage */
     uint64_t full[MAX_STAGES];
     uint64_t empty[MAX_STAGES];
     uint64_t place_empty[N_PLACES]; /* of rows */
@@ -243,14 +246,15 @@ template <class FORM> struct wgmma_shared {
     uint64_t chunk_empty[N_CHUNKS];
 };
 
-/* What finders, who fetches and who multiplies have in common. */
+/* What finders, fetchers and the warps that multiply share. */
 struct wgmma_memory {
     char *stages;
     int32_t *tables; /* N_CHUNKS of n_table */
     uint32_t n_table;
 };
 
-/* A place in a ring, and how often the ring was gone round, its last bit. */
+/* A position in a ring, and the parity of the number of times that the ring was
+ * completed. */
 struct ring {
     int at;
     uint32_t parity;
@@ -281,7 +285,7 @@ static __device__ __forceinline__ void barrier_arrive(uint64_t *barrier)
     barrier_arrive_at(shared_address(barrier));
 }
 
-/* Arrives once the copies that this thread has begun are done. */
+/* Arrives once the copies that this thread has issued are done. */
 static __device__ __forceinline__ void barrier_arrive_copied(uint64_t *barrier)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(
@@ -325,7 +329,7 @@ static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t 
     barrier_wait_at(shared_address(barrier), parity);
 }
 
-/* Arrives, and has the barrier wait for n_bytes that one bulk copy brings. */
+/* Arrives, and makes the barrier wait for the n_bytes of one bulk copy. */
 static __device__ __forceinline__ void bulk_copy(uint64_t *barrier, uint32_t to,
                                                  const char *from, uint32_t n_bytes)
 {
@@ -339,9 +343,10 @@ static __device__ __forceinline__ void bulk_copy(uint64_t *barrier, uint32_t to,
                  : "memory");
 }
 
-/* Tile `number` of those of block blockIdx.x, in rounds to and fro, so that who had the most
- * work in one round has the least in the next: its turn among the tiles of rows, and its
- * channels; false past the last. */
+/* Tile `number` of those of block blockIdx.x, in rounds that run forwards and
+ * backwards in turn, so that the block with the most work in one round has the least
+ * in the next. Gives its turn among the tiles of rows and its channels; false after
+ * the last. */
 static __device__ __forceinline__ bool find_tile(const struct vxd_conv_tiles *tiles,
                                                  uint32_t n_rows, int n_tile_rows,
                                                  int n_tile, uint32_t number,
@@ -357,8 +362,8 @@ static __device__ __forceinline__ bool find_tile(const struct vxd_conv_tiles *ti
     return i < (uint64_t)n_row_tiles * n_columns;
 }
 
-/* What a thread that finds knows of a tile: rows, N_FINDERS apart, and their first mask words.
- * Loaded long before they are looked at. */
+/* What a finder thread has loaded of a tile in advance: rows, N_FINDERS apart, and
+ * their first mask words. */
 template <class FORM> struct lookahead {
     int32_t rows[FORM::N_OWN];
     uint32_t masks[FORM::N_OWN];
@@ -375,8 +380,8 @@ static __device__ __forceinline__ uint32_t mask_of(const struct vxd_conv_tiles *
     return tiles->table == NULL ? 1 : tiles->masks[(size_t)row * n_words + (size_t)word];
 }
 
-/* Which tile of rows, by the map's list of those of that size, the ones with the most taps
- * first; NO_TILE past the last. */
+/* Which tile of rows has this turn, by the map's list of tiles of that size, which
+ * begins with those of the most taps; NO_TILE after the last. */
 template <class FORM>
 static __device__ __forceinline__ uint32_t
 look_for_tile(const struct vxd_conv_tiles *tiles, uint32_t n_rows, uint32_t number)
@@ -411,7 +416,8 @@ static __device__ __forceinline__ void look_for_rows(const struct vxd_conv_tiles
     }
 }
 
-/* Which taps of a mask word some row of the tile has. Two sets of warp masks take turns. */
+/* Which taps of a mask word some row of the tile has. Two arrays of warp masks are
+ * used alternately. */
 template <class FORM>
 static __device__ __forceinline__ uint32_t find_taps_of_tile(uint32_t *warp_masks,
                                                              const uint32_t *masks)
@@ -436,8 +442,8 @@ static __device__ __forceinline__ uint32_t find_taps_of_tile(uint32_t *warp_mask
     return all;
 }
 
-/* What the tile's rows read by the first taps of `rest`, a chunk of them: to `table`. Without
- * a tap they read nothing by one. */
+/* Writes to `table` the rows that the first taps of `rest`, a chunk of them, read.
+ * Without taps it writes that no row is read. */
 template <class FORM>
 static __device__ __forceinline__ void
 find_inputs(const struct vxd_conv_tiles *tiles, int32_t *table, uint32_t rest,
@@ -470,7 +476,7 @@ find_inputs(const struct vxd_conv_tiles *tiles, int32_t *table, uint32_t rest,
     }
 }
 
-/* All chunks of a mask word. The last word has one at least, which ends the tile. */
+/* All chunks of a mask word. The last word has at least one, which ends the tile. */
 template <class FORM>
 static __device__ __forceinline__ void
 find_chunks(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
@@ -501,7 +507,8 @@ find_chunks(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
         find_inputs<FORM>(tiles, memory->tables + (uint32_t)ring->at * memory->n_table,
                           rest, word * WORD_TAPS, own);
         barrier_arrive_copied(&shared->chunk_full[ring->at]);
-        barrier_arrive(&shared->chunk_full[ring->at]); /* for what was not copied */
+        /* arrival for what was stored without a copy */
+        barrier_arrive(&shared->chunk_full[ring->at]);
         ring_step(ring, N_CHUNKS);
         done += n;
         for (uint32_t i = 0; i < CHUNK_TAPS; i++) {
@@ -523,7 +530,7 @@ find_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
     struct lookahead<FORM> own;
     struct lookahead<FORM> next;
     uint32_t tile =
-        look_for_tile<FORM>(tiles, n_rows, 2); /* of the rows to ask for next */
+        look_for_tile<FORM>(tiles, n_rows, 2); /* turn of the tile to load next */
     uint32_t turn;
     int first_out;
 
@@ -569,8 +576,8 @@ find_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
     }
 }
 
-/* Copies 16 bytes, or writes zeros. Says nothing of memory, so that loads of the next row
- * numbers need not wait: who reads them is told by barriers. */
+/* Copies 16 bytes, or writes zeros. It does not clobber "memory", so that loads of the
+ * next row numbers need not wait; barriers order the readers. */
 static __device__ __forceinline__ void copy16_or_zeros(uint32_t to, const void *from,
                                                        bool is_missing)
 {
@@ -582,15 +589,16 @@ static __device__ __forceinline__ void copy16_or_zeros(uint32_t to, const void *
                  "l"(from), "r"((int)is_missing));
 }
 
-/* A whole 16-byte piece, or none, of N rows of a stage one after another. `to` is where the
- * first row begins, a multiple of 1024, and `swap` 16 times the piece's number. */
+/* A whole 16-byte piece, or none, of N rows of a stage one after another. `to` is the
+ * begin of the first row, a multiple of 1024, and `swap` 16 times the piece's number. */
 template <int N>
 static __device__ __forceinline__ void fetch_rows(const int32_t *inputs, const char *in,
                                                   uint32_t row_bytes, bool exists,
                                                   uint32_t to, uint32_t swap)
 {
     to += swap;
-    asm("" : "+l"(in)); /* one address, so that one instruction finds a row's */
+    /* one address register, so that one instruction computes a row's address */
+    asm("" : "+l"(in));
 #pragma unroll 1
     for (int first = 0; first < N; first += 16) {
         int4 of[4];
@@ -613,8 +621,9 @@ static __device__ __forceinline__ void fetch_rows(const int32_t *inputs, const c
     }
 }
 
-/* The same where n_valid bytes of a piece exist and addresses are multiples of WIDTH; by copies
- * of so many bytes, or at once where that is 2: copies are of 4 at least. */
+/* The same where n_valid bytes of a piece exist and addresses are multiples of WIDTH.
+ * It uses copies of that many bytes, or a store where WIDTH is 2, because copies have
+ * at least 4. */
 template <int WIDTH>
 static __device__ __forceinline__ void
 fetch_narrow_rows(const int32_t *inputs, int n, const char *in, uint32_t row_bytes,
@@ -642,7 +651,7 @@ fetch_narrow_rows(const int32_t *inputs, int n, const char *in, uint32_t row_byt
     }
 }
 
-/* Of a stage's rows, those that lanes 8 i to 8 i + 7 of a warp copy. */
+/* How many of a stage's rows lanes 8 i to 8 i + 7 of a warp copy. */
 template <class FORM> static __device__ constexpr int rows_of_lane(void)
 {
     return FORM::ROWS / FORM::N_WARPGROUPS / 4;
@@ -654,13 +663,13 @@ template <class FORM> static __device__ __forceinline__ int first_row_of_lane(vo
            rows_of_lane<FORM>();
 }
 
-/* Of the warps that fill a stage together the first has its weights copied. */
+/* Among the warps that fill a stage together, the first has the weights copied. */
 template <class FORM> static __device__ __forceinline__ bool is_first_of_fetchers(void)
 {
     return threadIdx.x / 32 % FORM::N_WARPGROUPS == 0;
 }
 
-/* The warp's share of the rows of stage `stage`, a piece number a lane. */
+/* The warp's part of the rows of stage `stage`, one piece number a lane. */
 template <class FORM>
 static __device__ __forceinline__ void
 fetch_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
@@ -697,8 +706,8 @@ fetch_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
     }
 }
 
-/* A slot's weights, and whether sums end with the stage; one lane a slot. Where a stage's
- * weights lie in one piece, the first lane has them all copied. */
+/* A slot's weights, and whether sums end with the stage; one lane a slot. Where the
+ * weights of a stage are contiguous, the first lane has all of them copied. */
 template <class FORM>
 static __device__ __forceinline__ void
 fetch_slot(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
@@ -709,7 +718,7 @@ fetch_slot(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
     uint32_t in_stage = threadIdx.x % 32;
     uint32_t number = stage * STAGE_SLOTS + in_stage;
     bool is_one_piece = tiles->n_padded == N_TILE && tiles->n_slots % STAGE_SLOTS == 0;
-    uint64_t slot = 0; /* past the last: any weights, for rows of zeros */
+    uint64_t slot = 0; /* after the last slot: any weights, for rows of zeros */
 
     if (number < chunk->n) {
         uint32_t in_tap;
@@ -730,17 +739,17 @@ fetch_slot(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
               (is_one_piece ? STAGE_SLOTS : 1u) * N_TILE * VXD_CONV_SLOT_BYTES);
 }
 
-/* Where a team's next stage is (a team is a warp, or two that share a stage's rows); stages are
- * numbered from the block's first on. No more teams take turns than there are stages: one would
- * mistake an older round for the last. */
+/* The next stage of a fetcher (a warp, or two that share a stage's rows); stages are
+ * numbered from the block's first. There are no more active fetchers than stages: an
+ * additional one would mistake an older round for the last. */
 struct turn {
-    uint32_t n;      /* teams that take turns */
-    uint32_t number; /* of the team's next stage */
-    uint32_t first;  /* of the word's, or residual's, stages */
+    uint32_t n;      /* number of fetchers that take turns */
+    uint32_t number; /* number of the fetcher's next stage */
+    uint32_t first;  /* first stage of the mask word, or of the residual */
     struct ring ring;
 };
 
-/* n stages on. */
+/* Moves n stages on. */
 static __device__ __forceinline__ void turn_step(struct turn *turn, uint32_t n,
                                                  int n_stages)
 {
@@ -752,8 +761,8 @@ static __device__ __forceinline__ void turn_step(struct turn *turn, uint32_t n,
     }
 }
 
-/* All stages of a chunk; a tile's last chunk has one at least, if of zeros, which ends the
- * sums. */
+/* All stages of a chunk. A tile's last chunk has at least one, which may be of zeros
+ * and ends the sums. */
 template <class FORM>
 static __device__ __forceinline__ void
 fetch_chunk(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
@@ -824,7 +833,7 @@ fetch_residual(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
     turn->first += n_stages;
 }
 
-/* How many teams take turns. */
+/* How many fetchers take turns. */
 static __device__ __forceinline__ int n_fetchers(const struct vxd_conv_tiles *tiles)
 {
     return min(3, tiles->n_stages);
@@ -842,7 +851,7 @@ fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
     struct turn turn = {(uint32_t)n_fetchers(tiles), 0, 0, {0, 0}};
     struct ring places = {0, 0};
     struct ring chunks = {0, 0};
-    uint32_t tile_turn; /* of rows: whoever finds knows them */
+    uint32_t tile_turn; /* unused here: only finders need the turn */
     int first_out;
 
     if (fetcher >= n_fetchers(tiles)) {

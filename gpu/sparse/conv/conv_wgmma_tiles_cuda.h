@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tiles of conv_tiles_cuda.h for Hopper: a warp finds what rows read, three fetch it, four
- * multiply and store; or twice as many of each.
+/* The tiles of conv_tiles_cuda.h for Hopper: of every eight warps one finds what rows read, three
+ * fetch it, and four multiply and store.
  *
- * Who fetches runs ahead through stages and into the next tile, as far as there are free
- * stages; barriers in shared memory tell when a stage is full and when it is free again. Rows
- * come by 16-byte copies, a slot's weights by one bulk copy. How large tiles are is chosen by
- * how many rows there may be: the order of sums is that of conv_tiles_cuda.h whatever the
- * choice. */
+ * Fetchers run ahead through the stages and into the next tile, as far as stages are free.
+ * Barriers in shared memory signal when a stage is full and when it is free again. Rows arrive by
+ * 16-byte copies, the weights of a slot by one bulk copy. The size of tiles is chosen by the upper
+ * bound of the rows; the order of sums is that of conv_tiles_cuda.h for every size. */
 #ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_TILES_CUDA_H
 #define VXD_GPU_SPARSE_CONV_CONV_WGMMA_TILES_CUDA_H
 
@@ -14,29 +13,30 @@
 
 #include "gpu/sparse/conv/conv_wgmma_fetch_cuda.h"
 
-/* Who multiplies, of conv_wgmma_tiles_cuda.h: adds up a tile's stages.
+/* Multiplying: adds up the stages of a tile.
  *
- * A stage's matrix instructions are begun while those of the one before run, whose slot is
- * freed once they have ended: the matrix units need not wait for what lies between two stages.
- * Addresses are found once and kept, with all that counts stages, in uniform registers. There
- * is no branch around matrix instructions, nor anything else that touches sums between them,
- * or the compiler would have each wait for the one before. */
+ * The matrix instructions of a stage are issued while those of the previous stage run, whose
+ * buffer is freed once they have ended, so the matrix units do not wait between two stages.
+ * Addresses, and everything that counts stages, are computed once and kept in uniform registers.
+ * There is no branch around matrix instructions, nor anything else that touches sums between
+ * them, because the compiler would then make each instruction wait for the previous one. */
 
 #define EMPTY_FROM_FULL (MAX_STAGES * (uint32_t)sizeof(uint64_t))
 
-/* The same in all lanes, and known to the compiler as such. */
+/* The same value in all lanes, which the compiler then knows. */
 static __device__ __forceinline__ uint32_t uniform(uint32_t x)
 {
     return __shfl_sync(0xffffffffu, x, 0);
 }
 
-/* Which of those that multiply. */
+/* Number of the warpgroup among those that multiply. */
 template <class FORM> static __device__ __forceinline__ uint32_t warpgroup_of(void)
 {
     return FORM::N_WARPGROUPS == 1 ? 0 : uniform(threadIdx.x / N_THREADS);
 }
 
-/* Shared address of full[0]; those of empty follow. Kept, not made anew for each stage. */
+/* Shared address of full[0]; the barriers of empty follow. It is kept instead of
+ * computed for each stage. */
 template <class FORM>
 static __device__ __forceinline__ uint32_t
 barriers_of(const struct wgmma_shared<FORM> *shared)
@@ -51,7 +51,8 @@ barriers_of(const struct wgmma_shared<FORM> *shared)
     return uniform(full);
 }
 
-/* Whether the sums end with the stage. After it no lane reads the stage's word any more. */
+/* Whether the sums end with the stage. After this call no lane reads the stage's word
+ * any more. */
 template <class FORM>
 static __device__ __forceinline__ bool sums_end(const struct wgmma_shared<FORM> *shared,
                                                 int at)
@@ -62,8 +63,8 @@ static __device__ __forceinline__ bool sums_end(const struct wgmma_shared<FORM> 
     return ends;
 }
 
-/* Frees the stage whose full barrier that is: none of the warp's lanes or matrix instructions
- * reads it any more. */
+/* Frees the stage with that full barrier; none of the warp's lanes or matrix
+ * instructions may still read it. */
 static __device__ __forceinline__ void free_stage(uint32_t barrier)
 {
     if (threadIdx.x % 32 == 0) {
@@ -71,8 +72,8 @@ static __device__ __forceinline__ void free_stage(uint32_t barrier)
     }
 }
 
-/* Whether a stage is there before the one under way has ended, about: asked as often as its
- * instructions take time. For all lanes or none. */
+/* Whether a stage arrives before the running one has ended, approximately: polls for
+ * as long as its instructions take. The result is the same in all lanes. */
 template <class FORM>
 static __device__ __forceinline__ bool arrives_soon(uint32_t barrier, uint32_t parity)
 {
@@ -86,8 +87,9 @@ static __device__ __forceinline__ bool arrives_soon(uint32_t barrier, uint32_t p
     return is_there;
 }
 
-/* Waits for a stage while another, if any (0 = none), may be under way, whose slot is freed if
- * the wait is long: whoever fetches may need it. Returns what is still to be freed. */
+/* Waits for a stage while another, if any (0 = none), may be in use. Frees the latter
+ * if the wait is long, because fetchers may need it. Returns the stage that is still
+ * to be freed. */
 template <class FORM>
 static __device__ __forceinline__ uint32_t wait_for_stage(uint32_t barrier,
                                                           uint32_t parity,
@@ -104,7 +106,8 @@ static __device__ __forceinline__ uint32_t wait_for_stage(uint32_t barrier,
     return 0;
 }
 
-/* Begins to add a stage to the sums of all halves of the group's rows. */
+/* Issues the instructions that add a stage to the sums of all halves of the group's
+ * rows. */
 template <enum vxd_net_precision PRECISION, int N_TILE, int N>
 static __device__ __forceinline__ void begin_stage(uint64_t rows, uint64_t weights,
                                                    float (*sums)[N_TILE / 8][4])
@@ -127,8 +130,8 @@ static __device__ __forceinline__ void begin_stage(uint64_t rows, uint64_t weigh
     wgmma_commit();
 }
 
-/* N slots of a half's rows, from slot `first` on, of a stage whose rows pass through registers:
- * the warp's 16 of them. */
+/* Loads N slots of a half's rows, beginning with slot `first`, of a stage whose rows
+ * pass through registers: the warp's 16 of them. */
 template <enum vxd_net_precision PRECISION, int N>
 static __device__ __forceinline__ void load_slots(uint32_t rows, int first,
                                                   uint32_t to[N][4])
@@ -139,12 +142,13 @@ static __device__ __forceinline__ void load_slots(uint32_t rows, int first,
     }
 }
 
-/* As begin_stage of one half and N slots, with rows in registers. Matrix units read those as
- * they multiply, not when they are told to: nothing may touch them before a wait for the group.
- * The assembler keeps other values out of them that long only where they are loaded again after
- * that wait. Where the next rows were loaded before it, into others, and took their place by
- * moves after it, it merged the two: slots were multiplied with rows of the next stage wherever
- * that was there soon, as it is among many rows. */
+/* Like begin_stage for one half and N slots, with rows in registers. Matrix units read
+ * those registers while they multiply, not when the instruction is issued, so nothing
+ * may write them before a wait for the group. The assembler keeps other values out of
+ * the registers that long only where they are loaded again after that wait. Where the
+ * next rows were loaded before it, into other registers, and moved afterwards, the
+ * assembler merged the two: slots were then multiplied with rows of the next stage
+ * whenever that stage arrived early, which is usual for many rows. */
 template <int N_TILE, int N>
 static __device__ __forceinline__ void
 begin_slots(const uint32_t rows[N][4], uint64_t weights, int first, float (*sums)[4])
@@ -172,7 +176,7 @@ multiply_from_shared(int n_stages, const struct wgmma_shared<FORM> *shared,
         wgmma_rows(stages + warpgroup_of<FORM>() * (N_HALVES * HALF_ROWS * ROW_BYTES));
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
-    uint32_t before = 0; /* full barrier of the stage before; 0 = none */
+    uint32_t before = 0; /* full barrier of the previous stage; 0 = none */
     bool ends;
 
     do {
@@ -194,10 +198,11 @@ multiply_from_shared(int n_stages, const struct wgmma_shared<FORM> *shared,
     free_stage(before);
 }
 
-/* The same with rows in registers: slots of a stage's one half are loaded while those of the
- * other are multiplied, so that each has its registers once. Sums are added to in the order of
- * slots all the same. Only ordinary loads read rows, and weights come by bulk copies, whose end
- * the barrier tells: nothing is to be published. */
+/* The same with rows in registers: slots of one half of a stage are loaded while those
+ * of the other half are multiplied, so that each half has registers of its own. Sums
+ * are still added to in the order of slots. Only ordinary loads read rows, and weights
+ * arrive by bulk copies, whose end the barrier signals, so no write has to be made
+ * visible. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
 multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
@@ -207,7 +212,7 @@ multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
     uint32_t rows = stages + threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
-    uint32_t before = 0; /* full barrier of the stage before; 0 = none */
+    uint32_t before = 0; /* full barrier of the previous stage; 0 = none */
     uint32_t loaded[2][N][4];
     bool ends;
 
@@ -220,7 +225,7 @@ multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
         before = wait_for_stage<FORM>(barrier, ring->parity, before);
         load_slots<PRECISION, N>(of_stage, 0, loaded[0]);
         begin_slots<FORM::N_TILE, N>(loaded[0], weights_of_stage, 0, sums);
-        wgmma_wait<1>(); /* the last slots of the stage before */
+        wgmma_wait<1>(); /* the last slots of the previous stage */
         if (before != 0) {
             free_stage(before);
         }
@@ -235,8 +240,8 @@ multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
     free_stage(before);
 }
 
-/* The same with two halves: rows of one are loaded while the other is multiplied, so that each
- * has its registers once. */
+/* The same with two halves of rows: the rows of one are loaded while the other is
+ * multiplied, so that each has registers of its own. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
 multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
@@ -248,7 +253,7 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
                     threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
-    uint32_t before = 0; /* full barrier of the stage before; 0 = none */
+    uint32_t before = 0; /* full barrier of the previous stage; 0 = none */
     uint32_t loaded[2][N][4];
     bool ends;
 
@@ -261,7 +266,7 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
         before = wait_for_stage<FORM>(barrier, ring->parity, before);
         load_slots<PRECISION, N>(of_stage, 0, loaded[0]);
         begin_slots<FORM::N_TILE, N>(loaded[0], weights_of_stage, 0, sums[0]);
-        wgmma_wait<1>(); /* the other half of the stage before */
+        wgmma_wait<1>(); /* the other half of the previous stage */
         if (before != 0) {
             free_stage(before);
         }
@@ -285,7 +290,8 @@ multiply_tile(int n_stages, const struct wgmma_shared<FORM> *shared, const char 
     uint32_t first = shared_address(stages);
 
     static_assert(FORM::N_HALVES == 2 || FORM::N_WARPGROUPS == 1, "of a lone half one");
-    wgmma_release<FORM::N_TILE, FORM::N_HALVES>(sums); /* made before all that follows */
+    /* written before all that follows */
+    wgmma_release<FORM::N_TILE, FORM::N_HALVES>(sums);
     if constexpr (PRECISION == VXD_NET_TF32 && FORM::N_HALVES == 2) {
         multiply_two_from_registers<PRECISION, FORM>(n_stages, shared, first, ring, sums);
     } else if constexpr (PRECISION == VXD_NET_TF32) {
@@ -296,15 +302,15 @@ multiply_tile(int n_stages, const struct wgmma_shared<FORM> *shared, const char 
     wgmma_release<FORM::N_TILE, FORM::N_HALVES>(sums);
 }
 
-/* How the sums of conv_wgmma_tiles_cuda.h leave. Where all lies at multiples of 16 bytes and
- * the activation is plain: sums began with the bias, the residual is added and numbers rounded
- * where the matrix unit left them, then the warp's rows pass through shared memory to 16-byte
- * stores. The rest goes the way of conv_store_cuda.h. */
+/* Storing the sums. Where all addresses are multiples of 16 bytes and the activation
+ * is plain, sums began with the bias; the residual is added and numbers are rounded in
+ * the registers where the matrix unit left them, and the warp's rows pass through
+ * shared memory to 16-byte stores. All other cases use the code of conv_load_cuda.h. */
 
 #define WARP_STAGED_BYTES (16 * ROW_BYTES)
 #define PIECES_PITCH 24 /* floats a row of 16 channels */
 
-/* Four matrices of 8 x 16 bytes; each lane gives the address of one row. */
+/* Stores four matrices of 8 x 16 bytes; each lane passes the address of one row. */
 static __device__ __forceinline__ void store_matrices(uint32_t address,
                                                       const uint32_t of[4])
 {
@@ -314,7 +320,7 @@ static __device__ __forceinline__ void store_matrices(uint32_t address,
         : "memory");
 }
 
-/* Two numbers of two bytes; as bits_of does each. */
+/* Rounds two numbers to two bytes each, as bits_of does. */
 template <enum vxd_net_precision PRECISION>
 static __device__ __forceinline__ uint32_t pair_of(float low, float high)
 {
@@ -329,7 +335,7 @@ static __device__ __forceinline__ uint32_t pair_of(float low, float high)
     }
 }
 
-/* x < 0 ? 0 : x where no x is -0. */
+/* x < 0 ? 0 : x, where no x is -0. */
 static __device__ __forceinline__ float relu_of(float x)
 {
     float y;
@@ -349,27 +355,27 @@ static __device__ __forceinline__ float2 widen_pair(uint32_t pair)
     }
 }
 
-/* Sums of a warp's 16 rows and WIDTH channels, WIDTH * element bytes being 128 at most. */
+/* Sums of a warp's 16 rows and WIDTH channels; WIDTH elements are at most 128 bytes. */
 struct strip {
     uint32_t add;    /* shared address of the warp's residual; 0 = none */
-    uint32_t staged; /* shared address of the warp's place */
+    uint32_t staged; /* shared address of the warp's staging memory */
     bool has_relu;
 };
 
-/* Where in 16 rows of 128 bytes, pieces swapped, a piece lies. */
+/* Offset of a piece in 16 rows of 128 bytes with permuted pieces. */
 static __device__ __forceinline__ uint32_t piece_at(int row, int piece)
 {
     return (uint32_t)(row * ROW_BYTES + (piece ^ (row & 7)) * 16);
 }
 
-/* Eight channels of the strip, two bytes each: residual, activation, two words. A sum of -0 is
- * 0, as where a tap of zeros was added too. */
+/* Eight channels of the strip, two bytes each: residual, activation, two words. A sum
+ * of -0 becomes 0, as it is where a tap of zeros was added too. */
 template <enum vxd_net_precision PRECISION>
 static __device__ __forceinline__ void end_pairs(const struct strip *strip, float *of,
                                                  const uint32_t *add, uint32_t to[2])
 {
 #pragma unroll
-    for (int i = 0; i < 2; i++) { /* rows lane / 4 and 8 more */
+    for (int i = 0; i < 2; i++) { /* rows lane / 4 and lane / 4 + 8 */
         float2 x = make_float2(of[2 * i] + 0.0f, of[2 * i + 1] + 0.0f);
 
         if (strip->add != 0) {
@@ -447,13 +453,14 @@ static __device__ __forceinline__ void end_strip_wide(const struct strip *strip,
     }
 }
 
-/* Staged rows to where they belong; `out` is the first channel's, n_bytes of a row exist. */
+/* Copies staged rows to the output; `out` points to the first channel, and n_bytes of
+ * a row exist. */
 template <int N_PIECES>
 static __device__ __forceinline__ void
 write_strip(const struct vxd_conv_tiles *tiles, const int32_t *rows, const char *staged,
             char *out, int n_bytes)
 {
-    constexpr int N_ROWS = 32 / N_PIECES; /* at a time */
+    constexpr int N_ROWS = 32 / N_PIECES; /* rows at a time */
     int piece = (int)threadIdx.x % N_PIECES;
     int first = (int)threadIdx.x % 32 / N_PIECES;
 
@@ -468,7 +475,8 @@ write_strip(const struct vxd_conv_tiles *tiles, const int32_t *rows, const char 
     }
 }
 
-/* Ends WIDTH channels from `first` of the tile on, of the rows of one warp in one half. */
+/* Ends WIDTH channels, beginning at `first` of the tile, of the rows of one warp in
+ * one half. */
 template <enum vxd_net_precision PRECISION, int WIDTH>
 static __device__ __forceinline__ void
 store_strip_whole(const struct vxd_conv_tiles *tiles, const int32_t *rows, char *staged,
@@ -520,7 +528,8 @@ static __device__ __forceinline__ void begin_sums(const struct vxd_conv_tiles *t
     }
 }
 
-/* `rows` are the group's output rows, `stages` begins with its rows, `staged` is this warp's. */
+/* `rows` are the group's output rows, `stages` begins with its residual rows, `staged`
+ * is this warp's memory. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
 store_tile_whole(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
@@ -559,7 +568,7 @@ store_tile_whole(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *
             }
         }
         if (has_add) {
-            __syncwarp(); /* who has nothing to store may be waiting for the stage still */
+            __syncwarp(); /* lanes without a row to store may still wait for the stage */
             if (threadIdx.x % 32 == 0) {
                 barrier_arrive(&shared->empty[ring->at]);
             }
@@ -568,7 +577,7 @@ store_tile_whole(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *
     }
 }
 
-/* Any rows, any activation; `staged` is this warp's. */
+/* Any rows, any activation; `staged` is this warp's memory. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
 store_tile_pieces(const struct vxd_conv_tiles *tiles, const int32_t *rows, float *staged,
@@ -609,8 +618,9 @@ multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
     constexpr int N_HALVES = FORM::N_HALVES;
     struct ring ring = {0, 0};
     struct ring places = {0, 0};
-    int first_row = (int)warpgroup_of<FORM>() * N_HALVES * HALF_ROWS; /* of the tile's */
-    uint32_t tile_turn; /* of rows: whoever finds knows them */
+    /* of the tile's rows */
+    int first_row = (int)warpgroup_of<FORM>() * N_HALVES * HALF_ROWS;
+    uint32_t tile_turn; /* unused here: only finders need the turn */
     int first_out;
 
     staged += threadIdx.x / 32 * WARP_STAGED_BYTES;
@@ -657,9 +667,10 @@ static __device__ __forceinline__ void init_barriers(const struct vxd_conv_tiles
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Where a kernel begins that was launched before the one before it had ended: until here it has
- * touched nothing but its own shared memory. From here on the next one may come in, too, as
- * blocks make room; it waits here for this kernel's end, and thereby for all before it. */
+/* The point where a kernel begins that was launched before the previous one had ended:
+ * until here it has accessed nothing but its own shared memory. From here on the next
+ * kernel may start as blocks finish; it waits here for the end of this kernel, and
+ * thereby of all before it. */
 static __device__ __forceinline__ void begin_after_others(void)
 {
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -691,7 +702,8 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
         return;
     }
     __syncthreads();
-    if (threadIdx.x < FORM::N_MULTIPLIERS) { /* registers go to who multiplies */
+    /* gives registers to the warps that multiply */
+    if (threadIdx.x < FORM::N_MULTIPLIERS) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 176;");
         multiply_tiles<PRECISION, FORM>(&tiles, &shared, dynamic_shared, staged, n_rows);
         return;
@@ -704,8 +716,9 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
     }
 }
 
-/* As many stages as leave room for n_blocks a multiprocessor. The kernel is allowed all that
- * one block may have, whatever it takes this time: graphs that have it keep their launches. */
+/* Computes the number of stages: as many as leave shared memory for n_blocks a
+ * multiprocessor. The kernel is allowed the largest amount that one block may have,
+ * whatever it uses in this call, so that graphs that contain it keep their launches. */
 static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                                const void *kernel, int n_blocks,
                                                int n_stage_bytes, int n_table_bytes,
@@ -729,7 +742,7 @@ static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                             context->device),
                      err));
     of_block -= (int)attributes.sharedSizeBytes;
-    stages_bytes = of_multiprocessor / n_blocks - 1024 /* the system's share */ -
+    stages_bytes = of_multiprocessor / n_blocks - 1024 /* reserved by the system */ -
                    (int)attributes.sharedSizeBytes;
     stages_bytes = stages_bytes < of_block ? stages_bytes : of_block;
     *n_stages = (stages_bytes - n_table_bytes) / n_stage_bytes;
@@ -759,7 +772,7 @@ static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles til
     int n_table_bytes = N_CHUNKS * n_table_taps * FORM::ROWS * (int)sizeof(int32_t);
     uint64_t n_tiles = count_tiles(&tiles, FORM::ROWS, FORM::N_TILE);
     unsigned n_multiprocessors = (unsigned)context->info.n_multiprocessors;
-    /* Of a multiprocessor: a lone one has all its memory for stages. */
+    /* Blocks of a multiprocessor: a single one uses all its memory for stages. */
     unsigned n_at_once = n_tiles <= n_multiprocessors ? 1 : 2 / FORM::N_WARPGROUPS;
     unsigned n_most = n_at_once * n_multiprocessors;
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < n_most ? (unsigned)n_tiles : n_most;
@@ -785,8 +798,9 @@ out:
     return status;
 }
 
-/* Tiles of more rows gather weights less often, but leave fewer stages and find fewer taps that
- * all their rows lack: measured, they pay for few taps and for very many rows. */
+/* Tiles of more rows gather weights less often, but leave fewer stages, and fewer taps
+ * are absent from all of their rows. Measured, they are faster for few taps and for
+ * very many rows. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static enum vxd_status launch_rows(struct vxd_queue *queue,
                                    const struct vxd_conv_tiles *tiles,
@@ -799,7 +813,8 @@ static enum vxd_status launch_rows(struct vxd_queue *queue,
             return launch<PRECISION, wgmma_form<N_TILE, 2, 2>>(queue, *tiles, err);
         }
     }
-    if constexpr (N_TILE < 128) { /* of 128 there are too few registers for two halves */
+    /* tiles of 128 channels leave too few registers for two halves */
+    if constexpr (N_TILE < 128) {
         if (count_tiles(tiles, 128, N_TILE) >= 2 * n_multiprocessors &&
             (tiles->n_taps <= 8 || N_TILE <= 32)) {
             return launch<PRECISION, wgmma_form<N_TILE, 2, 1>>(queue, *tiles, err);
@@ -815,7 +830,8 @@ static enum vxd_status launch_tiles(struct vxd_queue *queue,
 {
     unsigned n_multiprocessors = (unsigned)queue->context->info.n_multiprocessors;
 
-    /* Rows are gathered half as often, unless tiles half as wide were one a multiprocessor. */
+    /* Rows are gathered half as often, unless tiles of half the width would leave one
+     * a multiprocessor. */
     if (tiles->n_padded % 128 == 0 &&
         2 * count_tiles(tiles, HALF_ROWS, 128) > n_multiprocessors) {
         n_tile = 128;

@@ -6,7 +6,7 @@
 
 #define MAX_ROWS ((size_t)INT32_MAX)
 #define MAX_SHAPE ((int32_t)1 << (VXD_SPARSE_COORD_BITS - 1))
-#define MAX_TIMES ((int32_t)1 << 13) /* times a coordinate fits 32 bits */
+#define MAX_TIMES ((int32_t)1 << 13) /* so that a coordinate times this fits 32 bits */
 
 static enum vxd_status check_axes(const int values[3], int least, int most,
                                   const char *field, struct vxd_err *err)
@@ -181,7 +181,8 @@ size_t vxd_sparse_derive_candidates(enum vxd_sparse_derive rule,
         int most = geometry->kernel[axis];
 
         if (!geometry->transposed) {
-            /* tap * dilation hits one residue of the stride every stride / gcd taps. */
+            /* tap * dilation has the same residue of the stride every stride / gcd
+             * taps. */
             int step = geometry->stride[axis] /
                        gcd(geometry->stride[axis], geometry->dilation[axis]);
 

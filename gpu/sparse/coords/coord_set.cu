@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of sets of any coordinates: keys, a sort where they do not ascend, rows where a key
- * differs from the one before, blocks where a row does. Coordinates of a voxelization ascend
- * already, which a look finds out. Threads: a coordinate each, a part of them a block
- * (sparse_cuda.h). */
+/* CUDA backend of coordinate sets of any coordinates: keys; a sort if they do not
+ * ascend; a row where a key differs from the previous one; a block of cells where it
+ * differs above the cell bits. The coordinates of a voxelization ascend already, and a
+ * check detects that. A thread handles one coordinate; each block of the launch takes
+ * a consecutive range of them (grid_cuda.h). */
 #include "gpu/sparse/coords/coord_set_sort_cuda.h"
 
 namespace cg = cooperative_groups;
@@ -93,8 +94,8 @@ static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, ui
     return is_in ? vxd_sparse_key(c) : VXD_SPARSE_NO_KEY;
 }
 
-/* Keys of this block's part; whether any is below the one before it, and the bits in which
- * neighbours differ. */
+/* Keys of this block's range; also finds whether any key is less than the previous
+ * one, and the bits in which adjacent keys differ. */
 static __device__ __forceinline__ void make_keys(const struct make_run *run)
 {
     struct vxd_block_range range = vxd_block_range_of(run->n, vxd_block_group_of_grid());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The backends behind coords.h. The public entries check every
- * argument; the backends only compute. */
+/* The backends behind coords.h. The public entries check every argument; the backends
+ * only compute. */
 #ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_BACKENDS_H
 #define VXD_GPU_SPARSE_COORDS_COORD_SET_BACKENDS_H
 
@@ -17,7 +17,7 @@ size_t vxd_coord_set_scratch_bytes_cpu(const struct vxd_queue *queue, size_t n_c
 size_t vxd_coord_set_scratch_bytes_cuda(const struct vxd_queue *queue,
                                         size_t n_candidates, size_t capacity);
 
-/* Everything a twin needs. n_candidates is what the scratch was sized for. */
+/* Everything a backend needs. The scratch was sized for n_candidates. */
 struct vxd_sparse_make_call {
     const int32_t *coords;
     size_t n;
@@ -71,7 +71,8 @@ enum vxd_status vxd_coord_set_make_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_coord_set_make_cuda(struct vxd_queue *queue,
                                         const struct vxd_sparse_make_call *call,
                                         struct vxd_err *err);
-/* n calls, at most VXD_COORD_SETS_AT_ONCE, in this order; all use the same scratch. */
+/* Makes n coordinate sets, at most VXD_COORD_SETS_AT_ONCE, in this order; all calls
+ * use the same scratch. */
 #define VXD_COORD_SETS_AT_ONCE 8
 enum vxd_status vxd_coord_sets_derive_cpu(struct vxd_queue *queue,
                                           const struct vxd_sparse_derive_call *calls,

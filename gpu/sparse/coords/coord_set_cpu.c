@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sets of any coordinates and sets derived from others: candidates as keys, a radix sort over
- * the bits in which they differ, one pass that drops duplicates and collects blocks. Moves
- * about 100 bytes a candidate. */
+/* Coordinate sets of any coordinates, and sets derived from others: candidates become
+ * keys, a radix sort orders them by the bits in which they differ, and one pass drops
+ * duplicates and collects blocks. Moves about 100 bytes a candidate. */
 #include "gpu/sparse/coords/coords_cpu.h"
 
 struct layout {
@@ -121,7 +121,8 @@ static void count_piece(void *args, size_t begin, size_t end)
     finish->piece_blocks[begin / VXD_SPARSE_PIECE] = n_blocks;
 }
 
-/* The piece with a block's first key makes the block, wherever its other keys are. */
+/* The piece that has a block's first key makes the block, even where its other keys
+ * are in the next piece. */
 static uint64_t block_mask_at(const struct finish *finish, size_t i)
 {
     uint64_t block = finish->keys[i] >> 6;
@@ -219,7 +220,7 @@ enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys
     return VXD_OK;
 }
 
-/* Sorted keys and their indices are in *keys and *indices afterwards. */
+/* Afterwards the sorted keys and their indices are in *keys and *indices. */
 static void sort_candidates(struct vxd_pool *pool,
                             const struct vxd_sparse_scratch *scratch, size_t n,
                             const uint64_t **keys, const uint32_t **indices)
@@ -260,7 +261,8 @@ static void key_piece(void *args, size_t begin, size_t end)
     }
 }
 
-/* Voxelizations come sorted: looking costs less than a sort. */
+/* Checks whether keys descend anywhere: voxelizations come sorted, and checking costs
+ * less than a sort. */
 static void look_for_falls(void *args, size_t begin, size_t end)
 {
     const struct make *make = args;
@@ -315,7 +317,8 @@ struct derive {
     bool is_counting;
 };
 
-/* Keys of the cells that taps join to one row; writes them where `to` is not NULL. */
+/* Keys of the cells that taps connect with one row; writes them where `to` is not
+ * NULL. */
 static size_t support_of(const struct vxd_sparse_derive_call *call, uint64_t key,
                          uint64_t *to, bool *out_of_range)
 {
@@ -363,8 +366,9 @@ static uint64_t floor_of(const struct vxd_sparse_derive_call *call, uint64_t key
     return out;
 }
 
-/* Both passes over a piece of the input's rows: counts candidates, then writes them from
- * where the count says. Neighbours in Morton order mostly have the same floor. */
+/* Both passes over a piece of the input's rows: the first counts candidates, the
+ * second writes them at the offsets that the counts give. Adjacent rows in Morton
+ * order mostly have the same floor. */
 static void derive_piece(void *args, size_t begin, size_t end)
 {
     const struct derive *derive = args;

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the CUDA set operations end: keys that ascend become rows, blocks and a table, in three
- * steps of a cooperative kernel, for which all threads of the grid call. */
+/* The last steps of CUDA coordinate set operations: ascending keys become rows, blocks
+ * and a hash table, in three steps of a cooperative kernel. All threads of the grid
+ * call each function. */
 #ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_CUDA_H
 #define VXD_GPU_SPARSE_COORDS_COORD_SET_CUDA_H
 
 #include "gpu/sparse/coords/grid_cuda.h"
 
-/* Sets that are floors of one set, made by one launch. */
+/* Coordinate sets that one launch makes as floors of one set. */
 #define VXD_FLOORS_AT_ONCE 8
 
-/* Words of each step, one a block: a step writes its own while others may still read those of
- * the step before. */
+/* Which words each step uses, one a block of the launch: a step writes its own words
+ * while other blocks may still read those of the previous step. */
 enum vxd_coord_set_words {
     VXD_WORDS_FALLS = 0,
     VXD_WORDS_VARYING = 1,
     VXD_WORDS_CANDIDATES = 2,
     VXD_WORDS_ROWS = 3,
-    VXD_WORDS_LEVELS = 4, /* one of each set that a launch makes */
+    VXD_WORDS_LEVELS = 4, /* one for each set that a launch makes */
     VXD_N_WORDS = VXD_WORDS_LEVELS + VXD_FLOORS_AT_ONCE
 };
 
-/* Scratch of an operation; keys and values for n_candidates each. */
+/* Scratch of an operation, with keys and values for n_candidates each. */
 struct vxd_coord_set_scratch {
     uint64_t *keys[2];
     uint32_t *values[2];
     uint32_t *ranks;              /* of sort passes; likewise */
     uint32_t *counts;             /* of sort passes */
-    uint64_t *words[VXD_N_WORDS]; /* a word a block each */
+    uint64_t *words[VXD_N_WORDS]; /* each one word a block */
 };
 
-/* errors  INTERNAL  scratch_bytes are not what the entry should have given */
+/* errors  INTERNAL  scratch_bytes differs from what the public entry computes */
 enum vxd_status vxd_coord_set_scratch_init(const struct vxd_queue *queue,
                                            size_t n_candidates, void *scratch,
                                            size_t scratch_bytes,
@@ -46,7 +47,8 @@ vxd_coord_set_count(const struct vxd_coord_set *coord_set, uint32_t n_rows,
     }
 }
 
-/* Empties the set, so that look-ups end, and says why; all threads of the grid call it. */
+/* Empties the set, so that look-ups end, and sets the fault; all threads of the grid
+ * call. */
 static __device__ __forceinline__ void
 vxd_coord_set_fail(const struct vxd_coord_set *coord_set, uint32_t *error_word,
                    enum vxd_status status)
@@ -60,7 +62,7 @@ vxd_coord_set_fail(const struct vxd_coord_set *coord_set, uint32_t *error_word,
     }
 }
 
-/* Slots for n_blocks blocks. A barrier must follow before blocks come. */
+/* Clears the slots for n_blocks blocks. A barrier must follow before blocks are added. */
 static __device__ __forceinline__ void
 vxd_coord_set_clear_slots(const struct vxd_coord_set *coord_set, uint32_t n_blocks)
 {
@@ -91,12 +93,13 @@ vxd_coord_set_add_slot(const struct vxd_coord_set *coord_set, uint32_t bucket_ma
     }
 }
 
-/* A set that is made of the floors by 2^levels of keys that ascend; those of nothing come last.
- * With levels 0 it is of the keys themselves. */
+/* A coordinate set of the floors by 2^levels of ascending keys; VXD_SPARSE_NO_KEY,
+ * which stands for no row, comes last. With levels 0 the set consists of the keys
+ * themselves. */
 struct vxd_coord_set_level {
     int levels;
     struct vxd_coord_set coord_set;
-    uint64_t *words; /* rows << 32 | blocks, a word a block of the launch */
+    uint64_t *words; /* rows << 32 | blocks, one word a block of the launch */
 };
 
 struct vxd_level_shared {
@@ -105,10 +108,10 @@ struct vxd_level_shared {
     uint32_t first_row[VXD_FLOORS_AT_ONCE]; /* of this block of the launch */
     uint32_t first_block[VXD_FLOORS_AT_ONCE];
     uint32_t n_rows[VXD_FLOORS_AT_ONCE];
-    uint32_t n_blocks[VXD_FLOORS_AT_ONCE]; /* 0 where there was no room */
+    uint32_t n_blocks[VXD_FLOORS_AT_ONCE]; /* 0 where the rows exceed the capacity */
 };
 
-/* Bits in which key i differs from the one before; 0 where it is none. */
+/* Bits in which key i differs from the previous one; 0 where key i is no row. */
 static __device__ __forceinline__ uint64_t vxd_level_differs(const uint64_t *keys,
                                                              uint32_t i, uint64_t key)
 {
@@ -129,8 +132,8 @@ static __device__ __forceinline__ bool vxd_level_begins_block(uint64_t differs,
     return differs >> (3 * levels + 6) != 0;
 }
 
-/* Step 1: counts of this block's part of n keys, for N levels or fewer; masks of as many blocks
- * are cleared. A barrier over the grid follows each step. */
+/* Step 1: counts this block's range of n keys, for at most N levels, and clears the
+ * masks of as many blocks. A barrier over the grid follows each step. */
 template <int N>
 static __device__ __forceinline__ void
 vxd_levels_count(const struct vxd_coord_set_level *levels, int n_levels,
@@ -177,7 +180,8 @@ vxd_levels_count(const struct vxd_coord_set_level *levels, int n_levels,
     }
 }
 
-/* Sums the blocks' counts up, a warp a level, and empties a set that has no room. */
+/* Sums the counts of the launch's blocks, a warp for each level, and empties a set
+ * whose rows exceed its capacity. */
 static __device__ __forceinline__ void
 vxd_levels_sum(const struct vxd_coord_set_level *levels, int n_levels,
                uint32_t *error_word, struct vxd_level_shared *shared)
@@ -219,9 +223,10 @@ vxd_levels_sum(const struct vxd_coord_set_level *levels, int n_levels,
     }
 }
 
-/* Step 2: writes rows, counts, and of blocks all but their slots, which are cleared; a set that
- * has no room becomes empty, which is a fault. rows gets the row of each key by places (NULL:
- * as they stand); NULL: not wanted, and always where there are more levels than one. */
+/* Step 2: writes rows, counts and the blocks, and clears their slots. A set whose rows
+ * exceed its capacity becomes empty, which is a fault. rows, if not NULL, receives the
+ * row of each key, at places[i] or, where places is NULL, at i. With more than one
+ * level rows must be NULL. */
 template <int N>
 static __device__ __forceinline__ void
 vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
@@ -298,9 +303,9 @@ vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
     }
 }
 
-/* Step 3: the tables of n_sets sets, of n_blocks[i] blocks each. Blocks of all sets follow each
- * other, so that the ways to memory are gone at once; warps of 32 of them, one after another in
- * another block of the launch. */
+/* Step 3: the tables of n_sets sets, of n_blocks[i] blocks each. The blocks of all
+ * sets are numbered through, so that all memory accesses are issued at once.
+ * Consecutive groups of 32, a warp each, go to different blocks of the launch. */
 struct vxd_tables {
     int n_coord_sets;
     const struct vxd_coord_set *coord_sets[VXD_FLOORS_AT_ONCE];

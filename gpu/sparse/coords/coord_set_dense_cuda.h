@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Derived sets of bounded shapes without a sort: a table with a word for each block of 4x4x4
- * cells of the shape, a bit a cell, in the order of keys. Candidates set bits; reading the
- * table from its begin gives rows and blocks in order.
+/* Derived coordinate sets of bounded shapes without a sort: a table with a word for each block of
+ * 4x4x4 cells of the shape, a bit a cell, in the order of keys. Candidates set bits; reading the
+ * table from its beginning gives rows and blocks in order.
  *
- * Words are numbered by block names without the bits that are the same all over the shape,
- * sample by sample; so the table has at most eight times as many words as the shape blocks.
- * Bytes: 24 a word (cleared, counted, read) beside candidates. */
+ * Words are numbered, sample by sample, by the bits of block names that vary within the shape, so
+ * the table has at most eight times as many words as the shape has blocks. Bytes: 24 a word
+ * (cleared, counted, read) besides the candidates. */
 #ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_DENSE_CUDA_H
 #define VXD_GPU_SPARSE_COORDS_COORD_SET_DENSE_CUDA_H
 
 #include "gpu/sparse/coords/coord_set_cuda.h"
 
-/* Numbers of blocks. moves: Hacker's Delight, 7-4, compress by parallel suffix. */
+/* How blocks are numbered. moves: Hacker's Delight, 7-4, compress by parallel suffix. */
 struct vxd_dense_plan {
     uint64_t mask;  /* bits of a block's name that vary within a sample */
-    uint64_t fixed; /* the others but for the sample's */
+    uint64_t fixed; /* the other bits, except those of the sample */
     uint64_t moves[6];
     int n_bits;           /* of the mask */
-    uint64_t *words;      /* the table, where keys of candidates would be */
-    uint64_t n_words_max; /* room; 0: the shape is unbounded or too big */
+    uint64_t *words;      /* the table; it uses the memory of the candidates' keys */
+    uint64_t n_words_max; /* capacity in words; 0: the shape is unbounded or too big */
 };
 
-/* words have room for n_words. */
+/* words has capacity for n_words. */
 static inline void vxd_dense_plan_make(const int32_t shape[3], uint64_t *words,
                                        uint64_t n_words, struct vxd_dense_plan *out)
 {
@@ -91,7 +91,7 @@ vxd_dense_block(const struct vxd_dense_plan *plan, uint64_t number)
            (bits & plan->mask);
 }
 
-/* Words of the table for the samples of a set; 0 where there is no room for them. */
+/* Words of the table for the samples of a set; 0 where they exceed the capacity. */
 static __device__ __forceinline__ uint64_t vxd_dense_n_words(
     const struct vxd_dense_plan *plan, const struct vxd_coord_set *in, uint32_t n_in)
 {
@@ -118,11 +118,13 @@ static __device__ __forceinline__ void vxd_dense_clear(const struct vxd_dense_pl
     }
 }
 
-/* Tables of several sets, one behind the other, are read in groups of words; a warp counts a
- * group, a warp writes 32 words of one. Groups go to the blocks of a launch in turns: what is
- * near a sensor lies in few of them, and at the same place of every level's table. */
+/* The tables of several sets, one behind the other, are read in groups of words: a
+ * warp counts a group and writes 32 words of one at a time. Groups are assigned to the
+ * blocks of a launch round robin, because the rows near a sensor are in few groups,
+ * and at the same place of every level's table. */
 #define VXD_DENSE_GROUP 128u
-#define VXD_DENSE_MAX_GROUPS 2048u /* of a block of the launch */
+/* groups that one block of the launch handles at most */
+#define VXD_DENSE_MAX_GROUPS 2048u
 #define VXD_DENSE_MAX_TABLES 4
 
 struct vxd_dense_tables {
@@ -130,7 +132,8 @@ struct vxd_dense_tables {
     struct vxd_dense_plan plans[VXD_DENSE_MAX_TABLES];
     uint32_t n_words[VXD_DENSE_MAX_TABLES];
     uint32_t first_group[VXD_DENSE_MAX_TABLES + 1];
-    uint64_t before[VXD_DENSE_MAX_TABLES + 1]; /* counts of the tables before each */
+    /* counts of the tables before each table */
+    uint64_t before[VXD_DENSE_MAX_TABLES + 1];
 };
 
 static __device__ __forceinline__ void
@@ -155,7 +158,7 @@ vxd_dense_table_of(const struct vxd_dense_tables *tables, uint32_t group)
     return j;
 }
 
-/* A lane's word of a part of 32 words of a group; 0 behind the table's end. */
+/* The word of this lane among 32 words of a group; 0 behind the table's end. */
 static __device__ __forceinline__ uint64_t
 vxd_dense_word(const struct vxd_dense_tables *tables, int j, uint32_t group,
                uint32_t chunk, uint32_t *number)
@@ -165,21 +168,22 @@ vxd_dense_word(const struct vxd_dense_tables *tables, int j, uint32_t group,
     return *number < tables->n_words[j] ? tables->plans[j].words[*number] : 0;
 }
 
-/* Of a lane's share of at most a group: rows above blocks. */
+/* Counts of one lane's words, at most a group: rows in the upper half, blocks in the
+ * lower. */
 static __device__ __forceinline__ uint32_t vxd_dense_count(uint64_t mask)
 {
     return (uint32_t)vxd_sparse_popcount(mask) << 8 | (mask != 0 ? 1 : 0);
 }
 
-/* The sum over a warp, rows in the upper half of a word, blocks in the lower. */
+/* The sum over a warp, rows in the upper half of the result, blocks in the lower. */
 static __device__ __forceinline__ uint64_t vxd_dense_warp_sum(uint32_t count)
 {
     count = __reduce_add_sync(UINT32_MAX, count);
     return (uint64_t)(count >> 8) << 32 | (count & 255);
 }
 
-/* Step 1 of making sets of tables whose bits are set: counts of groups, a word each in sums. A
- * barrier over the grid follows each step. */
+/* Step 1 of making sets of tables whose bits are set: counts of groups, one word each
+ * in sums. A barrier over the grid follows each step. */
 static __device__ __forceinline__ void
 vxd_dense_count_groups(const struct vxd_dense_tables *tables, uint64_t *sums)
 {
@@ -204,7 +208,8 @@ vxd_dense_count_groups(const struct vxd_dense_tables *tables, uint64_t *sums)
     }
 }
 
-/* Sums groups up: what lies before each of this block's, and before each table. */
+/* Prefix sums of the groups: what is before each of this block's groups, and before
+ * each table. */
 static __device__ __forceinline__ void
 vxd_dense_sum(struct vxd_dense_tables *tables, const uint64_t *sums, uint64_t *before)
 {
@@ -245,7 +250,8 @@ vxd_dense_sum(struct vxd_dense_tables *tables, const uint64_t *sums, uint64_t *b
     __syncthreads();
 }
 
-/* Writes the rows and blocks of 32 words, a word a lane, from `at` on; a warp calls. */
+/* Writes the rows and blocks of 32 words, a word a lane, beginning at `at`; a warp
+ * calls. */
 static __device__ __forceinline__ void
 vxd_dense_write_words(const struct vxd_coord_set *coord_set,
                       const struct vxd_dense_plan *plan, uint32_t number, uint64_t mask,
@@ -270,7 +276,7 @@ vxd_dense_write_words(const struct vxd_coord_set *coord_set,
         coord_set->block_mask[place] = mask;
         coord_set->block_row[place] = row;
     }
-    /* A block's rows lie behind each other: a lane each of two of its cells. */
+    /* The rows of a block are consecutive, and each lane handles two of its cells. */
     for (; with_block != 0; with_block &= with_block - 1) {
         int from = __ffs((int)with_block) - 1;
         uint64_t cells = __shfl_sync(UINT32_MAX, mask, from);
@@ -290,7 +296,7 @@ vxd_dense_write_words(const struct vxd_coord_set *coord_set,
     }
 }
 
-/* A set that has room for its rows: its number of blocks; otherwise 0. */
+/* Number of blocks of a set whose rows fit its capacity; otherwise 0. */
 static __device__ __forceinline__ uint32_t
 vxd_dense_n_blocks(const struct vxd_dense_tables *tables, int j,
                    const struct vxd_coord_set *coord_set, uint32_t *n_rows)
@@ -301,8 +307,9 @@ vxd_dense_n_blocks(const struct vxd_dense_tables *tables, int j,
     return *n_rows <= coord_set->capacity ? (uint32_t)n : 0;
 }
 
-/* Step 2: all but the slots, which are cleared; of a set without room nothing. sets: of tables
- * each; before: of this block's groups, by vxd_dense_sum. Step 3 is vxd_coord_set_fill_tables. */
+/* Step 2: writes everything except the slots, which it clears; writes nothing for a
+ * set whose rows exceed its capacity. sets: one for each table; before: for each of
+ * this block's groups, from vxd_dense_sum. Step 3 is vxd_coord_set_fill_tables. */
 static __device__ __forceinline__ void
 vxd_dense_write(const struct vxd_dense_tables *tables,
                 const struct vxd_coord_set *const *coord_sets, const uint64_t *before)
@@ -359,7 +366,7 @@ vxd_dense_write(const struct vxd_dense_tables *tables,
     }
 }
 
-/* All steps of n tables whose bits are set; sums: a word a group, before:
+/* All steps for n tables whose bits are set; sums: one word a group, before:
  * VXD_DENSE_MAX_GROUPS words of shared memory. */
 static __device__ __forceinline__ void
 vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *tables,
@@ -388,8 +395,9 @@ vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *t
     vxd_coord_set_fill_tables(&slots);
 }
 
-/* Near a sensor thousands of rows set the same bits of a word, and atomics of it queue up, which
- * looks do not. */
+/* Reads the word first and updates it only where bits are missing: near a sensor
+ * thousands of rows set the same bits of a word, and atomic operations on one word are
+ * serialised while reads are not. */
 static __device__ __forceinline__ void vxd_dense_or(unsigned long long *word,
                                                     unsigned long long bits)
 {
@@ -398,7 +406,8 @@ static __device__ __forceinline__ void vxd_dense_or(unsigned long long *word,
     }
 }
 
-/* An axis's share of a word's number, of block 0 to VXD_DENSE_MARK_CELLS / 4 - 1 of the axis. */
+/* An axis's part of a word's number, for blocks 0 to VXD_DENSE_MARK_CELLS / 4 - 1 of
+ * the axis. */
 #define VXD_DENSE_MARK_CELLS 4096
 
 static __device__ __forceinline__ uint32_t
@@ -419,7 +428,7 @@ vxd_dense_axis_number(const struct vxd_dense_plan *plan, int axis, uint32_t bloc
     return bits;
 }
 
-/* Which of an axis's four layers of a block lie in a range of cells, a bit each. */
+/* Which of an axis's four layers of a block are in a range of cells, a bit each. */
 static __device__ __forceinline__ uint32_t vxd_dense_layers(int32_t first, int32_t last,
                                                             int32_t block)
 {
@@ -428,8 +437,9 @@ static __device__ __forceinline__ uint32_t vxd_dense_layers(int32_t first, int32
     return from & 15u >> min(max(4 * block + 3 - last, 0), 4);
 }
 
-/* Cells of those layers: of z in 16 bits that repeat, of y in 32 that do; of x bits 0 and 1 are
- * the lower half of a word's, 2 and 3 the upper. */
+/* Cells of those layers in a mask. The pattern of z repeats every 16 bits, that of y
+ * every 32; of x, bits 0 and 1 are the lower half of the word and bits 2 and 3 the
+ * upper. */
 static __device__ __forceinline__ uint32_t vxd_dense_z(uint32_t layers)
 {
     uint32_t cells = ((layers & 1) * 0x55 | (layers >> 1 & 1) * 0xaa) |
@@ -449,15 +459,16 @@ static __device__ __forceinline__ uint32_t vxd_dense_x(uint32_t layers)
     return (layers & 1) * 0x0f0f0f0f | (layers >> 1 & 1) * 0xf0f0f0f0;
 }
 
-/* Sets bits of a word a lane, those of a run of lanes at once; numbers are below UINT32_MAX,
- * which is none. A warp calls. */
+/* Sets bits of one word a lane, and combines those of adjacent lanes with the same
+ * word into one atomic operation. Word numbers are below UINT32_MAX, which stands for
+ * none. A warp calls. */
 static __device__ __forceinline__ void
 vxd_dense_or_runs(unsigned long long *words, uint32_t number, uint32_t low, uint32_t high)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t next = __shfl_down_sync(UINT32_MAX, number, 1);
 
-    /* Equal words further off than in the run do no harm. */
+    /* Equal words outside the run of adjacent lanes do no harm. */
 #pragma unroll
     for (unsigned step = 1; step < 32; step *= 2) {
         uint32_t other = __shfl_up_sync(UINT32_MAX, number, step);
@@ -473,8 +484,8 @@ vxd_dense_or_runs(unsigned long long *words, uint32_t number, uint32_t low, uint
     }
 }
 
-/* What two blocks of an axis that follow each other have of a range of cells: shares of words'
- * numbers, and of their bits. */
+/* What two consecutive blocks of an axis contain of a range of cells: their parts of
+ * words' numbers and of words' bits. */
 struct vxd_dense_axis {
     uint32_t numbers[2];
     uint32_t layers[2];
@@ -491,7 +502,8 @@ vxd_dense_axis_make(const struct vxd_dense_plan *plan, int axis, int32_t first,
     }
 }
 
-/* Sets the bits that a box has in eight words, those from a block on, a box a lane. */
+/* Sets the bits that a box has in eight words, from the given block on; one box a
+ * lane. */
 static __device__ __forceinline__ void
 vxd_dense_mark_eight(const struct vxd_dense_plan *plan, bool is_box, uint64_t sample,
                      const int32_t first[3], const int32_t last[3],
@@ -530,9 +542,10 @@ vxd_dense_mark_eight(const struct vxd_dense_plan *plan, bool is_box, uint64_t sa
     }
 }
 
-/* Sets the bits of a box of cells of a sample a lane, none of them below 0; is_box: there is
- * one. A warp calls. Rows that follow each other have boxes in the same words, and near a
- * sensor thousands do: atomics of one word queue up, so a warp's go together. */
+/* Sets the bits of one box of cells a lane, in a sample, with cells of 0 or more;
+ * is_box: the lane has a box. A warp calls. Consecutive rows have boxes in the same
+ * words, and near a sensor thousands do. Atomic operations on one word are serialised,
+ * so a warp combines its own. */
 static __device__ __forceinline__ void vxd_dense_mark(const struct vxd_dense_plan *plan,
                                                       bool is_box, uint64_t sample,
                                                       const int32_t first[3],
@@ -540,7 +553,7 @@ static __device__ __forceinline__ void vxd_dense_mark(const struct vxd_dense_pla
 {
     int32_t block[3];
 
-    /* One round, but for kernels far larger than their strides. */
+    /* One iteration, except for kernels far larger than their strides. */
     for (block[0] = first[0] >> 2;
          __ballot_sync(UINT32_MAX, is_box && block[0] <= last[0] >> 2) != 0;
          block[0] += 2) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of derived sets. Floors of a set's rows by a power of two ascend already
- * (set_floor.cu). Other candidates within a shape are marked in a table of it where there is
- * room for one (set_dense_cuda.h), otherwise counted, written and sorted by the bits in which
- * they differ. Threads: a row of the input each, a part of them a block (sparse_cuda.h). */
+/* CUDA backend of derived coordinate sets. Floors of a set's rows by a power of two
+ * ascend already (coord_set_floor.cu). Other candidates within a shape are marked in a
+ * table of the shape if it fits the scratch (coord_set_dense_cuda.h); otherwise they
+ * are counted, written and sorted by the bits in which they differ. A thread handles
+ * one row of the input; each block of the launch takes a consecutive range of them
+ * (grid_cuda.h). */
 #include "gpu/sparse/coords/coord_set_dense_cuda.h"
 #include "gpu/sparse/coords/coord_set_floor_cuda.h"
 #include "gpu/sparse/coords/coord_set_sort_cuda.h"
@@ -21,7 +23,8 @@ struct derive_run {
     struct vxd_dense_plan dense;
 };
 
-/* Keys that a row of the input makes: every choice of one share an axis. */
+/* The keys that a row of the input produces: every combination of one part for each
+ * axis. */
 struct shares {
     uint64_t axis[3][VXD_SPARSE_MAX_KERNEL];
     int n[3];
@@ -50,7 +53,7 @@ static __device__ void shares_of(const struct derive_run *run, uint64_t key,
     }
 }
 
-/* Returns false where a candidate is out of range; *n is the number of all. */
+/* Returns false where a candidate is out of range; *n is the number of all candidates. */
 static __device__ bool count_candidates(const struct derive_run *run, cg::grid_group grid,
                                         uint32_t n_in, uint64_t *before, uint64_t *n)
 {
@@ -78,7 +81,7 @@ static __device__ bool count_candidates(const struct derive_run *run, cg::grid_g
     return vxd_grid_or(run->scratch.words[VXD_WORDS_FALLS]) == 0;
 }
 
-/* Writes this block's candidates from `before` on, in no order. */
+/* Writes this block's candidates, beginning at `before`, in no particular order. */
 static __device__ void write_candidates(const struct derive_run *run, uint32_t n_in,
                                         uint64_t before)
 {
@@ -118,7 +121,8 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
     }
 }
 
-/* Sets the bits of this block's candidates in the table; those of one row are in few words. */
+/* Sets the bits of this block's candidates in the table; the candidates of one row are
+ * in few words. */
 static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_in)
 {
     struct vxd_block_range range = vxd_block_range_of(n_in, vxd_block_group_of_grid());
@@ -198,23 +202,24 @@ static __device__ void derive_coord_set(cg::grid_group grid, const struct derive
 
 /* Chains ---------------------------------------------------------------------------------
  *
- * A backbone's sets are supports of each other. The outputs that taps join to an input cell are
- * those of three axes, each by itself, and where the kernel is no less than the stride an
- * axis's are a range; so are the outputs of a range, and what a set three steps on has of a row
- * is a box again, of some two cells an axis. So all sets of a chain are marked straight from
- * the first one's input, each in a table of its own, and made together. */
+ * The sets of a backbone are derived one from the other. The outputs that taps connect with an
+ * input cell are a product over the three axes. Where the kernel is at least as large as the
+ * stride they are a range on each axis, and so are the outputs of a range. What a row contributes
+ * to a set three steps on is therefore a box again, of some two cells an axis. So all sets of a
+ * chain are marked directly from the input of the first, each in a table of its own, and are made
+ * together. */
 
 #define MAX_CHAIN VXD_DENSE_MAX_TABLES
 
 struct chain_run {
     int n;
-    uint64_t n_words_max; /* of all tables */
+    uint64_t n_words_max; /* of all tables together */
     struct derive_run runs[MAX_CHAIN];
 };
 
 static_assert(sizeof(struct chain_run) <= 4096, "what a kernel's arguments may take");
 
-/* Places the tables one behind the other; false where they do not fit. */
+/* Places the tables one behind the other; false where they exceed the capacity. */
 static __device__ bool place_tables(const struct chain_run *chain, uint32_t n_in,
                                     struct vxd_dense_tables *tables)
 {
@@ -241,7 +246,8 @@ static __device__ __forceinline__ int32_t divide_down(int32_t a, int32_t b)
     return (b & (b - 1)) == 0 ? a >> (__ffs(b) - 1) : vxd_sparse_floor_div(a, b);
 }
 
-/* Turns a range of input cells to one of outputs within the shape; false: it is empty. */
+/* Turns a range of input cells into one of outputs within the shape; false: it is
+ * empty. */
 static __device__ __forceinline__ bool next_range(const struct vxd_sparse_geometry *g,
                                                   int axis, int32_t shape, int32_t *first,
                                                   int32_t *last)
@@ -258,7 +264,7 @@ static __device__ void mark_chain(const struct chain_run *chain, uint32_t n_in,
                                   const struct vxd_dense_tables *tables)
 {
     uint32_t step = gridDim.x * VXD_GRID_THREADS;
-    /* Warps one after another in another block of the launch. */
+    /* Consecutive warps of work go to different blocks of the launch. */
     uint32_t at = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32;
 
     for (uint32_t base = at; base < n_in; base += step) {
@@ -340,7 +346,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     }
 }
 
-/* Whether outputs of a range of cells are a range, within a bounded shape. */
+/* Whether the outputs of a range of cells are a range, within a bounded shape. */
 static bool keeps_ranges(const struct vxd_sparse_derive_call *call)
 {
     const struct vxd_sparse_geometry *g = &call->geometry;
@@ -355,7 +361,8 @@ static bool keeps_ranges(const struct vxd_sparse_derive_call *call)
     return call->rule == VXD_DERIVE_SUPPORT && !g->transposed;
 }
 
-/* How many of n >= 1 calls, each made of what the one before it makes, are one launch. */
+/* How many of n >= 1 calls, each of which derives from the result of the previous one,
+ * one launch can make. */
 static int chain_length(const struct vxd_sparse_derive_call *calls, int n)
 {
     int length = 1;
@@ -386,8 +393,8 @@ static enum vxd_status derive(struct vxd_queue *queue,
     }
     VXD_TRY(vxd_coord_set_scratch_init(queue, n_candidates, calls[0].scratch,
                                        calls[0].scratch_bytes, &scratch, err));
-    /* Tables take the place of both key arrays, and of the values between them; counts of their
-     * groups that of the other values. */
+    /* The tables use the memory of both key arrays and of the values between them; the
+     * counts of their groups use that of the other values. */
     n_words_most =
         ((uint64_t)vxd_grid_blocks(queue, n_candidates) * VXD_DENSE_MAX_GROUPS -
          MAX_CHAIN) *

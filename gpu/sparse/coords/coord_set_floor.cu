@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of sets derived by floors of powers of two, several at once: a U-Net's levels are
- * all floors of its finest one, by 2, 4, 8, ...
+/* CUDA backend of coordinate sets derived by floors of powers of two, several at once: the levels
+ * of a U-Net are all floors of its finest one, by 2, 4, 8, ...
  *
- * Keys ascend, so their floors do, and a row of a level begins where a key differs from the one
- * before in a bit above that level's; a block where it does six bits higher. One step counts
- * rows and blocks of all levels, one writes them, one fills the tables: two barriers over the
- * grid. Threads: a row of the finest set each, then a block each. */
+ * Keys ascend, so their floors do. A row of a level begins where a key differs from the previous
+ * one in a bit above that level's bits, and a block where it differs six bits higher. One step
+ * counts rows and blocks of all levels, one writes them, one fills the tables: two barriers over
+ * the grid. A thread handles one row of the finest set, then one block. */
 #include "gpu/sparse/coords/coord_set_floor_cuda.h"
 
 namespace cg = cooperative_groups;
@@ -17,7 +17,7 @@ struct floor_run {
     uint32_t *error_word;
 };
 
-/* N: levels at most, which are gone through together. */
+/* N: the largest number of levels; all are handled in one pass. */
 template <int N>
 static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     floors_kernel(const __grid_constant__ struct floor_run run)
@@ -70,8 +70,8 @@ int vxd_coord_set_floor_levels(const struct vxd_sparse_derive_call *call)
     return levels;
 }
 
-/* By what power the call's set is a floor of the run's input; -1: it is not one, or not to be
- * had in this run. */
+/* The power of two by which the call's set is a floor of the run's input; -1: it is no
+ * such floor, or this run cannot make it. */
 static int levels_below(const struct floor_run *run,
                         const struct vxd_sparse_derive_call *call)
 {

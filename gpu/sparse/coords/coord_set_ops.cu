@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of unions, subsets and coordinates of sets: keys ascend already, so rows go where
- * a search in the other set, or a count of those kept before, says. Threads: a row each. */
+/* CUDA backend of unions, subsets and coordinates of sets. Keys ascend already, so the
+ * place of a row follows from a search in the other set, or from the count of rows
+ * kept before. A thread handles one row. */
 #include "gpu/sparse/coords/coord_set_cuda.h"
 
 namespace cg = cooperative_groups;
 
 #define COORDS_THREADS 256
 
-/* Blocks and table of n_rows unique keys that are in the set already. */
+/* Blocks and table of n_rows unique keys that are already in the set. */
 static __device__ void
 make_of_rows(cg::grid_group grid, const struct vxd_coord_set *coord_set, uint32_t n_rows,
              const struct vxd_coord_set_scratch *scratch, uint32_t *error_word)
@@ -24,7 +25,8 @@ struct union_run {
     struct vxd_coord_set b;
     int32_t *rows_a;
     int32_t *rows_b;
-    uint32_t *only_b; /* for each row of b, and at their end: rows before that a lacks */
+    /* for each row of b, and once at the end: how many rows before it are not in a */
+    uint32_t *only_b;
     struct vxd_coord_set out;
     uint32_t *error_word;
     struct vxd_coord_set_scratch scratch;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Unions, subsets and coordinates of sets: their keys are sorted already, so pieces are merged
- * or compacted where a count before says. */
+/* Unions, subsets and coordinates of sets. Keys are sorted already, so pieces are
+ * merged or compacted at offsets that an earlier count gives. */
 #include "gpu/sparse/coords/coords_cpu.h"
 
 /* Union --------------------------------------------------------------------------------- */
@@ -13,8 +13,8 @@ struct merge {
     bool is_counting;
 };
 
-/* Merges a's rows [begin, end) with those of b that lie between them. a's first piece takes
- * all of b below it, its last (which may be empty) all above. */
+/* Merges a's rows [begin, end) with those of b that are between them. a's first piece
+ * takes all of b below it, its last piece (which may be empty) all above. */
 static void merge_piece(void *args, size_t begin, size_t end)
 {
     const struct merge *merge = args;
@@ -63,7 +63,8 @@ static enum vxd_status union_job(struct vxd_pool *pool, const void *args,
 {
     const struct vxd_sparse_union_call *call = args;
     struct merge merge = {call, *call->a.n_rows, *call->b.n_rows, NULL, true};
-    size_t n_loop = merge.n_a > 0 ? merge.n_a : 1; /* b's rows need a piece of a */
+    /* even where a has no rows, b's rows need a piece of a */
+    size_t n_loop = merge.n_a > 0 ? merge.n_a : 1;
     struct vxd_sparse_scratch scratch;
     size_t n;
     enum vxd_status status;

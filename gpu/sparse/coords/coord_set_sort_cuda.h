@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sets of candidates in any order, inside a cooperative kernel: a sort, then set_cuda.h. */
+/* Coordinate sets of candidates in any order, inside a cooperative kernel: a sort,
+ * then the steps of coord_set_cuda.h. */
 #ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_SORT_CUDA_H
 #define VXD_GPU_SPARSE_COORDS_COORD_SET_SORT_CUDA_H
 
 #include "gpu/sparse/coords/coord_set_cuda.h"
 #include "gpu/sparse/coords/grid_sort_cuda.h"
 
-/* Sorts keys[0] by the bits that vary, through both buffers; returns where the result is. */
+/* Sorts keys[0] by the bits that vary, using both buffers; returns which buffer has
+ * the result. */
 static __device__ int vxd_coord_set_sort(cooperative_groups::grid_group grid,
                                          const struct vxd_coord_set_scratch *scratch,
                                          uint32_t n, uint64_t varying, bool has_values,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Coordinate sets: the voxels a sparse tensor has rows for.
+/* Coordinate sets: the voxels for which a sparse tensor has rows.
  *
- * A set's rows are unique coordinates (sample, x, y, z), sample major and then in Morton
- * order, so the 64 cells of a 4x4x4 block follow each other. Where several convolutions
- * have shrunk a tensor, coordinates count in cells of that tensor's stride (ME's are ours
- * times the stride).
+ * The rows of a coordinate set are unique coordinates (sample, x, y, z), sample major and then in
+ * Morton order, so the 64 cells of a 4x4x4 block are consecutive. Where several convolutions have
+ * reduced the resolution of a tensor, coordinates count in cells of that tensor's stride (those of
+ * MinkowskiEngine, ME for short, are ours times the stride).
  *
- * Counts stay on the device: an operation never knows how many rows it makes, only how many
- * there may be at most (the capacity). What the wait may return: RESOURCE_EXHAUSTED for a set
- * that would not fit, OUT_OF_RANGE where an unbounded one would leave the 18 bits. All
- * functions are asynchronous; sets passed to them are read or written when they run, the
- * structs themselves only before they return. Results equal on every backend bit for bit. */
+ * Counts stay on the device: the host does not know how many rows an operation makes, only the
+ * largest possible number (the capacity). The wait may return RESOURCE_EXHAUSTED for a set that
+ * would exceed its capacity, or OUT_OF_RANGE where an unbounded one would exceed the 18 bits. All
+ * functions are asynchronous: the sets passed to them are read or written when they run, the
+ * structs themselves only before the call returns. Results are equal on every backend, bit for
+ * bit. */
 #ifndef VXD_GPU_SPARSE_COORDS_COORDS_H
 #define VXD_GPU_SPARSE_COORDS_COORDS_H
 
@@ -21,7 +22,7 @@ extern "C" {
 #endif
 
 #define VXD_SPARSE_MAX_SAMPLES 1023
-#define VXD_SPARSE_COORD_BITS 18 /* coordinates lie in [-2^17, 2^17) */
+#define VXD_SPARSE_COORD_BITS 18 /* coordinates are in [-2^17, 2^17) */
 #define VXD_SPARSE_MAX_KERNEL 7  /* an axis */
 #define VXD_SPARSE_MAX_STRIDE 64
 #define VXD_SPARSE_MAX_PADDING 64
@@ -29,28 +30,29 @@ extern "C" {
 #define VXD_SPARSE_MAX_TAPS                                                              \
     (VXD_SPARSE_MAX_KERNEL * VXD_SPARSE_MAX_KERNEL * VXD_SPARSE_MAX_KERNEL)
 
-/* A row's key: sample << 54 | Morton code of the coordinate biased by 2^17, per bit level
- * x*4 + y*2 + z. Rows ascend by it; key >> 6 names the block, key & 63 the cell in it. */
+/* A row's key: sample << 54 | Morton code of the coordinate biased by 2^17, per bit
+ * level x*4 + y*2 + z. Rows ascend by it; key >> 6 names the block, key & 63 the cell
+ * in it. */
 
-/* Device memory, borrowed from whoever laid it out (vxd_coord_set_layout). Past n_rows (past
- * n_blocks) arrays hold anything. */
+/* Device memory, borrowed from the caller that laid it out (vxd_coord_set_layout).
+ * From n_rows (from n_blocks) on the contents of arrays are undefined. */
 struct vxd_coord_set {
-    size_t capacity;      /* rows there may be, at most 2^31 - 1 */
+    size_t capacity;      /* largest number of rows, at most 2^31 - 1 */
     size_t n_slots;       /* of the block table, a power of two */
-    uint32_t *n_rows;     /* one */
-    uint32_t *n_blocks;   /* one */
+    uint32_t *n_rows;     /* one value */
+    uint32_t *n_blocks;   /* one value */
     uint64_t *keys;       /* capacity, ascending */
     uint64_t *block_keys; /* capacity: block names, ascending */
-    uint64_t *block_mask; /* capacity: which of the 64 cells have a row */
+    uint64_t *block_mask; /* capacity: which of the 64 cells have a row, a bit each */
     uint32_t *block_row;  /* capacity: row of the block's first cell */
     uint64_t *slots;      /* n_slots: hash table of blocks, the backend's own layout */
     /* Cells per axis where the tensor is bounded (spconv): 0 <= c < shape. 0 = unbounded. */
     int32_t shape[3];
 };
 
-/* How cells of an output meet cells of an input, an axis: input = output * stride - padding +
- * tap * dilation (research, 1.1; all libraries correlate, none flips). `transposed` swaps the
- * two: output = input * stride - padding + tap * dilation. Taps are numbered
+/* How cells of an output correspond to cells of an input, for each axis: input = output * stride -
+ * padding + tap * dilation (research, 1.1; all libraries correlate, none flips). `transposed`
+ * swaps the two: output = input * stride - padding + tap * dilation. Taps are numbered
  * (rx * kernel[1] + ry) * kernel[2] + rz.
  * Submanifold: stride 1, padding (kernel / 2) * dilation, output set = input set.
  * Minkowski: padding (kernel / 2) * dilation for odd kernels, 0 for even ones. */
@@ -67,25 +69,26 @@ enum vxd_status vxd_sparse_geometry_check(const struct vxd_sparse_geometry *geom
                                           struct vxd_err *err);
 
 /* Device bytes of a set (0: capacity above 2^31 - 1), and the set with its arrays laid out in
- * one 256-aligned block of that size. Its n_rows are not set: some operation makes it.
+ * one 256-aligned block of that size. Its n_rows is undefined until an operation makes the set.
  * errors of the latter  INVALID_ARGUMENT  capacity above 2^31 - 1; a shape not 0 to 2^17 */
 size_t vxd_coord_set_bytes(size_t capacity);
 enum vxd_status vxd_coord_set_layout(void *block, size_t capacity, const int32_t shape[3],
                                      struct vxd_coord_set *out, struct vxd_err *err);
 
-/* Scratch of the functions below, device bytes, for a result of at most `capacity` rows made
- * of at most n_candidates coordinates: n for make, vxd_sparse_derive_candidates(in->capacity)
- * for derive, both capacities for union, a's for subset. 0: a count above 2^31 - 1. They
- * refuse (INVALID_ARGUMENT) less than that. */
+/* Scratch of the functions below, in device bytes, for a result of at most `capacity`
+ * rows made from at most n_candidates coordinates: n for make,
+ * vxd_sparse_derive_candidates(in->capacity) for derive, both capacities for union,
+ * a's for subset. 0: a count above 2^31 - 1. The functions refuse less scratch than
+ * that (INVALID_ARGUMENT). */
 size_t vxd_coord_set_scratch_bytes(const struct vxd_queue *queue, size_t n_candidates,
                                    size_t capacity);
 
-/* The set of n coordinates, in any order, duplicates welcome.
+/* Makes the set of n coordinates, which may be in any order and contain duplicates.
  *
  * in      coords  n x 4 int32 (sample, x, y, z), device memory
  * out     set     laid out; rows, blocks and table are made
  *         rows    n int32: the row of each coordinate; -1 = outside the shape, the 18 bits or
- *                 n_samples; NULL = not wanted
+ *                 n_samples; may be NULL
  * errors  INVALID_ARGUMENT  n_samples not 1 to VXD_SPARSE_MAX_SAMPLES */
 enum vxd_status vxd_coord_set_make(struct vxd_queue *queue, const int32_t *coords,
                                    size_t n, int n_samples,
@@ -94,15 +97,15 @@ enum vxd_status vxd_coord_set_make(struct vxd_queue *queue, const int32_t *coord
                                    struct vxd_err *err);
 
 enum vxd_sparse_derive {
-    /* Every cell of the output's shape that some tap connects with an input row: spconv's
-     * strided convolution, and (geometry->transposed) its transposed one. */
+    /* Every cell of the output's shape that some tap connects with an input row:
+     * spconv's strided convolution, and (geometry->transposed) its transposed one. */
     VXD_DERIVE_SUPPORT = 0,
-    /* floor(c / stride): ME's strided convolution and pooling. */
+    /* floor(c / stride): MinkowskiEngine's strided convolution and pooling. */
     VXD_DERIVE_FLOOR = 1
 };
 
-/* How many coordinates the rule makes of n_rows at most, and how many different ones they can
- * be: no more than a bounded shape has cells. Both saturate at SIZE_MAX. */
+/* The largest number of coordinates that the rule produces from n_rows, and of
+ * different ones: a bounded shape limits it to its cells. Both saturate at SIZE_MAX. */
 size_t vxd_sparse_derive_candidates(enum vxd_sparse_derive rule,
                                     const struct vxd_sparse_geometry *geometry,
                                     size_t n_rows);
@@ -118,9 +121,9 @@ enum vxd_status vxd_coord_set_derive(struct vxd_queue *queue, enum vxd_sparse_de
                                      struct vxd_coord_set *out, void *scratch,
                                      size_t scratch_bytes, struct vxd_err *err);
 
-/* Several derived sets, one after another: a later one may be derived of an earlier one. On a
- * GPU floors of one set by powers of two that stand side by side (a U-Net's levels) are one
- * launch. Scratch: the most that one of them needs. */
+/* Several derived sets, one after another; a later one may be derived from an earlier
+ * one. On a GPU, adjacent floors of one set by powers of two (a U-Net's levels) are
+ * one launch. Scratch: the maximum over the requests. */
 struct vxd_sparse_derive_request {
     enum vxd_sparse_derive rule;
     struct vxd_sparse_geometry geometry;
@@ -159,9 +162,9 @@ enum vxd_status vxd_coord_set_subset(struct vxd_queue *queue,
                                      void *scratch, size_t scratch_bytes,
                                      struct vxd_err *err);
 
-/* Coordinates of all rows, capacity x 4 int32 (sample, x, y, z), each axis times `times` (ME's
- * tensor stride; 1 for ours), and the first row of each sample, n_samples + 1. Either NULL =
- * not wanted.
+/* Coordinates of all rows, capacity x 4 int32 (sample, x, y, z), each axis times `times` (the
+ * tensor stride of MinkowskiEngine; 1 for ours), and the first row of each sample, n_samples + 1.
+ * Either may be NULL.
  * errors  INVALID_ARGUMENT  n_samples not 1 to VXD_SPARSE_MAX_SAMPLES; times not 1 to 2^13 */
 enum vxd_status vxd_coord_set_coords(struct vxd_queue *queue,
                                      const struct vxd_coord_set *coord_set,

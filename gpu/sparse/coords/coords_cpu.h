@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the CPU's set operations and kernel maps share: how a set is made of sorted keys, and
- * how blocks are looked up.
+/* What the CPU's set operations and kernel maps share: how a set is made from sorted keys, and how
+ * blocks are looked up.
  *
- * A slot of the block table is 0 (empty) or the upper half of the block's hash above its number
- * plus one. The table takes the least power of two that leaves half of it empty, however many
- * slots there are: a loose capacity costs nothing. */
+ * A slot of the block table is 0 (empty) or has the upper half of the block's hash above the
+ * block's number plus one. The table uses the least power of two that leaves half of it empty,
+ * even if the set has more slots, so a large capacity costs nothing. */
 #ifndef VXD_GPU_SPARSE_COORDS_COORDS_CPU_H
 #define VXD_GPU_SPARSE_COORDS_COORDS_CPU_H
 
@@ -17,7 +17,7 @@
 #define VXD_SPARSE_PIECE ((size_t)8192)
 #define VXD_SPARSE_NO_BLOCK UINT32_MAX
 
-/* Scratch of one operation; n_candidates items each but for the pieces. */
+/* Scratch of one operation, with n_candidates items in each array but those of pieces. */
 struct vxd_sparse_scratch {
     uint64_t *keys;
     uint64_t *spare_keys;
@@ -28,16 +28,16 @@ struct vxd_sparse_scratch {
     void *sort;
 };
 
-/* errors  INTERNAL  scratch_bytes are not what the entry should have given */
+/* errors  INTERNAL  scratch_bytes differs from what the public entry computes */
 enum vxd_status vxd_sparse_scratch_init(struct vxd_pool *pool, size_t n_candidates,
                                         void *scratch, size_t scratch_bytes,
                                         struct vxd_sparse_scratch *out,
                                         struct vxd_err *err);
 
-/* Makes the set of n ascending keys, duplicates welcome: rows, blocks, table.
+/* Makes the set of n ascending keys, which may contain duplicates: rows, blocks, table.
  *
- * in      keys     may be set->keys itself, without duplicates then
- *         indices  of each key; NULL = rows is not wanted
+ * in      keys     may be set->keys itself, but then without duplicates
+ *         indices  of each key; NULL where rows is NULL
  * out     rows     rows[indices[i]] = row of keys[i]
  * errors  RESOURCE_EXHAUSTED  more rows than the capacity; the set is empty */
 enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys,
@@ -46,10 +46,11 @@ enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys
                                      const struct vxd_sparse_scratch *scratch,
                                      struct vxd_err *err);
 
-/* Turns counts of pieces to where they begin; returns the total. */
+/* Turns the counts of pieces into the offsets where they begin; returns the total. */
 size_t vxd_sparse_counts_to_starts(uint32_t *counts, size_t n_pieces);
 
-/* First of n ascending keys that is not below `key`; n if none. */
+/* Index of the first of n ascending keys that is not less than `key`; n if there is
+ * none. */
 size_t vxd_sparse_lower_bound(const uint64_t *keys, size_t n, uint64_t key);
 
 static inline size_t vxd_sparse_n_pieces(size_t n)
@@ -57,7 +58,7 @@ static inline size_t vxd_sparse_n_pieces(size_t n)
     return (n + VXD_SPARSE_PIECE - 1) / VXD_SPARSE_PIECE;
 }
 
-/* Slots of the table less one. */
+/* Number of slots that the table uses, minus one. */
 static inline uint64_t vxd_sparse_slot_mask(uint32_t n_blocks)
 {
     uint64_t n_slots = 2;

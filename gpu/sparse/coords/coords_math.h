@@ -9,7 +9,7 @@
 
 #define VXD_SPARSE_COORD_BIAS ((int32_t)1 << (VXD_SPARSE_COORD_BITS - 1))
 #define VXD_SPARSE_KEY_SAMPLE_BIT (3 * VXD_SPARSE_COORD_BITS)
-/* No row has it: there is no sample 1023. Sorts last. */
+/* A key that no row has, because there is no sample 1023. It sorts last. */
 #define VXD_SPARSE_NO_KEY UINT64_MAX
 
 VXD_HD bool vxd_sparse_in_range(int32_t c)
@@ -17,14 +17,15 @@ VXD_HD bool vxd_sparse_in_range(int32_t c)
     return c >= -VXD_SPARSE_COORD_BIAS && c < VXD_SPARSE_COORD_BIAS;
 }
 
-/* Whether an axis's coordinate lies within a tensor of that many cells; 0 = unbounded. */
+/* Whether a coordinate is within a tensor of that many cells on its axis; 0 =
+ * unbounded. */
 VXD_HD bool vxd_sparse_in_shape(int32_t shape, int32_t c)
 {
     return shape == 0 || (c >= 0 && c < shape);
 }
 
-/* An axis's share of a key; keys are the shares of x, y, z and the sample, or-ed. c is in
- * range; axis 0 = x. */
+/* An axis's part of a key; a key is the bitwise or of the parts of x, y, z and the
+ * sample. c is in range; axis 0 = x. */
 VXD_HD uint64_t vxd_sparse_key_axis(int axis, int32_t c)
 {
     return vxd_spread3((uint64_t)(uint32_t)(c + VXD_SPARSE_COORD_BIAS)) << (2 - axis);
@@ -42,7 +43,7 @@ VXD_HD uint64_t vxd_sparse_key(const int32_t c[4])
            vxd_sparse_key_axis(1, c[2]) | vxd_sparse_key_axis(2, c[3]);
 }
 
-/* The sample's share alone. */
+/* The sample's part alone. */
 VXD_HD uint64_t vxd_sparse_key_sample_part(uint64_t key)
 {
     return key >> VXD_SPARSE_KEY_SAMPLE_BIT << VXD_SPARSE_KEY_SAMPLE_BIT;
@@ -70,10 +71,10 @@ VXD_HD int32_t vxd_sparse_floor_div(int32_t a, int32_t b)
     return a >= 0 ? a / b : -1 - (-1 - a) / b;
 }
 
-/* Key of floor(c / 2^levels) on each axis, levels 0 to VXD_SPARSE_COORD_BITS - 1. Keys that
- * ascend stay in order: dividing biased codes drops `levels` octants at their end, and the
- * bias's own share, 2^17 - 2^(17 - levels), puts as many behind the first that are its
- * complement. */
+/* Key of floor(c / 2^levels) on each axis, levels 0 to VXD_SPARSE_COORD_BITS - 1.
+ * Ascending keys stay in order: dividing biased codes drops `levels` octants at their
+ * end, and the correction of the bias, 2^17 - 2^(17 - levels), inserts as many octants
+ * behind the first, each its complement. */
 VXD_HD uint64_t vxd_sparse_key_floor(uint64_t key, int levels)
 {
     int kept =
@@ -102,8 +103,9 @@ VXD_HD bool vxd_sparse_key_double(uint64_t key, uint64_t *out)
     return (first ^ second) == 7;
 }
 
-/* coarse * stride - padding + tap * dilation: the fine cell that a tap joins to a coarse one.
- * Coarse is a convolution's output and a transposed one's input. */
+/* coarse * stride - padding + tap * dilation: the fine cell that a tap connects with a
+ * coarse one. The coarse cell is a convolution's output, or a transposed convolution's
+ * input. */
 VXD_HD int32_t vxd_sparse_fine(const struct vxd_sparse_geometry *geometry, int axis,
                                int32_t coarse, int tap)
 {
@@ -111,7 +113,7 @@ VXD_HD int32_t vxd_sparse_fine(const struct vxd_sparse_geometry *geometry, int a
            tap * geometry->dilation[axis];
 }
 
-/* Inverse of it; false where the tap joins no coarse cell to this fine one. */
+/* Inverse of it; false where the tap connects no coarse cell with this fine one. */
 VXD_HD bool vxd_sparse_coarse(const struct vxd_sparse_geometry *geometry, int axis,
                               int32_t fine, int tap, int32_t *coarse)
 {
@@ -121,8 +123,8 @@ VXD_HD bool vxd_sparse_coarse(const struct vxd_sparse_geometry *geometry, int ax
     return *coarse * geometry->stride[axis] == scaled;
 }
 
-/* The input cell that a tap reads for an output cell, an axis; false: none, or none that a set
- * can hold. */
+/* The input cell that a tap reads for an output cell, for one axis; false where there
+ * is none, or where a set cannot hold it. */
 VXD_HD bool vxd_sparse_tap_input(const struct vxd_sparse_geometry *geometry, int axis,
                                  int32_t output, int tap, int32_t *input)
 {
@@ -134,8 +136,9 @@ VXD_HD bool vxd_sparse_tap_input(const struct vxd_sparse_geometry *geometry, int
     return vxd_sparse_in_range(*input);
 }
 
-/* The output cells that taps join to an input cell, an axis: at most VXD_SPARSE_MAX_KERNEL,
- * all different. *out_of_range is set where an unbounded set could not hold one. */
+/* The output cells that taps connect with an input cell, for one axis: at most
+ * VXD_SPARSE_MAX_KERNEL, all different. Sets *out_of_range where an unbounded set
+ * could not hold one. */
 VXD_HD int vxd_sparse_tap_outputs(const struct vxd_sparse_geometry *geometry, int axis,
                                   int32_t input, int32_t shape,
                                   int32_t outputs[VXD_SPARSE_MAX_KERNEL],
@@ -168,7 +171,7 @@ VXD_HD int vxd_sparse_n_taps(const struct vxd_sparse_geometry *geometry)
     return geometry->kernel[0] * geometry->kernel[1] * geometry->kernel[2];
 }
 
-/* Of a block's name, for the backends' tables. */
+/* Hash of a block's name, for the backends' tables. */
 VXD_HD uint64_t vxd_sparse_block_hash(uint64_t block)
 {
     block ^= block >> 31;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the CUDA twins of sets and kernel maps share.
+/* What the CUDA backends of coordinate sets and kernel maps share.
  *
- * Their work is small (10^5 rows) and how much there is stands in device memory, so each
- * operation is one cooperative kernel: as many blocks as multiprocessors, each with its own
- * consecutive part of the rows, and a barrier over the grid (about 1.3 us) between steps
- * instead of a launch. A block learns of the blocks before it from one word of each. */
+ * Their work is small (10^5 rows), and only the device knows how much there is. So each operation
+ * is one cooperative kernel with as many blocks as multiprocessors. Each block takes a
+ * consecutive range of the rows, and a barrier over the grid (about 1.3 us) separates steps
+ * instead of a launch. A block learns the results of the blocks before it from one word of each. */
 #ifndef VXD_GPU_SPARSE_COORDS_GRID_CUDA_H
 #define VXD_GPU_SPARSE_COORDS_GRID_CUDA_H
 
@@ -17,10 +17,11 @@
 #define VXD_GRID_THREADS 1024
 #define VXD_GRID_WARPS (VXD_GRID_THREADS / 32)
 
-/* A part smaller than this costs more in barriers than it saves. */
+/* A smaller range for each block costs more in barriers than it saves. */
 #define VXD_GRID_MIN_BLOCK_ITEMS 256u
 
-/* Blocks of a launch over at most n items; words of block b are valid for b below it. */
+/* Number of blocks of a launch over at most n items; words of block b are valid for b
+ * below it. */
 static inline unsigned vxd_grid_blocks(const struct vxd_queue *queue, size_t n)
 {
     size_t most = (size_t)queue->context->info.n_multiprocessors;
@@ -56,9 +57,9 @@ static __device__ __forceinline__ struct vxd_block_group vxd_block_group_of_grid
     return {blockIdx.x, gridDim.x};
 }
 
-/* A barrier over a team, whose word is 0 at first; the team's blocks are all on the device. It
- * is half a grid's in time, and no team waits for another. passed: by thread 0, of the block,
- * 0 at first. */
+/* A barrier over a group of blocks. Its word starts as 0 and all blocks of the group
+ * are resident. It takes half the time of a grid's barrier, and groups do not wait for
+ * each other. Thread 0 of each block counts in *passed, which starts as 0. */
 static __device__ __forceinline__ void
 vxd_block_group_wait(uint32_t *word, uint32_t *passed, struct vxd_block_group block_group)
 {
@@ -79,8 +80,9 @@ vxd_block_group_wait(uint32_t *word, uint32_t *passed, struct vxd_block_group bl
     __syncthreads();
 }
 
-/* Arrives as at a barrier that nobody waits at: true in the block that is the last to, which
- * sees what the others have written. The team waits no more. */
+/* Arrives at a barrier at which no block waits. Returns true in the block that arrives
+ * last, which sees what the others have written. The group must not use the barrier
+ * afterwards. */
 static __device__ __forceinline__ bool
 vxd_block_group_is_last(uint32_t *word, const uint32_t *passed,
                         struct vxd_block_group block_group)
@@ -97,7 +99,7 @@ vxd_block_group_is_last(uint32_t *word, const uint32_t *passed,
     return is_last;
 }
 
-/* This block's part of n items; those of blocks from number n_parts on are empty. */
+/* This block's range of n items; it is empty for blocks from number n_ranges on. */
 struct vxd_block_range {
     uint32_t begin;
     uint32_t end;
@@ -118,7 +120,7 @@ vxd_block_range_of(uint32_t n, struct vxd_block_group block_group)
     return range;
 }
 
-/* Of all threads, for all of them. */
+/* Sum over all threads of the block, returned to each. */
 static __device__ __forceinline__ uint64_t vxd_block_sum(uint64_t value)
 {
     __shared__ uint64_t warps[VXD_GRID_WARPS];
@@ -157,7 +159,8 @@ static __device__ __forceinline__ uint64_t vxd_block_or(uint64_t value)
     return value;
 }
 
-/* How many threads before this one say true, and how many of the block. */
+/* The number of threads before this one whose value is true; *n_true is that of the
+ * block. */
 static __device__ __forceinline__ uint32_t vxd_block_rank(bool is_true, uint32_t *n_true)
 {
     __shared__ uint32_t warps[VXD_GRID_WARPS];
@@ -181,7 +184,8 @@ struct vxd_sums {
     uint64_t total;
 };
 
-/* Sums of one word a block, which were written before the last barrier over the grid. */
+/* Sums of one word a block; the words were written before the last barrier over the
+ * grid. */
 static __device__ __forceinline__ struct vxd_sums vxd_grid_sum(const uint64_t *words)
 {
     uint64_t word = threadIdx.x < gridDim.x ? words[threadIdx.x] : 0;
@@ -192,7 +196,7 @@ static __device__ __forceinline__ struct vxd_sums vxd_grid_sum(const uint64_t *w
     return sum;
 }
 
-/* Counts of the threads before this one and of the block; each sum below 2^32. */
+/* Sums over the threads before this one and over the block; each below 2^32. */
 static __device__ __forceinline__ struct vxd_sums vxd_block_scan(uint64_t value)
 {
     __shared__ uint64_t warps[VXD_GRID_WARPS];
@@ -226,14 +230,15 @@ static __device__ __forceinline__ uint64_t vxd_grid_or(const uint64_t *words)
     return vxd_block_or(threadIdx.x < gridDim.x ? words[threadIdx.x] : 0);
 }
 
-/* By one thread of the grid. */
+/* Sets the fault; one thread of the grid calls. */
 static __device__ __forceinline__ void vxd_sparse_fault(uint32_t *error_word,
                                                         enum vxd_status status)
 {
     (void)atomicCAS(error_word, (uint32_t)VXD_OK, (uint32_t)status);
 }
 
-/* First of n ascending keys that is not below `key`; n if none. */
+/* Index of the first of n ascending keys that is not less than `key`; n if there is
+ * none. */
 static __device__ __forceinline__ uint32_t vxd_sparse_lower_bound(const uint64_t *keys,
                                                                   uint32_t n,
                                                                   uint64_t key)
@@ -253,13 +258,14 @@ static __device__ __forceinline__ uint32_t vxd_sparse_lower_bound(const uint64_t
     return low;
 }
 
-/* The table of a set's blocks: buckets of four slots, a sector of memory, that fill from their
- * first slot on; a full one runs over into the next. A slot is 0 (empty) or the upper half of
- * the block's hash above its number plus one. */
+/* The table of a set's blocks: buckets of four slots, which is a sector of memory. A
+ * bucket fills from its first slot on, and a full one overflows into the next. A slot
+ * is 0 (empty) or has the upper half of the block's hash above the block's number plus
+ * one. */
 #define VXD_BUCKET_SLOTS 4
 
-/* Buckets in use, less one: the least power of two that is one a block, where there is room;
- * then one in fifty is full. */
+/* Number of buckets in use, minus one: the least power of two that gives each block a
+ * bucket, if the capacity allows it; then one bucket in fifty is full. */
 static __device__ __forceinline__ uint32_t vxd_sparse_bucket_mask(uint32_t n_blocks,
                                                                   uint64_t n_slots)
 {
@@ -279,8 +285,8 @@ struct vxd_sparse_lookup {
     const uint32_t *block_row;
 };
 
-/* Cells of a block that have a row, and the row of the first; no cells where the set does not
- * have the block. */
+/* The cells of a block that have a row, a bit each, and the row of the first; no cells
+ * where the set does not have the block. */
 struct vxd_sparse_block {
     uint64_t mask;
     uint32_t row;
@@ -299,7 +305,8 @@ vxd_sparse_load_bucket(const struct vxd_sparse_lookup *coord_set, uint32_t bucke
     return {{from[0], from[1]}};
 }
 
-/* The first number plus one that a bucket has for a hash; 0: none, as an empty slot says, too. */
+/* The block number plus one of the first slot of a bucket that matches a hash; 0:
+ * none, which is also what an empty slot contains. */
 static __device__ __forceinline__ uint32_t
 vxd_sparse_match(const struct vxd_sparse_bucket *bucket, uint64_t hash)
 {
@@ -321,7 +328,7 @@ vxd_sparse_is_full(const struct vxd_sparse_bucket *bucket)
     return bucket->slots[VXD_BUCKET_SLOTS / 2 - 1].y != 0;
 }
 
-/* The long way: every slot that may be it. */
+/* The slow path: compares every slot that may match. */
 static __device__ __noinline__ struct vxd_sparse_block
 vxd_sparse_search_block(const struct vxd_sparse_lookup *coord_set, uint32_t bucket_mask,
                         uint64_t block)
@@ -350,8 +357,8 @@ vxd_sparse_search_block(const struct vxd_sparse_lookup *coord_set, uint32_t buck
     return found;
 }
 
-/* N blocks at once, so that their loads go out together; VXD_SPARSE_NO_KEY: none is looked
- * for. */
+/* Looks up N blocks at once, so that their loads are issued together;
+ * VXD_SPARSE_NO_KEY: no block is looked up. */
 template <int N>
 static __device__ __forceinline__ void
 vxd_sparse_find_blocks(const struct vxd_sparse_lookup *coord_set, uint32_t bucket_mask,
@@ -372,7 +379,7 @@ vxd_sparse_find_blocks(const struct vxd_sparse_lookup *coord_set, uint32_t bucke
     for (int i = 0; i < N; i++) {
         uint32_t number = vxd_sparse_match(&buckets[i], vxd_sparse_block_hash(names[i]));
 
-        /* Not there: its bucket has an empty slot. */
+        /* Absent: its bucket has an empty slot. */
         keys[i] = vxd_sparse_is_full(&buckets[i]) ? ~names[i] : names[i];
         found[i] = {0, 0};
         if (number != 0) {

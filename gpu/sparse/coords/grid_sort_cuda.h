@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A stable radix sort inside a cooperative kernel, for counts that only the device knows.
  *
- * A pass over 9 bits is three steps with a barrier after each. Every block ranks the keys of
- * its part among each other, 8192 at a time (by matches within a warp, counts of a warp's
- * earlier keys, counts of the warps before), writes the ranks down and says how many keys it
- * has of each digit. Then every warp sums up a digit's counts over the blocks: had each block
- * to do that for itself, they all would read all counts at once, which took most of a pass.
- * Last, keys are placed. Digits in which no keys differ take no pass. */
+ * A pass over 9 bits has three steps with a barrier after each. First, every block ranks the keys
+ * of its range, 8192 at a time (by matches within a warp, counts of a warp's earlier keys, counts
+ * of the warps before), stores the ranks and publishes how many keys of each digit it has.
+ * Second, a warp for each digit sums the digit's counts over the blocks; if each block did that
+ * for itself, all blocks would read all counts at once, which took most of a pass. Third, keys
+ * are placed. Digits in which no keys differ take no pass. */
 #ifndef VXD_GPU_SPARSE_COORDS_GRID_SORT_CUDA_H
 #define VXD_GPU_SPARSE_COORDS_GRID_SORT_CUDA_H
 
@@ -19,25 +19,27 @@
 
 static_assert(2 * VXD_SORT_BINS == VXD_GRID_THREADS, "two threads a digit");
 
-/* Words of scratch for a team of so many blocks: counts of each, and totals. */
+/* Words of scratch for a group of so many blocks: the counts of each, and totals. */
 #define VXD_SORT_WORDS(n_blocks) (((size_t)(n_blocks) + 1) * VXD_SORT_BINS)
 
 struct vxd_sort_shared {
     alignas(16) uint16_t warps[VXD_GRID_WARPS][VXD_SORT_BINS];
     uint32_t tile[VXD_SORT_BINS]; /* keys of a digit in the tile */
-    uint32_t bins[VXD_SORT_BINS]; /* in those before; then, where they begin */
+    /* keys of the digit in earlier tiles; later, where they begin */
+    uint32_t bins[VXD_SORT_BINS];
     uint32_t sums[VXD_GRID_WARPS];
 };
 
 template <typename KEY> struct vxd_sort_pass {
     const KEY *keys;
-    const uint32_t *values; /* NULL: a key's place */
-    KEY *to_keys;           /* NULL: not wanted; likewise below */
+    const uint32_t *values; /* NULL: the values are the keys' places */
+    KEY *to_keys;           /* may be NULL, as may the array below */
     uint32_t *to_values;
     uint32_t n;
     int shift;
-    uint32_t *ranks;  /* scratch, n */
-    uint32_t *counts; /* VXD_SORT_WORDS: totals, then the parts' counts digit by digit */
+    uint32_t *ranks; /* scratch, n */
+    /* VXD_SORT_WORDS: totals, then the counts of the blocks, digit by digit */
+    uint32_t *counts;
 };
 
 template <typename KEY>
@@ -46,8 +48,8 @@ static __device__ __forceinline__ uint32_t vxd_sort_digit(KEY key, int shift)
     return (uint32_t)(key >> shift) & (VXD_SORT_BINS - 1);
 }
 
-/* A tile's keys that a thread has, and the number of its first; further ones are 32 on each,
- * so that a warp's keys follow each other. */
+/* How many keys of a tile a thread has, and the number of its first. The next ones are
+ * 32 apart, so that the keys of a warp are consecutive. */
 struct vxd_sort_span {
     int n_items;
     uint32_t first;
@@ -62,7 +64,7 @@ static __device__ __forceinline__ struct vxd_sort_span vxd_sort_span_of(uint32_t
     return {(int)n_items, base + threadIdx.x / 32 * n_items * 32 + threadIdx.x % 32};
 }
 
-/* Lanes with the same digit, of those that have one. */
+/* Lanes with the same digit, among those that have a key. */
 static __device__ __forceinline__ uint32_t vxd_sort_peers(bool has_key, uint32_t digit)
 {
     uint32_t peers = __ballot_sync(UINT32_MAX, has_key);
@@ -77,8 +79,8 @@ static __device__ __forceinline__ uint32_t vxd_sort_peers(bool has_key, uint32_t
     return peers;
 }
 
-/* Turns counts of warps to counts of the warps before, two threads a digit, and leaves the
- * digit's total in tile. */
+/* Turns the counts of warps into counts of the warps before, two threads a digit, and
+ * leaves the digit's total in tile. */
 static __device__ __forceinline__ void vxd_sort_scan_warps(struct vxd_sort_shared *shared)
 {
     uint32_t digit = threadIdx.x % VXD_SORT_BINS;
@@ -110,7 +112,7 @@ static __device__ __forceinline__ void vxd_sort_scan_warps(struct vxd_sort_share
     }
 }
 
-/* Ranks the tile that begins at base. */
+/* Ranks the keys of the tile that begins at base. */
 template <typename KEY>
 static __device__ __forceinline__ void
 vxd_sort_rank(const struct vxd_sort_pass<KEY> *pass, uint32_t base, uint32_t end,
@@ -122,7 +124,7 @@ vxd_sort_rank(const struct vxd_sort_pass<KEY> *pass, uint32_t base, uint32_t end
     struct vxd_sort_span span = vxd_sort_span_of(base, end);
     uint32_t digits[VXD_SORT_ITEMS];
 
-    __syncthreads(); /* keys may be this block's own, of just now */
+    __syncthreads(); /* this block may have just written the keys */
 #pragma unroll
     for (int j = 0; j < VXD_SORT_ITEMS; j++) {
         uint32_t i = span.first + 32 * (uint32_t)j;
@@ -165,8 +167,8 @@ vxd_sort_rank(const struct vxd_sort_pass<KEY> *pass, uint32_t base, uint32_t end
     }
 }
 
-/* First step, by all threads of a team: counts and ranks. A barrier over the team follows each
- * step. */
+/* First step, by all threads of a group of blocks: counts and ranks. A barrier over
+ * the group follows each step. */
 template <typename KEY>
 static __device__ __forceinline__ void
 vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group block_group,
@@ -192,7 +194,7 @@ vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group blo
     }
 }
 
-/* Second step: counts become those of the parts before, a warp a digit. */
+/* Second step: counts become counts of the ranges before, a warp a digit. */
 template <typename KEY>
 static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<KEY> *pass,
                                                     struct vxd_block_group block_group)
@@ -226,7 +228,7 @@ static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<K
     }
 }
 
-/* Leaves in shared->bins where this block's keys of each digit begin. */
+/* Stores in shared->bins where this block's keys of each digit begin. */
 static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
                                                        struct vxd_block_group block_group,
                                                        uint32_t n_ranges,
@@ -258,7 +260,7 @@ static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
     __syncthreads();
 }
 
-/* Third step: places. */
+/* Third step: moves the keys to their places. */
 template <typename KEY>
 static __device__ __forceinline__ void
 vxd_sort_scatter(const struct vxd_sort_pass<KEY> *pass,

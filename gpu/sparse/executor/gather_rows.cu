@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of gather.h: a thread an element, elements of a row in neighbouring threads, so
- * rows are read and written in whole lines.
+/* CUDA backend of gather_rows.h: a thread an element; the elements of a row are in adjacent
+ * threads, so rows are read and written in whole lines.
  *
  * Moved: an element in (from anywhere, rows being whole lines) and one out. 126 k points of 19
  * channels to float16 are 14 MB: 4 us at 4.3 TB/s. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A task is a few thousand elements; whole rows are copied where the type stays. */
+/* A task is a few thousand elements; whole rows are copied where the type stays the
+ * same. */
 #include <string.h>
 
 #include "gpu/sparse/executor/gather_rows_math.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the twins of gather.h share. */
+/* What the backends of gather_rows.h share. */
 #ifndef VXD_GPU_SPARSE_EXECUTOR_GATHER_ROWS_MATH_H
 #define VXD_GPU_SPARSE_EXECUTOR_GATHER_ROWS_MATH_H
 
@@ -22,7 +22,7 @@ enum vxd_status vxd_rows_gather_cuda(struct vxd_queue *queue,
 }
 #endif
 
-/* Where row i of the output comes from; -1 = from nowhere. */
+/* The input row of row i of the output; -1 = none. */
 VXD_HD int64_t vxd_gather_source(const struct vxd_gather_args *args, size_t i)
 {
     int64_t row =
@@ -31,7 +31,7 @@ VXD_HD int64_t vxd_gather_source(const struct vxd_gather_args *args, size_t i)
     return row >= 0 && row < (int64_t)args->n_in ? row : -1;
 }
 
-/* One element of it. */
+/* Writes one element of the output. */
 VXD_HD void vxd_gather_element(const struct vxd_gather_args *args, int64_t row, size_t i,
                                size_t element)
 {

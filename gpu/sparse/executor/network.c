@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A network: made of a builder's layers, immutable afterwards. */
+/* A network: built from a builder's layers, immutable afterwards. */
 #include "gpu/sparse/executor/net.h"
 
 #include <stdlib.h>

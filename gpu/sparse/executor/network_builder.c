@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layers and outputs as they come. */
+/* Layers and outputs as they are added. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ void vxd_net_builder_destroy(struct vxd_net_builder *builder)
     free(builder);
 }
 
-/* *array becomes a copy of itself; it stays NULL where it was. */
+/* Replaces *array by a copy of itself; NULL stays NULL. */
 static bool copy_floats(const float **array, size_t n)
 {
     float *copy = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What can be said of a layer without the others' results. */
+/* The checks of a layer that need no other layer's result. */
 #include <math.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@ enum {
     N_OPS = VXD_NET_TOKENS + 1
 };
 
-/* What a layer of an op may have. */
+/* Which fields a layer of an op may use. */
 struct traits {
     int least_inputs;
     int most_inputs;
     bool has_kernel;
-    bool has_channels; /* else n_channels is 0: the inputs say */
+    bool has_channels; /* otherwise n_channels is 0 and the inputs determine it */
     bool has_weights;
     bool has_affine; /* scale and bias */
     bool has_act;
@@ -110,7 +110,7 @@ static enum vxd_status check_name(const struct vxd_net_builder *builder,
     return VXD_OK;
 }
 
-/* least: VXD_NET_INPUT, or 0 where the input itself will not do. */
+/* least: VXD_NET_INPUT, or 0 where the network's input is not allowed. */
 static enum vxd_status check_number(const struct vxd_net_builder *builder,
                                     const struct vxd_net_layer *layer, int number,
                                     int least, const char *field, struct vxd_err *err)

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Coordinate sets of a run. How many rows a set gets is known once it was made and the host
- * has read its count; before, only a bound is, up to eight times the input's rows a level.
- * On the CPU each set waits for its parents' counts; on a GPU a wait costs more than memory,
- * so sets are made of sets not yet counted while the bounds are moderate. */
+/* Coordinate sets of a run. The number of rows of a set is known once the set was made
+ * and the host has read its count. Before that only a bound is known, of up to eight
+ * times the input's rows for each level. On the CPU each set waits for the counts of
+ * its parents. On a GPU a wait costs more than memory, so sets are derived from sets
+ * that are not counted yet, as long as their bounds are moderate. */
 #include <stdlib.h>
 
 #include "gpu/sparse/executor/network_internal.h"
 
-/* A bound is moderate up to so many rows, or so many times the input's: what is to be sorted
- * for a set takes memory and time by its bound, soon more than a wait. */
+/* A bound is moderate up to this many rows, or LOOSE_TIMES times the input's:
+ * candidates are sorted in memory and time proportional to the bound, which soon
+ * exceeds the cost of a wait. */
 #define LOOSE_ROWS ((size_t)1 << 17)
 #define LOOSE_TIMES 8
 #define COORD_SETS_AT_ONCE 8
@@ -32,7 +34,7 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_coord_s
     return most > LOOSE_ROWS && most / LOOSE_TIMES > run->coord_sets[0].capacity;
 }
 
-/* How many rows a set may get, and coordinates it is made of. */
+/* Upper bounds of a set's rows and of the coordinates that it is made from. */
 static void find_bounds(const struct vxd_net_run *run, int number, size_t *capacity,
                         size_t *n_candidates)
 {
@@ -60,7 +62,7 @@ static void find_bounds(const struct vxd_net_run *run, int number, size_t *capac
     }
 }
 
-/* The set's memory: its own arrays, then the lists of its parents' rows. */
+/* Lays out the set's memory: its own arrays, then the lists of its parents' rows. */
 static enum vxd_status lay_out_coord_set(struct vxd_queue *queue, struct vxd_net_run *run,
                                          int number, struct vxd_err *err)
 {
@@ -122,7 +124,7 @@ static enum vxd_status blame_coord_set(const struct vxd_net_run *run, int number
     return status;
 }
 
-/* Memory of one more set of the round. */
+/* Allocates the memory of one more set of the round. */
 static enum vxd_status prepare_coord_set(struct vxd_queue *queue, struct vxd_net_run *run,
                                          int number, size_t n_candidates,
                                          size_t *scratch_bytes, struct vxd_err *err)
@@ -144,7 +146,7 @@ out:
     return status;
 }
 
-/* Decides what the round makes; *done: nothing is left for another. */
+/* Decides which sets the round makes; *done: no set is left for another round. */
 static enum vxd_status prepare_round(struct vxd_queue *queue, struct vxd_net_run *run,
                                      bool *done, struct vxd_err *err)
 {
@@ -176,7 +178,8 @@ out:
     return status;
 }
 
-/* Derived sets from number *next on that follow each other in the round, at once. */
+/* Derives the sets from number *next on that are consecutive in the round, in one
+ * call. */
 static enum vxd_status derive_coord_sets(struct vxd_queue *queue,
                                          const struct vxd_net_run *run, int *next,
                                          struct vxd_err *err)
@@ -249,7 +252,8 @@ out:
     return status;
 }
 
-/* The input's coordinates are the caller's, elsewhere every time: not part of it. */
+/* Without the input's coordinates, which are the caller's and at another address in
+ * each run. */
 static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
                                      struct vxd_err *err)
 {
@@ -332,9 +336,9 @@ enum vxd_status vxd_net_run_count_coord_sets(struct vxd_net_run *run, struct vxd
         coord_set->is_counted = true;
         most = vxd_net_run_capacity(run, i, coord_set->n_rows);
         if (run->is_guess) {
-            continue; /* memory is placed */
+            continue; /* its memory is placed already */
         }
-        /* From now on work is sized by what there is. */
+        /* From here on work is sized by the true counts. */
         coord_set->capacity = most < coord_set->capacity ? most : coord_set->capacity;
         coord_set->coord_set.capacity = coord_set->capacity;
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a network enqueues, captured once and launched as one CUDA graph.
+/* The work that a network enqueues, captured once and launched as one CUDA graph.
  *
- * Twins bake the queue's error word into their kernels, but a graph is launched on any queue:
- * so it is captured for a queue that has the stream of the caller's and a word of its own,
- * and every launch ends with a kernel that hands the word on; unless what is captured reports
- * elsewhere. */
+ * Backends compile the address of the queue's error word into their kernels' arguments, but a
+ * graph is launched on any queue. So it is captured for a queue that has the stream of the
+ * caller's queue and a word of its own, and every launch ends with a kernel that passes the word
+ * on, unless the captured work reports to another word. */
 #include <stdlib.h>
 
 #include "gpu/core/core_cuda.h"
@@ -12,8 +12,8 @@
 
 struct vxd_net_graph {
     cudaGraphExec_t exec;
-    uint32_t
-        *error_word; /* device memory of this graph; NULL: what it runs has its own */
+    /* device memory of this graph; NULL: what it runs has its own */
+    uint32_t *error_word;
 };
 
 static __global__ void hand_on_kernel(uint32_t *error_word, uint32_t *queue_word)
@@ -26,8 +26,8 @@ static __global__ void hand_on_kernel(uint32_t *error_word, uint32_t *queue_word
     }
 }
 
-/* A launch on any queue finds the word set. Not made on the queue's stream: to wait for that is
- * to wait for everything queued. */
+/* Allocates the word, so that a launch on any queue finds it set to 0. It does not use
+ * the queue's stream, because waiting for that means waiting for everything queued. */
 static enum vxd_status make_error_word(struct vxd_context *context, uint32_t **out,
                                        struct vxd_err *err)
 {
@@ -44,9 +44,10 @@ out:
     return status;
 }
 
-/* Captures what enqueue puts on the stream. A capture that was begun is ended in any case:
- * the stream takes no other work before. Relaxed: what a fault is asked about (vxd_cuda_status)
- * must be answered while capturing, too. */
+/* Captures the work that enqueue puts on the stream. A capture that has begun is ended
+ * in every case, because the stream accepts no other work before. The mode is relaxed:
+ * the calls by which vxd_cuda_status examines a fault must work during the capture
+ * too. */
 static enum vxd_status capture(const struct vxd_queue *queue, uint32_t *error_word,
                                vxd_net_enqueue_fn enqueue, void *args, cudaGraph_t *graph,
                                struct vxd_err *err)
@@ -115,7 +116,7 @@ out:
     return status;
 }
 
-/* The word is freed on a stream that nobody waits for: no launch is in flight. */
+/* Frees the word on a stream that no thread waits for: no launch is in flight. */
 void vxd_net_graph_destroy_cuda(struct vxd_context *context, struct vxd_net_graph *graph)
 {
     if (graph == NULL) {

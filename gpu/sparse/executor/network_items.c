@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the rows and pieces of memory of a run are, and memory counted against the network's
- * limit. These functions call no other file of the executor. */
+/* Where the rows and pieces of memory of a run are, and memory counted against the
+ * network's limit. These functions call no other file of the executor. */
 #include "gpu/sparse/executor/network_internal.h"
 
 enum vxd_status vxd_net_run_alloc(struct vxd_queue *queue, struct vxd_net_run *run,

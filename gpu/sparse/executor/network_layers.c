@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the steps of a run enqueue, layer by layer: calls of twins. */
+/* The calls of backends that the steps of a run enqueue, layer by layer. */
 #include "gpu/sparse/executor/network_internal.h"
 
-/* The CPU's work, a thread: rough, so that a step is some 20 ms. */
+/* Work of a CPU thread, estimated roughly, so that a step takes some 20 ms. */
 #define MULTIPLY_NS 0.04
 #define VALUE_NS 1.5
 
@@ -36,7 +36,7 @@ static enum vxd_net_precision precision_of(const struct layer_run *at)
 
 /* --- convolutions ------------------------------------------------------------------------ */
 
-/* Rows of a part of the layer that takes about budget_ns; all of them on a GPU. */
+/* Number of rows of the layer that take about budget_ns; all rows on a GPU. */
 static size_t part_rows(const struct layer_run *at, size_t n_rows, size_t first,
                         double layer_ns, double budget_ns)
 {
@@ -44,7 +44,7 @@ static size_t part_rows(const struct layer_run *at, size_t n_rows, size_t first,
 
     size_t n;
 
-    (void)at; /* in builds without CUDA */
+    (void)at; /* unused in builds without CUDA */
     if (VXD_ON_CUDA(at->queue->context) || layer_ns <= 1.5 * budget_ns) {
         return left;
     }
@@ -53,10 +53,10 @@ static size_t part_rows(const struct layer_run *at, size_t n_rows, size_t first,
     return n < left ? n : left;
 }
 
-/* The convolution of rows *row and on; *row becomes where it goes on, 0 = nothing is left. On
- * the CPU a queue's memory is the host's, and it is idle between steps: the part's count is
- * written at once. A step may hold the last part of one layer and the first of another, so
- * these have a count each. */
+/* The convolution of the rows from *row on; *row becomes the row to continue at, 0 =
+ * done. On the CPU a queue's memory is host memory and the queue is idle between
+ * steps, so the count of the part is written at once. A step may contain the last part
+ * of one layer and the first of another, so each has a count of its own. */
 static enum vxd_status enqueue_convolution(const struct layer_run *at, double layer_ns,
                                            double budget_ns, size_t *row,
                                            struct vxd_err *err)
@@ -186,7 +186,8 @@ static enum vxd_status enqueue_batch_norm(const struct layer_run *at, struct vxd
                                            .out = at->out};
 
     if (at->node->layer.whole_batch) {
-        /* A 0 lies before every count: one sample of all rows. */
+        /* A 0 precedes every count: together they are the starts of one sample of all
+         * rows. */
         call.extent.starts = at->extent.n_rows - 1;
         call.extent.n_samples = 1;
     }
@@ -228,7 +229,7 @@ static enum vxd_status enqueue_combine(const struct layer_run *at, struct vxd_er
     return CALL(at->queue, combine, &call, err);
 }
 
-/* Copies what does not lie in the concatenation already. */
+/* Copies the inputs that are not part of the concatenation's buffer already. */
 static enum vxd_status enqueue_cat(const struct layer_run *at, struct vxd_err *err)
 {
     const struct vxd_net *net = at->run->net;
@@ -372,7 +373,7 @@ size_t vxd_net_run_scratch_bytes(const struct vxd_net_run *run, int step)
 
 /* --- steps ------------------------------------------------------------------------------- */
 
-/* Time a layer takes on the CPU, about. Its maps have been built and waited for. */
+/* Approximate time of a layer on the CPU. Its maps have been built and waited for. */
 static double estimate_ns(const struct layer_run *at)
 {
     const struct vxd_net_run *run = at->run;
@@ -538,7 +539,7 @@ enum vxd_status vxd_net_run_layers(struct vxd_queue *queue, const struct vxd_net
             break;
         }
         if (*row > 0) {
-            break; /* the part's count is in use until the queue was waited for */
+            break; /* the count of the part is in use until the queue was waited for */
         }
         (*next)++;
     }

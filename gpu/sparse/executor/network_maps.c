@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernel maps of a run's phase, with the coordinates and samples' first rows of its sets. */
+/* Kernel maps of a run's phase, with the coordinates and samples' first rows of its
+ * sets. */
 #include <math.h>
 
 #include "gpu/sparse/executor/network_internal.h"
 
-/* A tap of a row on the CPU, a thread: rough, so that a step is some 20 ms. */
+/* Work of a CPU thread for one tap of a row, estimated roughly, so that a step takes
+ * some 20 ms. */
 #define LOOKUP_NS 12.0
 #define MAPS_AT_ONCE 16
 
@@ -28,14 +30,15 @@ out:
     return status;
 }
 
-/* Maps that are built at once. */
+/* Maps that are built in one call. */
 struct batch {
     struct vxd_kernel_map_request requests[MAPS_AT_ONCE];
     struct vxd_kernel_map maps[MAPS_AT_ONCE];
     size_t n;
 };
 
-/* The phase's next maps, from number *next on, of about budget_ns work on the CPU. */
+/* Collects the phase's next maps, from number *next on, of about budget_ns work on the
+ * CPU. */
 static void fill_batch(const struct vxd_net_run *run, double *budget_ns, int *next,
                        struct batch *out)
 {

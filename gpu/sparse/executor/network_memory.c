@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory of a run's phase, once its sets have their sizes: one block for maps and what belongs to
- * sets, one for everything that steps make. In the latter pieces that are never needed at the
- * same time share their place: the largest first, each at the lowest place that is free for
- * as long as it is needed. */
+/* Memory of a run's phase, once its coordinate sets have their sizes: one block for
+ * maps and data of the sets, one for everything that steps make. In the latter, pieces
+ * that are never needed at the same time share memory: the largest is placed first,
+ * and each goes to the lowest place that is free as long as it is needed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* --- tokens ------------------------------------------------------------------------------ */
 
-/* Rows of tokens are known at once. */
+/* The rows of tokens are known before the run. */
 static enum vxd_status fill_tokens(struct vxd_queue *queue, struct vxd_net_run *run,
                                    struct vxd_err *err)
 {
@@ -45,7 +45,8 @@ out:
 
 /* --- maps -------------------------------------------------------------------------------- */
 
-/* Lays out the phase's maps, starts and coordinates; block NULL: their size only. */
+/* Lays out the phase's maps, starts and coordinates; with block NULL computes only
+ * their size. */
 static enum vxd_status lay_out_maps(const struct vxd_queue *queue,
                                     struct vxd_net_run *run, char *block, size_t *total,
                                     struct vxd_err *err)
@@ -167,8 +168,10 @@ static bool item_bytes(const struct vxd_net_run *run, const struct vxd_net_item 
     return false;
 }
 
-/* Places the n items listed, largest first; `sorted` has room for as many. Each goes below or
- * between those that it must not overlap, which are passed by ascending place. */
+/* Places the n items of by_size, which are sorted by size, largest first; `sorted` has
+ * capacity for as many. An item must not overlap earlier items whose steps overlap its
+ * own; those are visited by ascending place, and the item goes into the first gap that
+ * is large enough. */
 static bool pack_items(struct vxd_net_run *run, const int *by_size, int *sorted, int n,
                        size_t *total)
 {
@@ -209,7 +212,7 @@ static bool pack_items(struct vxd_net_run *run, const int *by_size, int *sorted,
     return true;
 }
 
-/* The phase's items by size, descending; -1 where a size overflows. */
+/* Sorts the phase's items by size, descending; -1 where a size overflows. */
 static int sort_items(struct vxd_net_run *run, int *by_size)
 {
     int n = 0;

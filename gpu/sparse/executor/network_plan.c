@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From layers to work: what is needed at all, in which order, and for how long each piece of
- * memory is. A concatenation's inputs are written where it wants them, wherever a tensor is
- * the part of one concatenation only and begins at an aligned channel; others are copied. */
+/* From layers to work: what is needed at all, in which order, and for which steps each
+ * piece of memory is needed. The inputs of a concatenation are written to their place
+ * in it, if the tensor belongs to one concatenation only and begins at an aligned
+ * channel; others are copied. */
 #include <stdlib.h>
 
 #include "gpu/sparse/executor/network_internal.h"
 
 /* --- what the outputs need --------------------------------------------------------------- */
 
-/* Parents of used sets, and what decides about subsets; all have lower numbers. */
+/* Marks parents of used sets, and tensors that decide about subsets; all have lower
+ * numbers. */
 static void use_parents(struct vxd_net *net)
 {
     for (int i = net->n_coord_sets - 1; i >= 0; i--) {
@@ -73,7 +75,7 @@ static void mark_used(struct vxd_net *net)
     use_parents(net);
 }
 
-/* Sets whose samples' first rows some layer needs. */
+/* Marks the sets for which some layer needs the first rows of samples. */
 static void mark_starts(struct vxd_net *net)
 {
     for (int i = 0; i < net->n_layers; i++) {
@@ -121,7 +123,8 @@ static void place_tensors(struct vxd_net *net)
     for (int i = 0; i <= net->n_layers; i++) {
         net->tensors[i].root = i;
     }
-    /* Outer ones first: what is part of an inner one is then part of the outer, too. */
+    /* Outer concatenations first: the parts of an inner one then become parts of the
+     * outer one too. */
     for (int i = net->n_layers - 1; i >= 0; i--) {
         if (net->nodes[i].layer.op == VXD_NET_CAT && net->tensors[i + 1].used) {
             join_cat(net, i, element);
@@ -134,7 +137,7 @@ static void place_tensors(struct vxd_net *net)
     }
 }
 
-/* One slot for each number of tokens that there is. */
+/* One slot for each distinct number of tokens. */
 static void number_slots(struct vxd_net *net)
 {
     for (int i = 0; i <= net->n_layers; i++) {
@@ -214,7 +217,7 @@ static int add_item(struct vxd_net *net, enum vxd_net_item_kind kind, int index,
     return net->n_items++;
 }
 
-/* A tensor's buffer is in use at this step. */
+/* Records that a tensor's buffer is in use at this step. */
 static void touch(struct vxd_net *net, int tensor, int step)
 {
     int root = net->tensors[tensor].root;
@@ -249,7 +252,7 @@ static void touch_layer(struct vxd_net *net, int number, int step)
     }
 }
 
-/* The first step of a later phase: its sets are made of what was kept. */
+/* The first step of a later phase: its sets are made from the rows that were kept. */
 static int first_step_of(const struct vxd_net *net, int phase)
 {
     int step = net->n_steps - 1;
@@ -312,7 +315,7 @@ void vxd_net_plan_free(struct vxd_net *net)
 enum vxd_status vxd_net_plan(struct vxd_net *net, struct vxd_err *err)
 {
     size_t n_layers = (size_t)net->n_layers;
-    /* A layer is a step and may be a prune's keeping, too. */
+    /* Each layer is a step, and may need another for a prune that keeps its rows. */
     size_t n_steps = 2 * n_layers + 1 + (size_t)net->n_outputs;
     size_t n_items = n_steps + n_layers + 1 + 2 * (size_t)net->n_outputs;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What runs of a network leave for later ones on a GPU: how many rows their sets were sized
- * for, by the size of their input, so that scans alike get the same sizes, therefore most often
- * the same addresses, and need not wait for counts; and what was enqueued at the same addresses
- * with the same sizes twice, recorded as a CUDA graph. */
+/* What runs of a network keep for later runs on a GPU. First, the capacities of their
+ * coordinate sets, by the size of their input: similar scans get the same sizes, so
+ * most often the same addresses, and need not wait for counts. Second, work that was
+ * enqueued twice with the same addresses and sizes, recorded as a CUDA graph. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,21 +14,22 @@
 struct entry {
     uint64_t *key; /* NULL: free */
     size_t n_key;
-    struct vxd_net_graph *graph; /* NULL: seen once */
-    int n_users;                 /* runs that have launched it, or are recording it */
+    struct vxd_net_graph *graph; /* NULL: the key occurred once */
+    int n_users;                 /* runs that have launched it, or record it at present */
     uint64_t last_used;
 };
 
-/* Of inputs of about one size. */
+/* For inputs of about one size. */
 struct profile {
-    size_t *capacities; /* a set, 0 = not known yet; the input's is first, 0 = free */
+    /* for each set, 0 = not known yet; that of the input is first, 0 = free */
+    size_t *capacities;
     uint64_t last_used;
 };
 
 struct vxd_net_repeat {
     pthread_mutex_t mutex;
     uint64_t n_uses;
-    size_t *capacities; /* of all profiles */
+    size_t *capacities; /* the capacities of all profiles */
     struct profile profiles[MAX_PROFILES];
     struct entry entries[MAX_GRAPHS];
 };
@@ -61,7 +62,7 @@ enum vxd_status vxd_net_repeat_create(int n_coord_sets, struct vxd_net_repeat **
 
 static void clear_entry(struct vxd_context *context, struct entry *entry)
 {
-    (void)context; /* in builds without CUDA */
+    (void)context; /* unused in builds without CUDA */
     if (VXD_ON_CUDA(context)) {
         vxd_net_graph_destroy_cuda(context, entry->graph);
     }
@@ -94,7 +95,7 @@ static size_t step_of(size_t n)
     return step;
 }
 
-/* Room for n rows and some more. */
+/* A capacity for n rows and some more. */
 static size_t round_up(size_t n)
 {
     size_t step = step_of(n);
@@ -103,8 +104,9 @@ static size_t round_up(size_t n)
     return capacity > 0 ? capacity : step;
 }
 
-/* The profile for an input of n rows, the least that has room for it and not too much; where
- * there is none NULL, or the one not used for longest, emptied. The mutex is held. */
+/* The profile for an input of n rows: the smallest with enough capacity, but not too
+ * much. Where there is none, NULL, or with make the least recently used profile,
+ * emptied. The caller holds the mutex. */
 static struct profile *find_profile(const struct vxd_net *net, size_t n, bool make)
 {
     struct vxd_net_repeat *repeat = net->repeat;
@@ -144,8 +146,9 @@ size_t vxd_net_run_capacity(const struct vxd_net_run *run, int coord_set, size_t
     net = run->net;
     (void)pthread_mutex_lock(&net->repeat->mutex);
     known = &find_profile(net, run->input.n_rows, true)->capacities[coord_set];
-    /* Inputs of a profile differ by up to half, so do their sets: sizes that follow each one
-     * would fit none. The input's own is what the profile is found by. */
+    /* Inputs of a profile differ by up to half, and so do their sets, so capacities
+     * that follow each set exactly would fit no other. The input's own capacity
+     * selects the profile. */
     if (*known < n || (coord_set > 0 && *known > 2 * n + 4 * step_of(n))) {
         *known = round_up(n);
     }
@@ -183,8 +186,8 @@ static uint64_t word_of(const void *ptr)
     return (uint64_t)(uintptr_t)ptr;
 }
 
-/* Everything that calls are made of and that another run may have otherwise: addresses and
- * sizes. What lies in a block follows from the sizes. */
+/* All values on which the calls depend and that another run may have differently:
+ * addresses and sizes. The contents of a block follow from the sizes. */
 static void fill_key(const struct vxd_net_run *run, enum vxd_net_tag tag, uint64_t *key)
 {
     size_t n = 0;
@@ -212,8 +215,7 @@ static void fill_key(const struct vxd_net_run *run, enum vxd_net_tag tag, uint64
     }
 }
 
-/* The entry of this key; where there is none, a place for it that nobody uses (*is_new), or
- * NULL. */
+/* The entry with this key; where there is none, an unused entry (*is_new), or NULL. */
 static struct entry *find_entry(struct vxd_net_repeat *repeat, const uint64_t *key,
                                 size_t n_key, bool *is_new)
 {
@@ -236,8 +238,8 @@ static struct entry *find_entry(struct vxd_net_repeat *repeat, const uint64_t *k
     return oldest;
 }
 
-/* Takes over `take_key`. The entry to launch or to record, which this run uses from now on;
- * NULL: enqueue as ever. */
+/* Takes over `take_key`. Returns the entry to launch or to record, which this run uses
+ * from here on; NULL: enqueue without a graph. */
 static struct entry *use_entry(struct vxd_context *context, struct vxd_net_run *run,
                                uint64_t *take_key, size_t n_key)
 {
@@ -281,8 +283,8 @@ void vxd_net_run_release_graphs(struct vxd_net_run *run)
     run->graphs_used = 0;
 }
 
-/* No other run has the key of an entry in use as long as this one has the memory that it
- * names: nobody else touches it. */
+/* No other run can have the key of an entry in use while this one has the memory that
+ * the key names, so no other run touches the entry. */
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_net_run *run,
                               struct entry *entry, enum vxd_net_tag tag,
                               vxd_net_enqueue_fn enqueue, struct vxd_err *err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is left of a run: its outputs, and what it took. */
+/* The outputs of a run, and its cost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ enum vxd_status vxd_net_run_result(const struct vxd_net_run *run, int output,
     return VXD_OK;
 }
 
-/* Elements that a layer reads and writes at least. */
+/* The least number of elements that a layer reads and writes. */
 static double elements_of(const struct vxd_net_run *run, int number)
 {
     const struct vxd_net *net = run->net;
@@ -54,7 +54,7 @@ static double elements_of(const struct vxd_net_run *run, int number)
         (double)vxd_net_run_n_rows(run, number + 1) * net->tensors[number + 1].n_channels;
 
     if (layer->op == VXD_NET_CAT) {
-        return 0.0; /* needs no work where its inputs lie in it */
+        return 0.0; /* no work where the inputs are part of its buffer */
     }
     n += (double)layer->n_weights;
     for (int i = 0; i < layer->n_inputs; i++) {
@@ -95,8 +95,8 @@ static void add_costs(const struct vxd_net_run *run, const uint64_t *n_pairs,
     }
 }
 
-/* What a phase needs at one time, at most: sets and maps of it and of those before, and the
- * items of a step. */
+/* The largest amount of memory that a phase needs at one time: coordinate sets and
+ * maps of it and of earlier phases, and the items of a step. */
 static size_t live_bytes_of(const struct vxd_net_run *run, int phase)
 {
     const struct vxd_net *net = run->net;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A run and its steps: per phase the coordinate sets, round by round as counts get known, then
- * maps, then layers. On a GPU all of it at once where sizes can be guessed (network_whole.c). */
+/* A run and its steps: for each phase the coordinate sets, round by round as counts
+ * become known, then maps, then layers. On a GPU everything is one step where sizes
+ * can be predicted (network_run_whole.c). */
 #include <stdlib.h>
 
 #include "gpu/sparse/executor/network_internal.h"
 
-/* Work of a step on the CPU. */
+/* Work of one step on the CPU. */
 #define STEP_NS 20e6
 
 static enum vxd_status check_input(const struct vxd_net *net,
@@ -49,7 +50,7 @@ enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net
                                    struct vxd_net_run **out, struct vxd_err *err)
 {
     struct vxd_net_run *run = NULL;
-    /* The sets', and on the CPU the rows of a part of a convolution. */
+    /* Counts of the sets, and on the CPU the rows of a part of a convolution. */
     size_t count_bytes = ((size_t)net->n_coord_sets * 2 + 2) * sizeof(uint32_t);
     enum vxd_status status;
 
@@ -76,7 +77,7 @@ out:
     return status;
 }
 
-/* Sets of the phase; stays in this stage until all are counted. */
+/* Makes coordinate sets of the phase; stays in this stage until all are counted. */
 static enum vxd_status step_coord_sets(struct vxd_queue *queue, struct vxd_net_run *run,
                                        struct vxd_err *err)
 {
@@ -121,7 +122,7 @@ out:
     return status;
 }
 
-/* On the CPU a part of the maps, then a part of the layers; the stage says which is next. */
+/* On the CPU: some maps, then some layers; the stage says which are next. */
 static enum vxd_status step_on_cpu(struct vxd_queue *queue, struct vxd_net_run *run,
                                    struct vxd_err *err)
 {
@@ -142,7 +143,8 @@ out:
     return status;
 }
 
-/* On a GPU all of them, at once unless they are wanted apart. */
+/* On a GPU: all maps and layers, in one step unless the caller measures them
+ * separately. */
 static enum vxd_status step_on_gpu(struct vxd_queue *queue, struct vxd_net_run *run,
                                    struct vxd_err *err)
 {
@@ -186,7 +188,8 @@ static void end_phase(struct vxd_queue *queue, struct vxd_net_run *run)
         run->phase++;
         run->stage =
             run->phase == net->n_phases ? VXD_NET_STAGE_OVER : VXD_NET_STAGE_COORD_SETS;
-        /* The CPU was waited for after the maps, a GPU reads what it copies at once. */
+        /* On the CPU the maps were waited for; on a GPU host memory is read when the
+         * copy is queued. */
         run->is_pending = false;
     }
 }
@@ -202,7 +205,7 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
     if (run->stage == VXD_NET_STAGE_OVER) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "the run is over");
     }
-    /* What the last step queued has run. */
+    /* The work that the last step queued has run. */
     run->is_pending = false;
     if (run->is_guess) {
         VXD_TRY(vxd_net_run_check_guess(queue, run, &is_whole, err));

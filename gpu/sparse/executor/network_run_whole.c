@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A run enqueued whole, on a GPU. Once a network has run, it is known about how many rows each
- * set has for an input of some size. So memory and launches can be sized before anything is
- * counted: sets, maps and layers are one graph, and the host waits once, at the end, where it
- * also reads whether everything had room. If not, or if anything else went wrong, the run
- * begins anew and waits for its counts, which says what is wrong in the ordinary way. */
+/* A run that is enqueued whole, on a GPU. Once a network has run, the approximate
+ * number of rows of each coordinate set is known for an input of some size. So memory
+ * and launches can be sized before anything is counted: sets, maps and layers are one
+ * graph, and the host waits once, at the end, and then also reads whether everything
+ * fit. If not, or after any other fault, the run begins anew and waits for its counts,
+ * which reports an error as any run does. */
 #include <math.h>
 
 #include "gpu/sparse/executor/network_internal.h"
 
-/* Faults of what is enqueued here are the run's own business at first. */
+/* Faults of the work enqueued here are set in a word of the run first. */
 static uint32_t *word_of(const struct vxd_net_run *run)
 {
     return (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_coord_sets;
@@ -51,7 +52,7 @@ out:
     return status;
 }
 
-/* As before the guess; what it has taken goes back in queue order. */
+/* Restores the state before the prediction; its memory is freed in queue order. */
 static void take_back(struct vxd_queue *queue, struct vxd_net_run *run)
 {
     for (int i = 0; i < run->net->n_coord_sets; i++) {
@@ -66,7 +67,7 @@ static void take_back(struct vxd_queue *queue, struct vxd_net_run *run)
     run->is_guess = false;
 }
 
-/* Memory of everything; the input's set is being made meanwhile. */
+/* Allocates the memory of everything while the input's set is being made. */
 static enum vxd_status prepare_whole(struct vxd_queue *queue, struct vxd_net_run *run,
                                      bool *is_known, struct vxd_err *err)
 {
@@ -115,7 +116,8 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
     run->is_pending = true;
     status = prepare_whole(queue, run, is_enqueued, err);
     if (status == VXD_RESOURCE_EXHAUSTED) {
-        status = VXD_OK; /* counted sizes may do with less, or name what does not fit */
+        /* exact counts may need less, or the error names what does not fit */
+        status = VXD_OK;
         *is_enqueued = false;
     }
     if (status != VXD_OK || !*is_enqueued) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What each layer's result is, layer by layer: rows, channels, the set and the map it needs. */
+/* The result of each layer, layer by layer: its rows, channels, and the coordinate set
+ * and map that it needs. */
 #include <string.h>
 
 #include "gpu/sparse/executor/network_internal.h"
 
-/* The layer at hand. */
+/* The layer being processed. */
 struct infer {
     struct vxd_net *net;
-    const struct vxd_net_layer *layer; /* as the builder has it */
+    const struct vxd_net_layer *layer; /* the builder's layer */
     struct vxd_net_node *node;
     struct vxd_net_tensor *out;
     const struct vxd_net_tensor *in[VXD_NET_MAX_INPUTS];
@@ -43,7 +44,7 @@ static void advance_phase(struct infer *infer, int phase)
     }
 }
 
-/* The result's rows are the set's. */
+/* Gives the result the rows of a coordinate set. */
 static void put_on_coord_set(struct infer *infer, int coord_set)
 {
     infer->out->coord_set = coord_set;
@@ -79,7 +80,8 @@ static enum vxd_status require_same_rows(const struct infer *infer, int first, i
     return VXD_OK;
 }
 
-/* --- sets and maps ----------------------------------------------------------------------- */
+/* --- coordinate sets and maps
+ * ------------------------------------------------------------- */
 
 static void set_geometry(struct infer *infer)
 {
@@ -101,8 +103,8 @@ static void set_geometry(struct infer *infer)
     infer->node->has_geometry = true;
 }
 
-/* A floor of a floor is one floor; on a GPU those of one set are made together. (On the CPU the
- * coarser one is less work.) */
+/* A floor of a floor is one floor; on a GPU the floors of one set are made together.
+ * (On the CPU deriving from the coarser one is less work.) */
 static void join_floors(const struct vxd_net *net, struct vxd_net_coord_set *coord_set)
 {
     const struct vxd_net_coord_set *parent;
@@ -125,7 +127,7 @@ static void join_floors(const struct vxd_net *net, struct vxd_net_coord_set *coo
     memcpy(coord_set->geometry.stride, stride, sizeof stride);
 }
 
-/* The set a strided layer makes of its input's. */
+/* The set that a strided layer derives from that of its input. */
 static enum vxd_status derive_coord_set(struct infer *infer, int *number,
                                         struct vxd_err *err)
 {
@@ -182,7 +184,7 @@ out:
     return status;
 }
 
-/* The map of the node's sets and geometry. */
+/* The map for the node's sets and geometry. */
 static enum vxd_status add_map(struct infer *infer, struct vxd_err *err)
 {
     struct vxd_net_node *node = infer->node;
@@ -243,7 +245,7 @@ out:
     return status;
 }
 
-/* INVERSE and UNPOOL: another layer's map read backwards. */
+/* INVERSE and UNPOOL: another layer's map used in reverse. */
 static enum vxd_status infer_backwards(struct infer *infer, struct vxd_err *err)
 {
     const struct vxd_net_layer *layer = infer->layer;
@@ -500,12 +502,12 @@ static enum vxd_status infer_layer(struct vxd_net *net, const struct vxd_net_lay
     for (int i = 0; i < VXD_NET_MAX_INPUTS; i++) {
         infer.in[i] =
             tensor_of(net, i < layer->n_inputs ? layer->inputs[i] : VXD_NET_INPUT);
-        advance_phase(&infer, infer.in[i]->phase); /* the input's is 0 */
+        advance_phase(&infer, infer.in[i]->phase); /* 0 for the network's input */
     }
     if (layer->add != VXD_NET_NONE) {
         advance_phase(&infer, tensor_of(net, layer->add)->phase);
     }
-    /* Unless the op says otherwise: the first input's rows and channels. */
+    /* The default, which an op may change: the first input's rows and channels. */
     put_on_rows_of(&infer, infer.in[0]);
     infer.out->n_channels =
         layer->n_channels > 0 ? layer->n_channels : infer.in[0]->n_channels;

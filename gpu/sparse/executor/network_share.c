@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Coordinate sets and kernel maps, one of each content. */
+/* Coordinate sets and kernel maps, shared by content. */
 #include <string.h>
 
 #include "gpu/sparse/executor/network_internal.h"
@@ -17,7 +17,7 @@ static bool same_geometry(const struct vxd_sparse_geometry *a,
            a->transposed == b->transposed;
 }
 
-/* One tap on an axis: how far apart they would be is nothing. */
+/* With one tap on an axis the dilation has no effect. */
 static void simplify(struct vxd_sparse_geometry *geometry)
 {
     for (int axis = 0; axis < 3; axis++) {
@@ -38,7 +38,7 @@ static bool is_identity(const struct vxd_sparse_geometry *geometry)
     return true;
 }
 
-/* A floor set is of its stride alone. */
+/* A floor set depends on its stride alone. */
 static struct vxd_net_coord_set
 simple_coord_set(const struct vxd_net_coord_set *coord_set)
 {

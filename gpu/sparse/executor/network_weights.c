@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Weights to the device: a batch norm's scale goes into its convolution's weights, in double;
- * scales, biases and tables of all layers lie in one block. */
+/* Copies weights to the device. The scale of a batch norm is multiplied into its
+ * convolution's weights, in double; scales, biases and tables of all layers are one
+ * block. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/sparse/executor/network_internal.h"
 
-/* w * scale of its output channel; NULL without memory. */
+/* w * scale of its output channel; NULL where memory is exhausted. */
 static float *fold(const struct vxd_net_layer *layer)
 {
     size_t n_channels = (size_t)layer->n_channels;
@@ -93,7 +94,7 @@ static const float *put(float *host, const float *device, size_t place,
     return device + place;
 }
 
-/* One copy of everything. */
+/* Copies all constants in one transfer. */
 static enum vxd_status upload_constants(struct vxd_queue *queue, struct vxd_net *net,
                                         const struct vxd_net_builder *builder,
                                         struct vxd_err *err)

@@ -22,7 +22,7 @@ static bool lay_out(const struct vxd_queue *queue, int n_taps, size_t n_rows,
     size_t n_entries;
     size_t n_words;
 
-    (void)queue; /* in builds without CUDA */
+    (void)queue; /* unused in builds without CUDA */
     *out = (struct layout){.total = 0};
     if (n_taps < 1 || n_taps > VXD_SPARSE_MAX_TAPS || n_rows > MAX_ROWS) {
         return false;
@@ -146,7 +146,8 @@ enum vxd_status vxd_kernel_maps_build(struct vxd_queue *queue,
             vxd_kernel_map_scratch_bytes(queue, r->map->n_taps, r->map->capacity);
         size_t offset = 0;
 
-        (void)vxd_layout_add(&used, n_bytes, 1, &offset); /* fits: needed was summed so */
+        /* cannot fail: `needed` is the sum of the same sizes */
+        (void)vxd_layout_add(&used, n_bytes, 1, &offset);
         calls[n_calls++] =
             (struct vxd_kernel_map_call){r->geometry,
                                          *r->in,

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of kernel maps: one cooperative kernel (sparse_cuda.h) for up to 16 maps, which
- * share its blocks out by their rows. Blocks wait for those of their own map only, so that small
- * maps and those of few taps are done early, and big ones have the more blocks.
+/* CUDA backend of kernel maps: one cooperative kernel (grid_cuda.h) for up to 16 maps, which
+ * divide its blocks among them by their rows. A block waits only for those of its own map, so
+ * small maps and maps of few taps finish early, and big ones get more blocks.
  *
- * First tables are filled (kernel_map_fill_cuda.h), then rows are ordered (kernel_map_cuda.h),
- * then their tiles (kernel_map_tiles_cuda.h).
+ * The table of a map is filled first; then its rows are ordered and its tiles listed
+ * (kernel_map_order_cuda.h).
  * Bytes: 4 a tap and row written, 8 a row and 52 a look-up read, mostly from the caches. */
 #include "gpu/sparse/kernel_map/kernel_map_order_cuda.h"
 
 /* How a kernel map's table is filled.
  *
- * A thread has an output row and goes through the taps; writes to the tap-major table are
- * consecutive over a warp. What taps read lies in few blocks of 4x4x4 cells, at most two an
- * axis for the usual kernels: up to eight look-ups a row, kept in shared memory, then a bit
- * test and a population count a tap. Kernel 2, stride 2 is one look-up and one byte of the
- * block's mask. What counts is instructions: a tap of kernel 3 is 25 of them. */
+ * A thread has an output row and iterates over the taps; writes to the tap-major table are
+ * consecutive over a warp. The cells that taps read are in few blocks of 4x4x4 cells, at most two
+ * an axis for the usual kernels: a row needs up to eight look-ups, whose results are kept in
+ * shared memory, and then a bit test and a population count a tap. Kernel 2, stride 2 needs one
+ * look-up and one byte of the block's mask. The number of instructions limits the speed: a tap of
+ * kernel 3 takes 25. */
 
 #define VXD_BOX_BLOCKS 8
 
-/* A place in a box is the block's number there times this, and the cell. */
+/* A place in a box is the number of its block times this, plus the cell. */
 #define VXD_BOX_PLACE_SHIFT 13
 
-/* Blocks that a thread's row reads, and the row behind each one's last. */
+/* The blocks that a thread's row reads, and for each the row after its last. */
 struct vxd_box_shared {
     uint64_t masks[VXD_BOX_BLOCKS][VXD_GRID_THREADS];
     uint32_t ends[VXD_BOX_BLOCKS][VXD_GRID_THREADS];
@@ -38,14 +39,15 @@ union vxd_map_memory {
 /* A thread's output row while its taps are written. */
 struct vxd_map_row {
     const struct vxd_map_job *job;
-    uint32_t *tap_counts; /* of the block, shared */
+    uint32_t *tap_counts; /* of the launch's block, in shared memory */
     uint32_t row;
     bool is_row; /* false in the padding */
     uint32_t mask;
-    uint32_t n_of_lane; /* rows of the warp that have the tap of this lane's number */
+    /* number of the warp's rows that have the tap with this lane's number */
+    uint32_t n_of_lane;
 };
 
-/* Taps come one after another; all threads of a warp call. */
+/* Writes the next tap; all threads of a warp call. */
 static __device__ __forceinline__ void vxd_map_put_entry(struct vxd_map_row *state,
                                                          int tap, int n_taps,
                                                          bool is_in_table, int32_t entry)
@@ -74,7 +76,7 @@ static __device__ __forceinline__ void vxd_map_put_entry(struct vxd_map_row *sta
     }
 }
 
-/* A cell's code on an axis, 0 to 2^18 - 1, within its block. */
+/* The part of a cell's code on an axis, 0 to 2^18 - 1, that is within its block. */
 static __device__ __forceinline__ uint32_t vxd_box_cell(int axis, uint32_t code)
 {
     return ((code & 2) << 2 | (code & 1)) << (2 - axis);
@@ -85,8 +87,8 @@ static __device__ __forceinline__ uint64_t vxd_box_block(int axis, int32_t block
     return vxd_spread3((uint64_t)(uint32_t)block) << (2 - axis);
 }
 
-/* Input cell of a tap, an axis, biased; false where the tap reads none. Outside the 18 bits its
- * block is none that a set has. */
+/* Input cell of a tap on an axis, biased; false where the tap reads none. A cell
+ * outside the 18 bits is in a block that no set has. */
 static __device__ __forceinline__ bool
 vxd_map_tap_code(const struct vxd_sparse_geometry *g, enum vxd_map_form form, int axis,
                  int32_t output, int tap, int32_t *code)
@@ -103,7 +105,7 @@ vxd_map_tap_code(const struct vxd_sparse_geometry *g, enum vxd_map_form form, in
     return is_whole;
 }
 
-/* Least and greatest block of an axis that taps read. */
+/* The least and greatest block of an axis that taps read. */
 static __device__ __forceinline__ void vxd_box_range(const struct vxd_sparse_geometry *g,
                                                      enum vxd_map_form form, int axis,
                                                      int32_t output, int32_t *low,
@@ -166,7 +168,7 @@ vxd_box_init(const struct vxd_sparse_lookup *in, const struct vxd_sparse_geometr
     }
 }
 
-/* Where an axis's tap reads: its share of a place. */
+/* Where a tap reads on an axis: its part of a place. */
 static __device__ __forceinline__ uint32_t
 vxd_box_place(const struct vxd_sparse_geometry *g, enum vxd_map_form form, int axis,
               int32_t output, int tap, int32_t low, bool *has)
@@ -192,9 +194,9 @@ static __device__ __forceinline__ int32_t vxd_box_find(const struct vxd_box_shar
     return (from_cell & 1) != 0 ? (int32_t)row : -1;
 }
 
-/* Writes taps of a fixed number, all in registers: the tables are in device memory, as far as
- * the compiler knows anything may lie there, and what stands in shared memory would be read
- * again after every tap. */
+/* Writes a fixed number of taps with all state in registers. The tables are in device
+ * memory, and the compiler must assume that a write there may change anything, so it
+ * would read shared memory again after every tap. */
 struct vxd_tap_writer {
     int32_t *to;
     size_t step;
@@ -250,7 +252,7 @@ vxd_box_write_taps(struct vxd_tap_writer *writer, const struct vxd_sparse_geomet
     }
 }
 
-/* Cells of an octant follow each other as its taps do. */
+/* The cells of an octant are in the order of its taps. */
 template <enum vxd_map_form FORM>
 static __device__ __forceinline__ void
 vxd_octant_write_taps(struct vxd_tap_writer *writer, const struct vxd_sparse_lookup *in,
@@ -283,7 +285,8 @@ vxd_octant_write_taps(struct vxd_tap_writer *writer, const struct vxd_sparse_loo
     }
 }
 
-/* VXD_MAP_BOX_3, VXD_MAP_DOWN and VXD_MAP_UP: as many taps as bits of a mask. */
+/* VXD_MAP_BOX_3, VXD_MAP_DOWN and VXD_MAP_UP: the number of taps is fixed and fits a
+ * mask. */
 template <enum vxd_map_form FORM>
 static __device__ __forceinline__ void vxd_map_fill_fixed(const struct vxd_map_work *work,
                                                           uint32_t *tap_counts,
@@ -301,7 +304,7 @@ static __device__ __forceinline__ void vxd_map_fill_fixed(const struct vxd_map_w
     uint32_t bucket_mask = vxd_sparse_bucket_mask(*work->job.n_in_blocks, in.n_slots);
     uint32_t n_of_lane = 0;
 
-    /* Parts are whole warps. */
+    /* Ranges of blocks are multiples of a warp. */
     for (uint32_t row = range.begin + threadIdx.x; row - threadIdx.x % 32 < range.end;
          row += VXD_GRID_THREADS) {
         bool is_row = row < range.end && row < n_rows;
@@ -377,7 +380,7 @@ static __device__ __forceinline__ void vxd_map_by_walk(struct vxd_map_row *state
     const struct vxd_sparse_geometry *g = &state->job->geometry;
     uint64_t sample = vxd_sparse_key_sample_part(key);
     struct vxd_sparse_block block = {0, 0};
-    uint64_t block_key = VXD_SPARSE_NO_KEY; /* no block: names have 58 bits */
+    uint64_t block_key = VXD_SPARSE_NO_KEY; /* stands for no block: names have 58 bits */
     int tap = 0;
 
     for (int x = 0; x < g->kernel[0]; x++) {
@@ -464,15 +467,16 @@ static __device__ __forceinline__ void vxd_map_fill_any(const struct vxd_map_wor
 /* Maps built by one launch. */
 struct batch {
     int n_jobs;
-    uint32_t *barriers; /* a word a map, 0 */
+    uint32_t *barriers; /* one word a map, 0 at first */
     uint32_t *error_word;
     struct vxd_map_job jobs[VXD_KERNEL_MAPS_AT_ONCE];
 };
 
 static_assert(sizeof(struct batch) <= 4096, "what a kernel's arguments may take");
 
-/* What a row costs, measured: blocks are looked up for each, and taps read from them and sorted
- * by; an octant is one look-up and one pass. */
+/* What a row costs, measured. For a general kernel, blocks are looked up for each row,
+ * taps are read from them, and the row is sorted by its taps; an octant is one look-up
+ * and one pass. */
 static __device__ __forceinline__ uint64_t weight_of(const struct vxd_map_job *job)
 {
     bool is_octant = job->form == VXD_MAP_DOWN || job->form == VXD_MAP_UP;
@@ -480,8 +484,9 @@ static __device__ __forceinline__ uint64_t weight_of(const struct vxd_map_job *j
     return is_octant ? 10 : 2 * (uint64_t)job->map.n_taps + 6;
 }
 
-/* Gives every map a block and shares the others out by rows and what a row costs, as all
- * blocks find alike; the first warp calls. A map with too many rows stays empty. */
+/* Gives every map a block and divides the others by rows and the cost of a row; every
+ * block computes the same division. The first warp calls. A map with too many rows
+ * stays empty. */
 static __device__ __forceinline__ void find_work(const struct batch *batch,
                                                  struct vxd_map_work *work)
 {
@@ -567,7 +572,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
         vxd_sort_scatter(&pass, work.block_group, &shared->sort);
         vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
     }
-    if (n_passes == 0) { /* padding and all was ordered just now */
+    if (n_passes == 0) { /* the padding, and all rows, have their order already */
         vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
     }
     vxd_map_weigh_tiles(&work);
@@ -585,8 +590,8 @@ static enum vxd_map_form form_of(const struct vxd_sparse_geometry *g)
     bool is_3 = !g->transposed;
 
     for (int axis = 0; axis < 3; axis++) {
-        /* Cells between the inputs of the first tap and the last; up to four are in at most
-         * two blocks. */
+        /* Cells between the inputs of the first tap and the last; up to four are in at
+         * most two blocks. */
         int reach = (g->kernel[axis] - 1) * g->dilation[axis];
 
         if (g->transposed) {
@@ -704,7 +709,8 @@ enum vxd_status vxd_kernel_maps_build_cuda(struct vxd_queue *queue,
                                            const struct vxd_kernel_map_call *calls, int n,
                                            struct vxd_err *err)
 {
-    int at_once = queue->context->info.n_multiprocessors; /* a block each at least */
+    /* each map needs at least one block */
+    int at_once = queue->context->info.n_multiprocessors;
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));

@@ -10,30 +10,32 @@
 extern "C" {
 #endif
 
-/* Words of 32 bits a row's tap mask takes. */
+/* The number of 32-bit words of a row's tap mask. */
 #define VXD_SPARSE_MASK_WORDS(n_taps) (((n_taps) + 31) / 32)
 
-/* Rows of tables are padded to this, so that tiles never need a bounds check. */
+/* Rows of tables are padded to a multiple of this, so that tiles never need a bounds
+ * check. */
 #define VXD_SPARSE_ROW_PAD 128
 
-/* Convolutions cut rows in order into tiles of 64, 128 or 256. */
+/* Convolutions divide the ordered rows into tiles of 64, 128 or 256. */
 #define VXD_SPARSE_TILE_ROWS 64
 #define VXD_SPARSE_TILE_SIZES 3
 
 struct vxd_kernel_map {
     int n_taps;
     size_t capacity; /* output rows, a multiple of VXD_SPARSE_ROW_PAD */
-    /* n_taps x capacity: input row or -1, tap major. Between the rows and the next multiple of
-     * VXD_SPARSE_ROW_PAD -1, beyond that anything. */
+    /* n_taps x capacity: input row or -1, tap major. It is -1 between the rows and the
+     * next multiple of VXD_SPARSE_ROW_PAD, and undefined after that. */
     int32_t *table;
     /* capacity x words: bit t = tap t reads a row; CUDA only, else NULL. */
     uint32_t *masks;
-    /* capacity: output rows sorted by mask, rarest tap first, in a Gray code's order, so that
-     * tiles share their taps (research, 2.4), then the padding's as they are. Behind them, from
-     * vxd_sparse_tiles_at on, for each size of tiles the numbers of those that rows fill or
-     * begin to, the ones with the most taps first. CUDA only, else NULL. */
+    /* capacity: output rows sorted by mask, rarest tap first, in the order of a Gray
+     * code, so that rows of a tile share their taps (research, 2.4); then the rows of
+     * the padding in ascending order. From vxd_sparse_tiles_at on follow, for each
+     * size of tiles, the numbers of the tiles that contain a row, those with the most
+     * taps first. CUDA only, else NULL. */
     uint32_t *order;
-    uint64_t *n_pairs; /* one: entries that are not -1 */
+    uint64_t *n_pairs; /* one value: entries that are not -1 */
 };
 
 /* Device bytes of a map (0: taps not 1 to VXD_SPARSE_MAX_TAPS, rows above 2^31 - 1 less the
@@ -44,15 +46,15 @@ enum vxd_status vxd_kernel_map_layout(const struct vxd_queue *queue, void *block
                                       int n_taps, size_t n_rows,
                                       struct vxd_kernel_map *out, struct vxd_err *err);
 
-/* Device bytes; 0 where none is needed. */
+/* Device bytes; 0 where no scratch is needed. */
 size_t vxd_kernel_map_scratch_bytes(const struct vxd_queue *queue, int n_taps,
                                     size_t n_rows);
 
-/* Fills the map of `out` rows reading `in` rows; what one tap reads is at most one row.
+/* Fills the map of `out` rows that read `in` rows; each tap reads at most one row.
  *
  * errors  INVALID_ARGUMENT    a geometry outside its ranges; a map of another number of taps;
  *                             less scratch than vxd_kernel_map_scratch_bytes of its capacity
- *         RESOURCE_EXHAUSTED  by the wait: more rows than the map has room for
+ *         RESOURCE_EXHAUSTED  by the wait: more rows than the map's capacity
  * sync    asynchronous; reads the sets' device counts */
 enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
                                      const struct vxd_sparse_geometry *geometry,
@@ -61,8 +63,8 @@ enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
                                      struct vxd_kernel_map *map, void *scratch,
                                      size_t scratch_bytes, struct vxd_err *err);
 
-/* Several maps at once: on a GPU one launch for many, since a map of a scan keeps it busy for
- * a few microseconds only. */
+/* Several maps at once. On a GPU one launch makes many, since the map of a scan
+ * occupies it for only a few microseconds. */
 struct vxd_kernel_map_request {
     struct vxd_sparse_geometry geometry;
     const struct vxd_coord_set *in;
@@ -70,13 +72,13 @@ struct vxd_kernel_map_request {
     struct vxd_kernel_map *map;
 };
 
-/* Device bytes, as of vxd_kernel_map_scratch_bytes for each map; SIZE_MAX where that many do
- * not exist. */
+/* Device bytes, the sum of vxd_kernel_map_scratch_bytes over the maps; SIZE_MAX where
+ * the sum overflows. */
 size_t vxd_kernel_maps_scratch_bytes(const struct vxd_queue *queue,
                                      const struct vxd_kernel_map_request *requests,
                                      size_t n);
 
-/* As vxd_kernel_map_build for each; which failed is not said. */
+/* As vxd_kernel_map_build for each; the error does not name the request that failed. */
 enum vxd_status vxd_kernel_maps_build(struct vxd_queue *queue,
                                       const struct vxd_kernel_map_request *requests,
                                       size_t n, void *scratch, size_t scratch_bytes,

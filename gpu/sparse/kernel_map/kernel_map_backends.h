@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The backends behind kernel_map.h. The public entries check every
- * argument; the backends only compute. */
+/* The backends behind kernel_map.h. The public entries check every argument; the
+ * backends only compute. */
 #ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_BACKENDS_H
 #define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_BACKENDS_H
 
@@ -25,7 +25,7 @@ size_t vxd_kernel_map_scratch_bytes_cpu(const struct vxd_queue *queue, int n_tap
                                         size_t n_rows);
 size_t vxd_kernel_map_scratch_bytes_cuda(const struct vxd_queue *queue, int n_taps,
                                          size_t n_rows);
-/* n calls, at most VXD_KERNEL_MAPS_AT_ONCE. */
+/* Builds n maps, at most VXD_KERNEL_MAPS_AT_ONCE. */
 #define VXD_KERNEL_MAPS_AT_ONCE 16
 enum vxd_status vxd_kernel_maps_build_cpu(struct vxd_queue *queue,
                                           const struct vxd_kernel_map_call *calls, int n,

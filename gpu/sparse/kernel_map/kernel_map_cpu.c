@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Row by row in key order, tap by tap: the key of the cell that a tap reads is three axis
- * shares or-ed, its block comes from a small cache (the 64 cells of an output block read some
- * 27 blocks), its row from a bit test and a population count. */
+/* Row by row in key order, tap by tap. The key of the cell that a tap reads is the
+ * bitwise or of three axis parts; its block comes from a small cache (the 64 cells of
+ * an output block read some 27 blocks), its row from a bit test and a population
+ * count. */
 #include "gpu/sparse/coords/coords_cpu.h"
 #include "gpu/sparse/kernel_map/kernel_map_backends.h"
 
@@ -15,7 +16,7 @@ struct build {
     uint64_t slot_mask;
 };
 
-/* Of the thread that works on a piece: blocks by the low two bits of each axis. */
+/* The thread that works on a piece keeps blocks by the low two bits of each axis. */
 struct cache {
     uint64_t blocks[CACHE_BLOCKS];
     uint64_t masks[CACHE_BLOCKS]; /* 0: the input has no such block */
@@ -90,7 +91,8 @@ static void build_piece(void *args, size_t begin, size_t end)
     struct cache cache;
 
     for (int i = 0; i < CACHE_BLOCKS; i++) {
-        cache.blocks[i] = VXD_SPARSE_NO_KEY; /* no block: names have 58 bits */
+        /* stands for no block: names have 58 bits */
+        cache.blocks[i] = VXD_SPARSE_NO_KEY;
     }
     for (size_t row = begin; row < end_row; row++) {
         n_pairs += map_row(build, &cache, row);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where a kernel map's lists of tiles stand; compiled by gcc and nvcc alike. */
+/* Where a kernel map's lists of tiles are; compiled by gcc and nvcc alike. */
 #ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_MATH_H
 #define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_MATH_H
 
@@ -7,8 +7,9 @@
 #include "gpu/sparse/coords/coords_math.h"
 #include "gpu/sparse/kernel_map/kernel_map.h"
 
-/* Where the list of tiles of VXD_SPARSE_TILE_ROWS << size rows begins, in words from a kernel
- * map's order on; of size VXD_SPARSE_TILE_SIZES: where all lists end. */
+/* Where the list of tiles of VXD_SPARSE_TILE_ROWS << size rows begins, in words from
+ * the beginning of a kernel map's order; for size VXD_SPARSE_TILE_SIZES: where all
+ * lists end. */
 VXD_HD size_t vxd_sparse_tiles_at(size_t capacity, int size)
 {
     size_t at = capacity;

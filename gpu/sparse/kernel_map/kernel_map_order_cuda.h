@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What follows a kernel map's table: counts of taps, and rows in the order of their masks.
+/* The steps after a kernel map's table: counts of taps, rows in the order of their masks, and
+ * lists of tiles.
  *
- * Tiles of a convolution skip taps that none of their rows has, so rows with equal taps should
- * lie together. A row's code is its mask with bits ordered by how many rows have the tap, the
- * rarest on top (research, 2.4); rows are sorted as a Gray code counts, so that codes which
- * follow each other differ in little where a high bit turns, too; equal ones by number. In
- * numbers' order tiles have 3 to 4 % more taps; sorted in windows, up to half as many again.
- * Bits that all rows or none have are left out; of kernels with more taps the most frequent
- * ones count. */
+ * Tiles of a convolution skip taps that none of their rows has, so rows with equal taps should be
+ * adjacent. A row's code is its mask with the bits ordered by how many rows have the tap, the
+ * rarest on top (research, 2.4). Rows are sorted in the order of a Gray code, so that consecutive
+ * codes differ in few bits even where a high bit changes; rows with equal codes by number. In
+ * plain numerical order tiles have 3 to 4 % more taps; sorted within windows, up to half as many
+ * again. Bits that all rows or none have are left out; of kernels with more taps than
+ * VXD_ORDER_BITS only the most frequent ones are used. */
 #ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_ORDER_CUDA_H
 #define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_ORDER_CUDA_H
 
@@ -17,11 +18,11 @@
 
 #define VXD_ORDER_BITS 27 /* three passes */
 
-/* How a row's taps find their rows. */
+/* How the input rows of a row's taps are found. */
 enum vxd_map_form {
     VXD_MAP_BOX,   /* at most two blocks an axis */
     VXD_MAP_BOX_3, /* likewise, kernel 3 on every axis, not transposed */
-    VXD_MAP_WALK,  /* any: the last block is kept */
+    VXD_MAP_WALK,  /* any other kernel: keeps only the last block looked up */
     VXD_MAP_DOWN,  /* kernel 2, stride 2, padding 0: the eight cells of an octant */
     VXD_MAP_UP     /* its transpose: the octant's one cell */
 };
@@ -40,22 +41,23 @@ struct vxd_map_job {
     uint32_t *values;
     uint32_t *ranks;
     uint32_t *sort_counts; /* VXD_SORT_WORDS */
-    uint32_t *tap_counts;  /* n_taps a block */
+    uint32_t *tap_counts;  /* n_taps words a block */
 };
 
-/* What a block works on; a team of none: nothing. */
+/* What a block works on; a group without blocks: nothing. */
 struct vxd_map_work {
     struct vxd_map_job job;
     struct vxd_block_group block_group;
-    uint32_t *barrier; /* the team's word */
+    uint32_t *barrier; /* the barrier word of the group */
     uint32_t n_rows;
 };
 
 struct vxd_map_shared {
     uint32_t tap_counts[VXD_SPARSE_MAX_TAPS]; /* of the block, then of all rows */
-    int taps[VXD_ORDER_BITS];                 /* of each bit of a key */
-    uint32_t shares[4][256];                  /* of a mask's bytes in a key, by xor */
-    uint32_t passed;                          /* the block's count of barriers */
+    int taps[VXD_ORDER_BITS];                 /* the tap of each bit of a key */
+    /* what each byte of a mask contributes to a key, combined by xor */
+    uint32_t shares[4][256];
+    uint32_t passed; /* number of barriers that the block has passed */
 };
 
 static __device__ __forceinline__ uint32_t vxd_map_padded(uint32_t n_rows)
@@ -63,14 +65,14 @@ static __device__ __forceinline__ uint32_t vxd_map_padded(uint32_t n_rows)
     return (n_rows + VXD_SPARSE_ROW_PAD - 1) / VXD_SPARSE_ROW_PAD * VXD_SPARSE_ROW_PAD;
 }
 
-/* Blocks of the team that counted taps. */
+/* Number of blocks of the group that counted taps. */
 static __device__ __forceinline__ uint32_t
 vxd_map_n_counting(const struct vxd_map_work *work)
 {
     return vxd_block_range_of(vxd_map_padded(work->n_rows), work->block_group).n_ranges;
 }
 
-/* Hands the block's counts of taps on. */
+/* Publishes the block's counts of taps. */
 static __device__ __forceinline__ void vxd_map_put_taps(const struct vxd_map_work *work,
                                                         struct vxd_map_shared *shared)
 {
@@ -88,7 +90,7 @@ static __device__ __forceinline__ void vxd_map_put_taps(const struct vxd_map_wor
     __syncthreads();
 }
 
-/* Counts of all the team's blocks, after a barrier. */
+/* Sums the counts of all blocks of the group, after a barrier. */
 static __device__ __forceinline__ void vxd_map_sum_taps(const struct vxd_map_work *work,
                                                         struct vxd_map_shared *shared)
 {
@@ -126,8 +128,9 @@ static __device__ __forceinline__ int vxd_map_rank_taps(uint32_t n_taps, uint32_
     return n_varying < VXD_ORDER_BITS ? n_varying : VXD_ORDER_BITS;
 }
 
-/* The place of a Gray code in its order: bit i is the parity of the code's bits from i on. Of
- * codes without a bit in common it is one's xor the other's. */
+/* The position of a Gray code in its order: bit i is the parity of the code's bits
+ * from i on. For codes without a common bit, the position of their or is the xor of
+ * their positions. */
 static __device__ __forceinline__ uint32_t vxd_map_gray_place(uint32_t code)
 {
     static_assert(VXD_ORDER_BITS <= 32, "five steps");
@@ -138,7 +141,7 @@ static __device__ __forceinline__ uint32_t vxd_map_gray_place(uint32_t code)
     return code;
 }
 
-/* What each byte of a mask of up to 32 taps is in a key. */
+/* What each byte of a mask of up to 32 taps contributes to a key. */
 static __device__ __forceinline__ void vxd_map_make_shares(int n_bits,
                                                            struct vxd_map_shared *shared)
 {
@@ -189,7 +192,8 @@ static __device__ __forceinline__ void vxd_map_make_keys(const struct vxd_map_wo
     }
 }
 
-/* Pairs, and what rows are sorted by; returns how many passes that takes. */
+/* Counts pairs and makes the keys by which rows are sorted; returns how many passes
+ * that takes. */
 static __device__ __forceinline__ int vxd_map_begin_order(const struct vxd_map_work *work,
                                                           struct vxd_map_shared *shared)
 {
@@ -228,7 +232,8 @@ vxd_map_pass(const struct vxd_map_work *work, int i, int n) {
     return pass;
 }
 
-/* Rows that no pass places: the padding, or all where nothing is sorted. */
+/* Orders the rows that no pass places: the padding, or all rows where nothing is
+ * sorted. */
 static __device__ __forceinline__ void
 vxd_map_end_order(const struct vxd_map_work *work, int n_passes)
 {
@@ -241,17 +246,19 @@ vxd_map_end_order(const struct vxd_map_work *work, int n_passes)
     }
 }
 
-/* The last step of a kernel map: lists of the tiles that convolutions cut rows in order into,
- * those with the most taps first.
+/* The last step of a kernel map: lists of the tiles that convolutions divide the ordered rows
+ * into, those with the most taps first.
  *
- * A block of a convolution has a few tiles, given out to and fro over all blocks in the list's
- * order: so all have about as much to do. In the rows' own order the block with the most had
- * 15 to 25 % more than the mean. A warp weighs 256 rows at a time, of a tile of each size at
- * least; the last block to be done with that counts and places the tiles, in no order among
- * those of as many taps: results do not depend on it. */
+ * A block of a convolution has a few tiles, assigned in the list's order to the blocks forwards
+ * and backwards in turn, so that all blocks have about the same amount of work. In the order of
+ * the rows themselves the block with the most had 15 to 25 % more than the mean. A warp computes
+ * the classes of 256 rows at a time, at least one tile of each size. The last block to finish
+ * that counts and places the tiles. Tiles with the same number of taps are in no particular
+ * order; results do not depend on it. */
 
 #define VXD_TILE_GROUP (VXD_SPARSE_TILE_ROWS << (VXD_SPARSE_TILE_SIZES - 1)) /* rows */
-#define VXD_TILE_CLASSES 33 /* by taps, of kernels with more than 32 by a share of them */
+/* by number of taps; for kernels with more than 32 taps, by their number scaled */
+#define VXD_TILE_CLASSES 33
 
 static __device__ __forceinline__ uint32_t vxd_map_n_tiles(uint32_t n_rows, int size)
 {
@@ -267,7 +274,7 @@ static __device__ __forceinline__ uint32_t vxd_map_tile_class(uint32_t n_of_tile
                                      : n_of_tile * (VXD_TILE_CLASSES - 1) / n_taps;
 }
 
-/* Classes lie where a pass's keys did, as the lists do behind the order. */
+/* Classes use the memory of a pass's keys, and the lists the memory behind the order. */
 static __device__ __forceinline__ uint32_t *
 vxd_map_tile_classes(const struct vxd_map_job *job, int size)
 {
@@ -332,7 +339,7 @@ vxd_map_weigh_group(const struct vxd_map_work *work, uint32_t group)
     }
 }
 
-/* After the order is written, and a barrier. */
+/* Runs after the order is written, and a barrier. */
 static __device__ __forceinline__ void
 vxd_map_weigh_tiles(const struct vxd_map_work *work)
 {
@@ -344,13 +351,13 @@ vxd_map_weigh_tiles(const struct vxd_map_work *work)
     }
 }
 
-/* Places all tiles; one block, after all others have weighed theirs. */
+/* Places all tiles; one block calls, after all blocks have computed their classes. */
 static __device__ __forceinline__ void vxd_map_list_tiles(const struct vxd_map_work *work,
                                                           struct vxd_map_shared *shared)
 {
     const struct vxd_map_job *job = &work->job;
     uint32_t(*counts)[256] =
-        shared->shares; /* a line a size: made keys of masks before */
+        shared->shares; /* a line for each size; the memory held keys of masks before */
 
     static_assert(VXD_SPARSE_TILE_SIZES <= 4 && VXD_TILE_CLASSES <= 256, "a line a size");
     if (threadIdx.x < VXD_TILE_CLASSES) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of attention over the rows of a sample, one pass with a running maximum (as
- * FlashAttention does): no n x n matrix is made.
+/* CUDA backend of attention over the rows of a sample, in one pass with a running maximum (as
+ * FlashAttention does), so no n x n matrix is stored.
  *
- * A block takes 16 queries of one sample and up to 64 channels of the values, a warp four of
- * the queries. Keys and values pass in tiles of 64, in order: a lane scores two keys, then
- * holds one or two channels of its warp's sums; the next tile is on its way meanwhile. A
- * tile's exponentials are added in a tree over lanes, its values key by key; what the tiles
- * before summed is scaled to the new maximum. So the order depends on the place of a key in
- * its sample alone.
+ * A block takes 16 queries of one sample and up to 64 channels of the values, a warp four of the
+ * queries. Keys and values are processed in tiles of 64, in order: a lane scores two keys, then
+ * accumulates one or two channels of its warp's sums, while the next tile is fetched. The
+ * exponentials of a tile are added in a tree over lanes, its values key by key. The sums of
+ * earlier tiles are rescaled to the new maximum. So the order of a sum depends only on the
+ * positions of the keys in their sample.
  * Work: 2 n_q n_k (n_inner + n_channels) operations in float32; 1000 rows of 64 and 64 are
- * 0.26 GFLOP. Keys and values are read once a block, from L2. */
+ * 0.26 GFLOP. Each block reads the keys and values once, from L2. */
 #include "gpu/sparse/layers/layers_cuda.h"
 
 #define N_WARPS 4
@@ -18,12 +18,13 @@
 #define N_QUERIES (N_WARPS * WARP_QUERIES)
 #define N_KEYS 64
 #define LANE_KEYS (N_KEYS / 32)
-#define N_INNER 64                 /* channels of q and k at a time */
-#define INNER_STRIDE (N_INNER + 4) /* lanes read rows side by side, 16 bytes each */
+#define N_INNER 64 /* channels of q and k processed at a time */
+/* 4 more: lanes read adjacent rows, 16 bytes each, without bank conflicts */
+#define INNER_STRIDE (N_INNER + 4)
 
 struct attention_args {
     struct vxd_net_attention_call call;
-    int n_chunks; /* of N_INNER channels */
+    int n_chunks; /* number of chunks of N_INNER channels */
 };
 
 template <int LANE_CHANNELS> struct attention_tiles {
@@ -33,15 +34,15 @@ template <int LANE_CHANNELS> struct attention_tiles {
     float weights[N_WARPS][WARP_QUERIES][N_KEYS];
 };
 
-/* What a warp has of its queries; a lane's values are its channels. */
+/* A warp's running sums of its queries; a lane's values are its channels. */
 template <int LANE_CHANNELS> struct attention_sums {
     float best[WARP_QUERIES];
     float weight[WARP_QUERIES];
     float values[WARP_QUERIES][LANE_CHANNELS];
 };
 
-/* N_ROWS x N_COLUMNS elements on their way from memory to a tile, a thread's share: fetched
- * while the tile before is still in use. */
+/* A thread's part of N_ROWS x N_COLUMNS elements that are fetched from memory for the
+ * next tile while the current one is still in use. */
 template <typename FORM, int N_ROWS, int N_COLUMNS> struct staged_rows {
     static constexpr int row_vectors = N_COLUMNS / FORM::width;
     static constexpr int n = N_ROWS * row_vectors / N_THREADS;
@@ -51,8 +52,8 @@ template <typename FORM, int N_ROWS, int N_COLUMNS> struct staged_rows {
     static_assert(N_ROWS * row_vectors % N_THREADS == 0, "threads have equal shares");
 };
 
-/* Channels [first_channel, + N_COLUMNS) of rows [first, first + n_rows), zeros beyond the rows
- * and the channels. */
+/* Channels [first_channel, + N_COLUMNS) of rows [first, first + n_rows), and zeros
+ * beyond the rows and the channels. */
 template <typename FORM, int N_ROWS, int N_COLUMNS>
 static __device__ __forceinline__ void
 fetch_rows(struct staged_rows<FORM, N_ROWS, N_COLUMNS> *staged,
@@ -137,8 +138,8 @@ static __device__ __forceinline__ void score_chunk(const TILES *tiles,
     }
 }
 
-/* Turns a tile's scores to weights, and scales what was summed before to the new maximum.
- * Where every score so far is minus infinity, all weights are 0. */
+/* Turns the scores of a tile into weights, and rescales the earlier sums to the new
+ * maximum. All weights are 0 while every score is minus infinity. */
 template <int LANE_CHANNELS>
 static __device__ __forceinline__ void
 weigh_tile(struct attention_tiles<LANE_CHANNELS> *tiles,
@@ -245,10 +246,11 @@ store_queries(const struct vxd_net_attention_call *call, struct vxd_net_span spa
     }
 }
 
-/* What a block goes through: its keys tile by tile, a tile's channels chunk by chunk. */
+/* The steps of a block: its keys tile by tile, and the channels of a tile chunk by
+ * chunk. */
 struct attention_step {
     uint32_t key;    /* first of the tile */
-    uint32_t n_keys; /* 0 past the last tile */
+    uint32_t n_keys; /* 0 after the last tile */
     int chunk;
 };
 
@@ -293,7 +295,7 @@ static __global__ void __launch_bounds__(N_THREADS, 2)
     while (step.n_keys > 0) {
         const struct attention_step now = step;
 
-        __syncthreads(); /* nobody reads the tiles before any more */
+        __syncthreads(); /* no thread reads the previous tiles any more */
         if (now.key == first_key || args.n_chunks > 1) {
             put_rows(&q, tiles.q);
         }
@@ -312,7 +314,7 @@ static __global__ void __launch_bounds__(N_THREADS, 2)
             fetch_rows(&v, &call.v, step.key, step.n_keys, first_channel);
         }
         score_chunk(&tiles, scores);
-        if (step.chunk == 0) { /* the tile's last */
+        if (step.chunk == 0) { /* the last chunk of the tile */
             weigh_tile(&tiles, &sums, scores, call.scale, now.n_keys);
             add_values(&tiles, &sums, now.n_keys);
             memset(scores, 0, sizeof scores);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Attention: a task is a few queries; the keys of their sample pass in blocks, in order, and
- * each block rescales what the blocks before have summed, so nothing of size n x n is kept.
+/* Attention: a task is a few queries. The keys of their sample are processed in blocks, in order,
+ * and each block rescales the sums of earlier blocks, so nothing of size n x n is stored.
  * Tokens: the same sums over a sample's rows, in pieces.
  *
- * A product of two vectors is summed in eight lanes, channel j in lane j % 8, lanes then added
- * pairwise: one order whatever the vector unit. */
+ * A product of two vectors is summed in eight lanes, channel j in lane j % 8, and the lanes are
+ * added pairwise: the order is the same for every vector unit. */
 #include <string.h>
 
 #include "gpu/sparse/layers/layers_cpu.h"
@@ -30,7 +30,7 @@ static float dot(const float *a, const float *b, int n)
            ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-/* A query's softmax so far. */
+/* A query's softmax over the keys so far. */
 struct query {
     float best;
     float sum;
@@ -39,7 +39,8 @@ struct query {
     float values[VXD_NET_MAX_CHANNELS];
 };
 
-/* Weights of a block's keys from their scores; what was summed is scaled to the new best. */
+/* Computes the weights of a block's keys from their scores, and rescales earlier sums
+ * to the new maximum. */
 static void rescale(struct query *query, int n_keys, int n_channels, bool is_first)
 {
     float best = is_first ? query->weights[0] : query->best;
@@ -169,8 +170,8 @@ enum vxd_status vxd_net_attention_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, attention_job, call, sizeof *call, err);
 }
 
-/* Scratch: the pieces' greatest scores, then the samples', then the pieces' sums: for each
- * token of the weights, then of the values. */
+/* Scratch: the greatest score of each piece, then of each sample, then the sums of
+ * each piece: for each token the sum of its weights, then of its values. */
 struct tokens {
     struct vxd_net_tokens_call call;
     size_t n_tokens;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of what runs over the channels of a row: softmax, L2 norm, argmax.
+/* CUDA backend of layers over the channels of a row: softmax, L2 norm, argmax.
  *
- * Norms: a power-of-two group of lanes a row, as many as it has vectors of channels, at most a
- * warp. A lane folds its vectors in order, then lanes are folded in a tree: which channels
- * meet where depends on the layer alone. A row is read again from L1 rather than kept.
- * Argmax: a thread a row; the channels in order, as the first of equal ones wins. */
+ * Norms: each row is processed by a power-of-two group of lanes, as many as it has vectors of
+ * channels, at most a warp. A lane combines its vectors in order, then the lanes are combined in
+ * a tree, so the order depends on the layer alone. A row is read again from L1 rather than kept.
+ * Argmax: a thread processes a row; channels in order, so the first of equal ones wins. */
 #include "gpu/sparse/layers/layers_cuda.h"
 
 /* Lanes of a row: a power of two, at most 32. */
@@ -18,8 +18,9 @@ static int group_lanes(int n_vectors)
     return lanes;
 }
 
-/* Sum, or maximum, over the lanes of a group; all of a warp call together. Lanes exchange
- * their values both ways, so each adds the same two and all end with the same bits. */
+/* Sum, or maximum, over the lanes of a group; all lanes of a warp call together. Lanes
+ * exchange their values in both directions, so both add the same two and all end with
+ * the same bits. */
 static __device__ __forceinline__ float group_sum(float x, int lanes)
 {
     for (int apart = lanes / 2; apart > 0; apart /= 2) {
@@ -36,7 +37,7 @@ static __device__ __forceinline__ float group_max(float x, int lanes)
     return x;
 }
 
-/* What a row's channels are mapped by. */
+/* What is subtracted from a row's channels, and by what they are divided. */
 struct norm_terms {
     float shift;   /* softmax: the maximum, subtracted */
     float divisor; /* sum of exponentials, or the length */
@@ -89,7 +90,8 @@ static __global__ void __launch_bounds__(VXD_NET_THREADS)
     const int lane = (int)threadIdx.x & (lanes - 1);
     const size_t rows_per_block = (size_t)(VXD_NET_THREADS / lanes);
 
-    /* Whole blocks go round together: groups exchange values within warps. */
+    /* All threads of a block stay in the loop together, because groups exchange values
+     * within warps. */
     for (size_t first = blockIdx.x * rows_per_block; first < n_rows;
          first += gridDim.x * rows_per_block) {
         size_t row = first + threadIdx.x / (unsigned)lanes;

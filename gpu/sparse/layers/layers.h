@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The twins behind net.h: what layers that are no convolutions run as. The executor has
- * checked everything; the twins only compute, allocate nothing and wait for nothing. Calls are
- * copied before a twin returns; what they point to is device memory, used when the queue gets
- * there.
+/* The backends behind net.h: how layers run that are not convolutions. The executor has checked
+ * everything; the backends only compute, allocate nothing and wait for nothing. A call's struct
+ * is copied before the function returns; its pointers name device memory, which is used when the
+ * queue reaches the call.
  *
- * Features are elements as the precision says, read to float32, computed in float32 and
- * rounded once when stored (act_math.h). Every sum's order depends on the layer and, where it
- * runs over rows, on the sample alone: VXD_NET_PIECE of net_math.h. `out` shares no byte with
- * an input, except that vxd_net_combine's may be one of its inputs where rows is NULL. */
+ * Features are elements of the precision's type, read to float32, computed in float32 and rounded
+ * once when stored (conv_math.h). The order of every sum depends on the layer and, where it runs
+ * over rows, on the sample alone: see VXD_NET_PIECE of layers_math.h. `out` overlaps no input,
+ * except that vxd_net_combine's may be one of its inputs where rows is NULL. */
 #ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_H
 #define VXD_GPU_SPARSE_LAYERS_LAYERS_H
 
@@ -18,18 +18,19 @@
 extern "C" {
 #endif
 
-/* Rows that there are: of a set, or tokens. */
+/* The rows of a coordinate set, or tokens. */
 struct vxd_net_extent {
     const uint32_t *n_rows; /* device memory */
-    size_t max_rows;        /* host: *n_rows is no more; sizes the launch */
-    /* n_samples + 1, first row of each sample; NULL where the op is row by row. */
+    size_t max_rows;        /* host: upper bound of *n_rows; sizes the launch */
+    /* n_samples + 1, first row of each sample; NULL where the op works row by row. */
     const uint32_t *starts;
     int n_samples;
 };
 
-/* n x n_channels float32 in the caller's order to features.
- * rows: row of each, from vxd_coord_set_make; the queue reports INVALID_ARGUMENT unless
- * rows[i] == i for all n: coordinates out of order, twice, or outside. */
+/* Converts n x n_channels float32 in the caller's order to features. rows: row of
+ * each, from vxd_coord_set_make. The queue reports INVALID_ARGUMENT unless rows[i] ==
+ * i for all n, that is for coordinates that are out of order, duplicate or out of
+ * range. */
 struct vxd_net_load_call {
     enum vxd_net_precision precision;
     const float *features;
@@ -38,7 +39,7 @@ struct vxd_net_load_call {
     struct vxd_rows out;
 };
 
-/* Features to n x n_channels float32. */
+/* Converts features to n x n_channels float32. */
 struct vxd_net_save_call {
     enum vxd_net_precision precision;
     struct vxd_net_extent extent;
@@ -46,8 +47,9 @@ struct vxd_net_save_call {
     float *out;
 };
 
-/* out[i] = act((in[0][rows[0][i]] + in[1][rows[1][i]] + ...) * scale + bias), the sum in the
- * order of the inputs: ADD, ADD_UNION, AFFINE, ACT, and the copies of CAT and PRUNE. */
+/* out[i] = act((in[0][rows[0][i]] + in[1][rows[1][i]] + ...) * scale + bias), with the
+ * sum in the order of the inputs: ADD, ADD_UNION, AFFINE, ACT, and the copies of CAT
+ * and PRUNE. */
 struct vxd_net_combine_call {
     enum vxd_net_precision precision;
     struct vxd_net_extent extent;
@@ -63,13 +65,15 @@ struct vxd_net_combine_call {
 
 enum vxd_net_pool {
     VXD_NET_POOL_OF_MAX = 0,       /* 0 where no tap reads a row */
-    VXD_NET_POOL_OF_MAX_AND_0 = 1, /* spconv's: begins at 0 */
-    VXD_NET_POOL_OF_AVG = 2,       /* sum over taps ascending / how many read a row; 0 */
+    VXD_NET_POOL_OF_MAX_AND_0 = 1, /* as in spconv: the maximum starts at 0 */
+    /* sum over taps ascending / number of taps that read a row; 0 where none does */
+    VXD_NET_POOL_OF_AVG = 2,
     VXD_NET_POOL_OF_SUM = 3,
-    VXD_NET_POOL_OF_FIRST = 4 /* of the lowest tap that reads a row; 0: UNPOOL */
+    /* of the lowest tap that reads a row, 0 where none does: UNPOOL */
+    VXD_NET_POOL_OF_FIRST = 4
 };
 
-/* Over the taps of a kernel map. */
+/* A pool over the taps of a kernel map. */
 struct vxd_net_pool_call {
     enum vxd_net_precision precision;
     enum vxd_net_pool pool;
@@ -85,11 +89,12 @@ enum vxd_net_global {
     VXD_NET_GLOBAL_OF_GEM = 2
 };
 
-/* Over the rows of each sample, to row `sample` of out; zeros where it has none. */
+/* A pool over the rows of each sample, to row `sample` of out; zeros where the sample
+ * has no rows. */
 struct vxd_net_global_call {
     enum vxd_net_precision precision;
     enum vxd_net_global global;
-    float p; /* GeM */
+    float p; /* the exponent of GeM */
     float eps;
     struct vxd_net_extent extent; /* of the input, with starts */
     struct vxd_rows in;
@@ -98,9 +103,9 @@ struct vxd_net_global_call {
     size_t scratch_bytes;
 };
 
-/* Each sample by its own mean and biased variance (two passes: the mean, then the mean square
- * of what it leaves): act((x - mean) / sqrt(variance + eps) * scale + bias), a companion in
- * the batch changes nothing. */
+/* Normalises each sample by its own mean and biased variance (two passes: the mean,
+ * then the mean square of the deviation): act((x - mean) / sqrt(variance + eps) *
+ * scale + bias). Other samples in the batch change nothing. */
 struct vxd_net_batch_norm_call {
     enum vxd_net_precision precision;
     float eps;
@@ -116,11 +121,11 @@ struct vxd_net_batch_norm_call {
 };
 
 enum vxd_net_norm {
-    VXD_NET_NORM_SOFTMAX = 0, /* over channels, less their maximum */
+    VXD_NET_NORM_SOFTMAX = 0, /* over channels, after subtracting their maximum */
     VXD_NET_NORM_L2 = 1       /* x / max(sqrt(sum of x * x), eps) */
 };
 
-/* Row by row, over channels. */
+/* A norm over the channels of each row. */
 struct vxd_net_norm_call {
     enum vxd_net_precision precision;
     enum vxd_net_norm norm;
@@ -130,7 +135,8 @@ struct vxd_net_norm_call {
     struct vxd_rows out;
 };
 
-/* Rows of a table by channel 0 of the input: vxd_net_embedding_row, zeros where it has none. */
+/* Rows of a table, chosen by channel 0 of the input (vxd_net_embedding_row); zeros
+ * where the table has no such row. */
 struct vxd_net_embedding_call {
     enum vxd_net_precision precision;
     struct vxd_net_extent extent;
@@ -140,7 +146,7 @@ struct vxd_net_embedding_call {
     struct vxd_rows out;
 };
 
-/* keep[i] = channel 0 of row i > threshold, for the rows that there are. */
+/* keep[i] = channel 0 of row i > threshold, for all existing rows. */
 struct vxd_net_keep_call {
     enum vxd_net_precision precision;
     float threshold;
@@ -149,24 +155,27 @@ struct vxd_net_keep_call {
     uint8_t *keep;
 };
 
-/* out[i] = sum over the rows j of k's sample that i is of: softmax_j(scale * q[i].k[j]) v[j];
- * zeros where the sample has no such rows. k and v have the same rows and no n x n matrix is
- * made: keys pass in blocks, in order, with a running maximum. */
+/* out[i] = sum over the rows j of k that are in the sample of row i: softmax_j(scale *
+ * q[i].k[j]) v[j]; zeros where the sample has no such rows. k and v have the same
+ * rows. No n x n matrix is stored: keys are processed in blocks, in order, with a
+ * running maximum. */
 struct vxd_net_attention_call {
     enum vxd_net_precision precision;
     float scale;
-    struct vxd_net_extent of_q; /* both with starts, of as many samples */
+    /* both with starts, and with the same number of samples */
+    struct vxd_net_extent of_q;
     struct vxd_net_extent of_k;
     struct vxd_rows q;
-    struct vxd_rows k; /* channels as q */
-    struct vxd_rows v; /* channels as out */
+    struct vxd_rows k; /* has the channels of q */
+    struct vxd_rows v; /* has the channels of out */
     struct vxd_rows out;
     void *scratch; /* vxd_net_attention_scratch_bytes */
     size_t scratch_bytes;
 };
 
-/* Row sample * T + t of out = sum over the sample's rows i of softmax_i(scores[i][t]) *
- * values[i], T being the scores' channels; zeros where the sample has no rows. */
+/* Row sample * T + t of out = sum over the sample's rows i of softmax_i(scores[i][t])
+ * * values[i], where T is the number of the scores' channels; zeros where the sample
+ * has no rows. */
 struct vxd_net_tokens_call {
     enum vxd_net_precision precision;
     struct vxd_net_extent extent; /* of scores and values, with starts */
@@ -177,7 +186,7 @@ struct vxd_net_tokens_call {
     size_t scratch_bytes;
 };
 
-/* Label and value of each row's greatest channel, as vxd_net_is_better says, beginning with
+/* Label and value of each row's greatest channel by vxd_net_is_better, starting with
  * channel 0. */
 struct vxd_net_argmax_call {
     enum vxd_net_precision precision;
@@ -187,8 +196,8 @@ struct vxd_net_argmax_call {
     float *scores;
 };
 
-/* Rows to vxd_net_bev_place of their cells; all n_floats are written, zeros elsewhere. The
- * set's shape is bounded on every axis. */
+/* Copies rows to vxd_net_bev_place of their cells. All n_floats are written, zeros
+ * elsewhere. The set's shape is bounded on every axis. */
 struct vxd_net_bev_call {
     enum vxd_net_precision precision;
     struct vxd_net_extent extent;
@@ -239,12 +248,13 @@ VXD_NET_BACKEND_FNS(bev);
 
 #undef VXD_NET_BACKEND_FNS
 
-/* CUDA only: what `enqueue` puts on the queue, recorded once and launched again and again.
- * enqueue only calls twins (of this header and of backends.h); its error is returned and
- * nothing is left recorded. The graph is launched on any queue of the context, no earlier
- * launch need be over; destroying it waits for none, so no launch may be in flight. Faults go
- * to the word of the queue that it is launched on; with has_own_word no kernel of it uses the
- * queue's word, and none is handed on. */
+/* CUDA only: the work that `enqueue` puts on the queue, recorded once and launched
+ * many times. enqueue only calls backends (of this header and of the *_backends.h);
+ * its error is returned, and then nothing stays recorded. The graph may be launched on
+ * any queue of the context while earlier launches still run. Destroying it waits for
+ * none, so no launch may be in flight. Faults are set in the word of the queue on
+ * which it is launched. With has_own_word none of its kernels uses the queue's word,
+ * and none is passed on. */
 struct vxd_net_graph;
 typedef enum vxd_status (*vxd_net_enqueue_fn)(struct vxd_queue *queue, void *args,
                                               struct vxd_err *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the CPU's layers that are no convolutions share: rows as float32, and loops over rows
- * and over the pieces of samples. */
+/* What the CPU's layers other than convolutions share: rows as float32, and loops over
+ * rows and over the pieces of samples. */
 #ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_CPU_H
 #define VXD_GPU_SPARSE_LAYERS_LAYERS_CPU_H
 
@@ -8,10 +8,11 @@
 #include "gpu/sparse/layers/layers.h"
 #include "gpu/sparse/layers/layers_math.h"
 
-/* Rows a task takes. */
+/* Number of rows of a task. */
 #define VXD_NET_GRAIN ((size_t)256)
 
-/* A row's values: the row itself where it is float32, else widened to `room`. */
+/* A row's values: the row itself where it is float32, else the row widened to
+ * `widened_row`. */
 static inline const float *vxd_net_row(enum vxd_net_precision precision,
                                        const struct vxd_rows *rows, size_t row,
                                        float widened_row[VXD_NET_MAX_CHANNELS])
@@ -39,8 +40,8 @@ static inline void vxd_net_row_store(enum vxd_net_precision precision,
     }
 }
 
-/* The sample whose first place of pieces is the last one not above `place`; the sample of a
- * row. starts ascend. */
+/* Which sample has the place `place`: the last one whose pieces begin at it or before;
+ * and which sample has a row. starts ascend. */
 static inline int vxd_net_sample_of_place(const uint32_t *starts, int n_samples,
                                           size_t place)
 {
@@ -76,7 +77,7 @@ static inline int vxd_net_sample_of_row(const uint32_t *starts, int n_samples, s
     return low;
 }
 
-/* Rows of the piece that has this place; none where begin == end. */
+/* Rows of the piece with this place; none where begin == end. */
 struct vxd_net_piece {
     int sample;
     size_t begin;
@@ -98,7 +99,7 @@ static inline struct vxd_net_piece vxd_net_piece_at(const struct vxd_net_extent 
     return piece;
 }
 
-/* Places that samples of these many rows take, and those of one sample. */
+/* Number of places that the pieces of all samples take, and the pieces of one sample. */
 static inline size_t vxd_net_n_places(const struct vxd_net_extent *extent)
 {
     return vxd_net_n_pieces(*extent->n_rows, extent->n_samples);

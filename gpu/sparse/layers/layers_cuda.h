@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the .cu files of network layers share: elements as float32, several at a time, and how
- * rows lie on a grid. For .cu files only.
+/* What the .cu files of network layers share: elements as float32, several at a time, and how rows
+ * are mapped to a grid. For .cu files only.
  *
- * Kernels are compiled by form: the element type, and how many neighbouring channels a thread
- * moves at once (16 bytes where every tensor of the call allows it, else 8, else one element).
- * Which one it is, and so the order of sums over channels, depends on how the layer's tensors
- * lie, not on their rows; sums over rows have one order in all forms. */
+ * Kernels are compiled by form: the element type, and how many adjacent channels a thread moves
+ * at once (16 bytes where every tensor of the call allows it, else 8, else one element). The form,
+ * and thereby the order of sums over channels, depends on the layout of the layer's tensors, not
+ * on their rows; sums over rows have one order in all forms. */
 #ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_CUDA_H
 #define VXD_GPU_SPARSE_LAYERS_LAYERS_CUDA_H
 
@@ -75,7 +75,8 @@ static void vxd_net_by_element(enum vxd_net_precision precision, LAUNCH launch)
     }
 }
 
-/* Whether `width` elements of any row may be moved at once, begun at a multiple of width. */
+/* Whether `width` elements of any row may be moved at once, from a multiple of width
+ * on. */
 static inline bool vxd_net_rows_allow(const struct vxd_rows *rows, size_t element_bytes,
                                       int width)
 {
@@ -83,14 +84,14 @@ static inline bool vxd_net_rows_allow(const struct vxd_rows *rows, size_t elemen
            (uintptr_t)rows->data % (element_bytes * (size_t)width) == 0;
 }
 
-/* Whether an array of float32 may be moved 16 bytes at a time; NULL does. */
+/* Whether an array of float32 may be moved 16 bytes at a time; true for NULL. */
 static inline bool vxd_net_floats_allow(const float *floats)
 {
     return (uintptr_t)floats % 16 == 0;
 }
 
-/* The width that n tensors and n_floats arrays of float32 (NULL: passed over), all of the same
- * channels, allow. */
+/* The width that n tensors and n_floats arrays of float32 (those that are NULL do not
+ * count), all of the same number of channels, allow. */
 static inline int vxd_net_width(enum vxd_net_precision precision,
                                 const struct vxd_rows *const *rows, int n,
                                 const float *const *floats, int n_floats)
@@ -115,9 +116,10 @@ static inline int vxd_net_width(enum vxd_net_precision precision,
     return 1;
 }
 
-/* Threads as (vectors of a row) x (rows), blocks over rows; kernels stride on. */
+/* Threads as (vectors of a row) x (rows), blocks over rows; kernels loop over further
+ * rows. */
 struct vxd_net_grid {
-    dim3 blocks; /* x is 0 where there is nothing to do */
+    dim3 blocks; /* x is 0 where there is no work */
     dim3 threads;
 };
 
@@ -136,8 +138,8 @@ static inline struct vxd_net_grid vxd_net_row_grid(const struct vxd_queue *queue
     return grid;
 }
 
-/* Launches a kernel, which errors call `kernel`, over rows of n_channels by vectors of `width`:
- * launch(form, grid), or nothing where there are no rows. */
+/* Launches a kernel, named `kernel` in errors, over rows of n_channels in vectors of
+ * `width`: calls launch(form, grid), or nothing where there are no rows. */
 template <typename LAUNCH>
 static enum vxd_status vxd_net_over_rows(struct vxd_queue *queue, const char *kernel,
                                          enum vxd_net_precision precision, int width,
@@ -158,7 +160,7 @@ out:
     return status;
 }
 
-/* Blocks of kernels with a thread an item; they stride on. */
+/* Number of blocks of a kernel with a thread an item; threads loop over further items. */
 static inline unsigned vxd_net_blocks(const struct vxd_queue *queue, size_t n_items)
 {
     size_t most = (size_t)queue->context->info.n_multiprocessors * 32;
@@ -175,7 +177,7 @@ vxd_net_n_rows(const struct vxd_net_extent *extent)
     return n_rows < extent->max_rows ? n_rows : (uint32_t)extent->max_rows;
 }
 
-/* First row of a sample, or past the last. */
+/* First row of a sample, or the number of rows after the last sample. */
 static __device__ __forceinline__ uint32_t
 vxd_net_start(const struct vxd_net_extent *extent, int sample)
 {
@@ -190,7 +192,7 @@ template <int WIDTH> struct vxd_lanes {
     float v[WIDTH];
 };
 
-/* Elements as they lie in memory, moved by one instruction. */
+/* Elements in the layout of memory, moved by one instruction. */
 template <typename ELEMENT, int WIDTH>
 struct __align__(sizeof(ELEMENT) * WIDTH) vxd_net_pack
 {
@@ -212,7 +214,7 @@ static __device__ __forceinline__ float vxd_net_widen(__nv_bfloat16 x)
     return __bfloat162float(x);
 }
 
-/* vxd_element_store's rounding by the device's own instructions. */
+/* Rounds as vxd_element_store does, with the device's own instructions. */
 static __device__ __forceinline__ void vxd_net_narrow(float x, float *out)
 {
     *out = vxd_canonical_nanf(x);
@@ -228,7 +230,7 @@ static __device__ __forceinline__ void vxd_net_narrow(float x, __nv_bfloat16 *ou
     *out = x != x ? __ushort_as_bfloat16(0x7fc0u) : __float2bfloat16_rn(x);
 }
 
-/* WIDTH elements from `from`, as float32. */
+/* Loads WIDTH elements as float32. */
 template <typename FORM>
 static __device__ __forceinline__ struct vxd_lanes<FORM::width>
 vxd_net_load(const typename FORM::element *from) {
@@ -257,7 +259,7 @@ static __device__ __forceinline__ void vxd_net_store(typename FORM::element *to,
     *(pack *)to = packed;
 }
 
-/* WIDTH float32, by at most 16 bytes at a time. */
+/* Loads WIDTH float32, at most 16 bytes at a time. */
 template <int WIDTH>
 static __device__ __forceinline__ struct vxd_lanes<WIDTH>
 vxd_net_load_floats(const float *from) {
@@ -305,16 +307,16 @@ static __device__ __forceinline__ ELEMENT *vxd_net_at(const struct vxd_rows *row
 
 /* Samples in pieces ----------------------------------------------------------------------- */
 
-/* A run of at most PIECE rows of one sample. */
+/* A range of at most PIECE rows of one sample. */
 struct vxd_net_span {
     int sample;
     uint32_t piece;
     uint32_t begin; /* rows */
-    uint32_t end;   /* equal where no piece has this place */
+    uint32_t end;   /* equal to begin where no piece has this place */
 };
 
-/* The piece of PIECE rows that has place `place` (vxd_net_piece_place): sample s's places begin
- * at starts[s] / PIECE + s, which ascends strictly. */
+/* The piece of PIECE rows with place `place` (vxd_net_piece_place): the places of
+ * sample s begin at starts[s] / PIECE + s, which is strictly ascending. */
 template <int PIECE>
 static __device__ __forceinline__ struct vxd_net_span
 vxd_net_find_span(const struct vxd_net_extent *extent, size_t place)

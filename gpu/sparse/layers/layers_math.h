@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the layers that are no convolutions compute, where it decides results; compiled by gcc
- * and nvcc alike. */
+/* The computations of layers other than convolutions that decide results; compiled by
+ * gcc and nvcc alike. */
 #ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_MATH_H
 #define VXD_GPU_SPARSE_LAYERS_LAYERS_MATH_H
 
 #include "gpu/sparse/conv/conv_math.h"
 
-/* Sums over a sample's rows are taken in pieces of so many rows, counted from the sample's
- * first: a piece's rows in order, beginning with 0, then the pieces in order, beginning with
- * the first one's sum. So they depend on the sample alone and are fit for a grid. */
+/* Sums over a sample's rows are taken in pieces of this many rows, counted from the
+ * sample's first: the rows of a piece in order, beginning with 0, then the pieces in
+ * order, beginning with the first one's sum. So a sum depends on the sample alone and
+ * can be computed by a grid. */
 #define VXD_NET_PIECE 256
 
-/* Where piece `piece` of a sample has its place among the pieces of all samples: no two have
- * the same, none is as high as vxd_net_n_pieces. */
+/* The place of a sample's piece among the pieces of all samples: places are distinct
+ * and less than vxd_net_n_pieces. */
 VXD_HD size_t vxd_net_piece_place(uint32_t sample_start, int sample, size_t piece)
 {
     return (size_t)sample_start / VXD_NET_PIECE + (size_t)sample + piece;
@@ -23,13 +24,13 @@ VXD_HD size_t vxd_net_n_pieces(size_t max_rows, int n_samples)
     return max_rows / VXD_NET_PIECE + (size_t)n_samples;
 }
 
-/* The greater; NaN once there was one. */
+/* The greater of both; NaN once one of them is NaN. */
 VXD_HD float vxd_net_max(float best, float x)
 {
     return x > best || x != x ? x : best;
 }
 
-/* What GeM takes the mean of, and what it makes of the mean. */
+/* The values of which GeM takes the mean, and the result from that mean. */
 VXD_HD float vxd_net_gem_power(float x, float p, float eps)
 {
     x = x < eps ? eps : x;
@@ -41,7 +42,7 @@ VXD_HD float vxd_net_gem_root(float mean, float p)
     return p == 3.0f ? cbrtf(mean) : powf(mean, vxd_divf(1.0f, p));
 }
 
-/* Row of an embedding's table, -1 = none: to nearest, ties to even. */
+/* Row of an embedding's table: x rounded to nearest, ties to even; -1 = no such row. */
 VXD_HD int vxd_net_embedding_row(float x, int n_entries)
 {
     float row = rintf(x);
@@ -49,13 +50,13 @@ VXD_HD int vxd_net_embedding_row(float x, int n_entries)
     return row >= 0.0f && row < (float)n_entries ? (int)row : -1;
 }
 
-/* Where x takes over from the best channel before: the first of equal ones wins. */
+/* Whether x replaces the best channel before it: of equal ones the first wins. */
 VXD_HD bool vxd_net_is_better(float x, float best)
 {
     return x > best;
 }
 
-/* Place of a cell's channel in samples x (channels * shape z) x shape y x shape x. */
+/* Index of a cell's channel in samples x (channels * shape z) x shape y x shape x. */
 VXD_HD size_t vxd_net_bev_place(const int32_t shape[3], int n_channels,
                                 const int32_t c[4], int channel)
 {

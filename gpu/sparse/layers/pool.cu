@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of pools over a kernel map's taps, and of the dense bird's-eye view.
+/* CUDA backend of pools over a kernel map's taps, and of the dense bird's-eye view.
  *
- * Pools: a thread takes one vector of channels of an output row and walks the taps in order;
+ * Pools: a thread takes one vector of channels of an output row and loops over the taps in order;
  * the threads of a row read its table entries together. Moved: 4 bytes a row and tap, every
  * pair's input row once (from L2, where features fit), every output row once.
- * Bird's-eye view: zeros first, then a thread a row and vector of channels, rows side by side
- * in a warp, since cells that follow each other in Morton order lie near in the planes. */
+ * Bird's-eye view: zeros first, then a thread for each row and vector of channels. Adjacent rows
+ * are in the same warp, since consecutive cells in Morton order are close in the planes. */
 #include "gpu/sparse/layers/layers_cuda.h"
 #include "gpu/sparse/coords/coords_math.h"
 
-#define N_IN_FLIGHT 4 /* table entries, then rows, in flight a thread */
+#define N_IN_FLIGHT 4 /* table entries, then rows, of a thread in flight */
 
-/* What the rows read so far come to. */
+/* The result over the rows read so far. */
 template <int WIDTH> struct folded {
     struct vxd_lanes<WIDTH> value;
     int n_read;

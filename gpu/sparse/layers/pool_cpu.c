@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pools over kernel maps, and what runs over the rows of a sample: global pools, batch norm.
- * The latter go in pieces of VXD_NET_PIECE rows a task, whose sums are added in order. */
+/* Pools over kernel maps, and operations over the rows of a sample: global pools,
+ * batch norm. The latter are computed in pieces of VXD_NET_PIECE rows a task, whose
+ * sums are added in order. */
 #include <string.h>
 
 #include "gpu/sparse/layers/layers_cpu.h"
@@ -79,7 +80,8 @@ enum vxd_status vxd_net_pool_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, pool_job, call, sizeof *call, err);
 }
 
-/* Of a global pool: pieces' sums or maxima are at their places in the scratch. */
+/* For a global pool: writes the sums or maxima of pieces to their places in the
+ * scratch. */
 static void global_pieces(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_global_call *call = args;
@@ -169,14 +171,14 @@ enum vxd_status vxd_net_global_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, global_job, call, sizeof *call, err);
 }
 
-/* Scratch: the pieces' sums, then each sample's mean, then what its rows are multiplied by. */
+/* Scratch: the sums of pieces, then each sample's mean, then the factor of its rows. */
 struct batch_norm {
     struct vxd_net_batch_norm_call call;
     size_t n_channels;
     float *pieces;
     float *mean;
     float *factor;
-    bool has_mean; /* the first pass is over */
+    bool has_mean; /* the first pass is done */
 };
 
 static void norm_pieces(void *args, size_t begin, size_t end)

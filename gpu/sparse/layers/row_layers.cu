@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of the layers that go row by row: features in and out, combine, embedding, keep.
+/* CUDA backend of layers that work row by row: features in and out, combine, embedding, keep.
  *
- * A thread takes one vector of channels of a row, so neighbouring threads move neighbouring
- * bytes; a block is (vectors of a row) x (rows). Moved: every element read and written once,
- * 4 bytes more a row and input that goes through an index. 126 k rows of 96 channels in fp16,
- * added to as many, are 73 MB: 17 us at 4.3 TB/s. */
+ * A thread takes one vector of channels of a row, so adjacent threads move adjacent bytes; a block
+ * is (vectors of a row) x (rows). Moved: every element read and written once, and 4 bytes more for
+ * each row and input that is read through an index. 126 k rows of 96 channels in fp16, added to as
+ * many, are 73 MB: 17 us at 4.3 TB/s. */
 #include "gpu/sparse/layers/layers_cuda.h"
 
 template <typename FORM>
@@ -87,7 +87,7 @@ enum vxd_status vxd_net_save_cuda(struct vxd_queue *queue,
         err);
 }
 
-/* Row of an input that row `row` of the result takes, -1 = none. */
+/* The row of an input for row `row` of the result, -1 = none. */
 static __device__ __forceinline__ int64_t
 source_row(const struct vxd_net_combine_call *call, int input, size_t row)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layers that take rows one by one: a task is some hundred rows. */
+/* Layers that process rows one by one: a task is some hundred rows. */
 #include <string.h>
 
 #include "gpu/sparse/layers/layers_cpu.h"

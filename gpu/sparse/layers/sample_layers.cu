@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of what is folded over all rows of a sample: global pools and batch norm.
+/* CUDA backend of reductions over all rows of a sample: global pools and batch norm.
  *
- * A block folds a piece of VXD_NET_PIECE rows, 32 channels of it: all threads fetch them into
- * shared memory at once, then a lane a channel goes down the rows in order. The pieces of a
- * sample are folded the same way by a second kernel. So the order is the CPU's, and the chain
- * of dependent additions, 256 + n / 256 long, runs from shared memory.
- * Moved: every element read once (batch norm: three times, written once). */
+ * A block reduces a piece of VXD_NET_PIECE rows, 32 channels of it: all threads fetch them into
+ * shared memory at once, then a lane for each channel processes the rows in order. A second
+ * kernel reduces the pieces of a sample in the same way. So the order equals that of the CPU, and
+ * the chain of dependent additions, of length 256 + n / 256, reads shared memory.
+ * Moved: every element read once (batch norm: read three times, written once). */
 #include "gpu/sparse/layers/layers_cuda.h"
 
 #define N_COLUMNS 32 /* channels of a block */
 
-/* What is folded of each element. */
+/* What is summed of each element. */
 enum term {
     TERM_MAX,
     TERM_SUM,
     TERM_GEM_POWER,
-    TERM_SQUARE /* of what the mean leaves */
+    TERM_SQUARE /* the squared deviation from the mean */
 };
 
 struct piece_args {
@@ -25,8 +25,8 @@ struct piece_args {
     float eps;
     struct vxd_net_extent extent;
     struct vxd_rows in;
-    const float *mean; /* TERM_SQUARE: a row a sample */
-    float *pieces;     /* a row a place */
+    const float *mean; /* TERM_SQUARE: a row for each sample */
+    float *pieces;     /* a row for each place */
 };
 
 struct __align__(16) tile
@@ -34,8 +34,8 @@ struct __align__(16) tile
     float v[VXD_NET_PIECE][N_COLUMNS];
 };
 
-/* Column threadIdx.x of the tile's first n_rows rows, folded onto `folded`; a maximum begins
- * with the first row where there was none before. */
+/* Reduces column threadIdx.x of the tile's first n_rows rows, starting from `folded`;
+ * without an earlier row, a maximum begins with the first row. */
 static __device__ __forceinline__ float fold_column(const struct tile *tile,
                                                     uint32_t n_rows, bool is_max,
                                                     bool is_begun, float folded)
@@ -123,8 +123,8 @@ static enum vxd_status fold_pieces(struct vxd_queue *queue, const struct piece_a
     return vxd_cuda_launched(queue->context, "piece_kernel", err);
 }
 
-/* One channel of a sample: its pieces folded; lanes up to N_COLUMNS - 1 hold a result. All
- * threads of a block call together. */
+/* Reduces the pieces of one channel of a sample; lanes up to N_COLUMNS - 1 hold a
+ * result. All threads of a block call together. */
 static __device__ __forceinline__ float fold_sample(const struct vxd_net_extent *extent,
                                                     const float *pieces, int n_channels,
                                                     int sample, int base, bool is_max,
@@ -151,7 +151,7 @@ static __device__ __forceinline__ float fold_sample(const struct vxd_net_extent 
         }
         __syncthreads();
         if (threadIdx.x < N_COLUMNS && (int)lane < n_columns) {
-            /* -0 is what leaves the first addend as it is. */
+            /* The sum starts as -0, which leaves the first addend as it is. */
             folded = fold_column(tile, n, is_max, first > 0, first > 0 ? folded : -0.0f);
         }
     }
@@ -216,13 +216,13 @@ out:
     return status;
 }
 
-/* A sample's mean, or what its rows are multiplied by. */
+/* Computes a sample's mean, or the factor of its rows. */
 struct moment_args {
     struct vxd_net_extent extent;
     int n_channels;
     const float *pieces;
-    float *mean;   /* NULL once it is known, */
-    float *factor; /* which is made then */
+    float *mean;   /* NULL in the second pass, */
+    float *factor; /* which computes this one */
     const float *scale;
     float eps;
 };
@@ -252,7 +252,8 @@ static __global__ void __launch_bounds__(VXD_NET_THREADS)
     }
 }
 
-/* Some blocks a piece, so that a block's rows share their sample's moments. */
+/* Several blocks share a piece, so that the rows of a block share their sample's
+ * moments. */
 template <typename FORM>
 static __global__ void __launch_bounds__(VXD_NET_THREADS)
     batch_norm_kernel(const __grid_constant__ struct vxd_net_batch_norm_call call,
@@ -290,7 +291,7 @@ size_t vxd_net_batch_norm_scratch_bytes_cuda(size_t max_rows, int n_samples,
            (size_t)n_channels * sizeof(float);
 }
 
-/* The mean of every sample, then the factors; args.pieces are used twice. */
+/* The mean of every sample, then the factors; args.pieces is used twice. */
 static enum vxd_status find_moments(struct vxd_queue *queue, struct piece_args *args,
                                     struct moment_args *moments, float *mean,
                                     struct vxd_err *err)

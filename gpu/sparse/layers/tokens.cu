@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of tokens: every token a softmax over a sample's rows, times their values.
+/* CUDA backend of tokens: every token is the sum of a sample's values weighted by a softmax over
+ * its rows.
  *
- * A block takes a piece of VXD_NET_PIECE rows, 8 tokens and 64 channels of the values: a thread
- * a row turns scores to weights by the piece's own maximum; then a thread a channel adds up
- * weight times value over a quarter of the rows, and the quarters are added in order. A second
- * kernel scales the pieces of a sample to their common maximum and adds them in order. So the
- * order depends on the sample alone.
+ * A block takes a piece of VXD_NET_PIECE rows, 8 tokens and 64 channels of the values. A thread
+ * for each row turns scores into weights with the piece's own maximum; then a thread for each
+ * channel adds up weight times value over a quarter of the rows, and the quarters are added in
+ * order. A second kernel rescales the pieces of a sample to their common maximum and adds them in
+ * order. So the order depends on the sample alone.
  * Moved: scores and values once (values once for every 8 tokens, from L2), and a row of
- * n_channels + 2 floats a piece and token. */
+ * n_channels + 2 floats for each piece and token. */
 #include "gpu/sparse/layers/layers_cuda.h"
 
 #define N_TOKENS 8
@@ -33,8 +34,9 @@ struct token_tiles {
     float warp_best[N_WARPS][N_TOKENS];
 };
 
-/* Weights of the piece's rows, a row a thread; returns the greatest score of each token in
- * best. Where all are minus infinity, weights are 0. All threads call together. */
+/* Weights of the piece's rows, a row a thread; returns the greatest score of each
+ * token in best. Weights are 0 where all scores are minus infinity. All threads call
+ * together. */
 template <typename FORM>
 static __device__ __forceinline__ void
 weigh_rows(const struct vxd_net_tokens_call *call, struct vxd_net_span span,
@@ -71,7 +73,7 @@ weigh_rows(const struct vxd_net_tokens_call *call, struct vxd_net_span span,
     __syncthreads();
 }
 
-/* A quarter's weighted values of one channel, for all tokens. */
+/* One channel's weighted values over a quarter of the rows, for all tokens. */
 template <typename FORM>
 static __device__ __forceinline__ void add_quarter(const struct vxd_net_tokens_call *call,
                                                    struct vxd_net_span span, int c,
@@ -101,7 +103,7 @@ static __device__ __forceinline__ void add_quarter(const struct vxd_net_tokens_c
     }
 }
 
-/* The weights of one token, a quarter after the other. */
+/* Adds the weights of one token, quarter by quarter. */
 static __device__ __forceinline__ float add_weights(const struct token_tiles *tiles,
                                                     int token)
 {
@@ -163,7 +165,7 @@ static __global__ void __launch_bounds__(VXD_NET_THREADS)
     }
 }
 
-/* A block a token and VXD_NET_THREADS channels. */
+/* A block handles one token and VXD_NET_THREADS channels. */
 template <typename FORM>
 static __global__ void __launch_bounds__(VXD_NET_THREADS)
     token_kernel(const __grid_constant__ struct vxd_net_tokens_call call)
