@@ -5,7 +5,7 @@
 static inline void order(struct emu_lane *lane, enum emu_scope scope, bool is_new)
 {
     if (emu_finds_races()) {
-        emu_past_order(&lane->past, scope, is_new);
+        emu_sync_note(&lane->history, scope, is_new);
     }
 }
 
@@ -108,7 +108,7 @@ static uint64_t reduce(enum emu_collective kind, uint64_t a, uint64_t b)
     }
 }
 
-/* What all of `in` get alike. */
+/* A result that is the same for all lanes of `in`. */
 static uint64_t uniform_result(const struct emu_warp *warp, enum emu_collective kind,
                                unsigned in)
 {
@@ -136,7 +136,7 @@ static uint64_t match(const struct emu_warp *warp, unsigned in, unsigned lane)
     return equal;
 }
 
-/* Ends a collective whose lanes are all there. */
+/* Ends a collective whose lanes have all arrived. */
 static void finish_collective(struct emu_block *block, struct emu_warp *warp,
                               struct emu_gathering *at)
 {
@@ -152,7 +152,7 @@ static void finish_collective(struct emu_block *block, struct emu_warp *warp,
         unsigned i = (unsigned)__builtin_ctz(left);
         unsigned from = warp->from[i];
 
-        /* What is shuffled from a lane that takes no part is undefined. */
+        /* A value that is shuffled from a lane outside the mask is undefined. */
         warp->results[i] = kind == EMU_MATCH       ? match(warp, in, i)
                            : kind != EMU_SHUFFLE   ? uniform
                            : (in >> from & 1) != 0 ? warp->values[from]
@@ -218,7 +218,7 @@ void emu_exit_lane(struct emu_lane *lane)
     lane->state = EXITED;
     block->n_exited++;
     warp->exited |= 1u << lane->lane;
-    /* Who waited for this one alone goes on. */
+    /* Threads that waited for this one alone continue. */
     for (unsigned i = warp->n_gatherings; i-- > 0;) {
         struct emu_gathering *at = warp->gatherings + i;
 

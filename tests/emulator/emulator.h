@@ -3,19 +3,19 @@
  *
  * Every thread of a kernel is a fiber on the thread that launches. Fibers are switched where a
  * thread waits for others (barriers, votes, shuffles) and, at random, at any access of memory:
- * kernels are compiled with GCC's -fsanitize=thread, whose hooks are the emulator's own. So what
- * lanes of a warp do between two collectives has no order but that of the seed, and a missing
- * barrier shows. Memory is sequentially consistent, unlike a GPU's: a missing fence shows only to
- * the search for races.
+ * kernels are compiled with GCC's -fsanitize=thread, whose hooks the emulator defines itself. So
+ * the seed alone orders what the lanes of a warp do between two collectives, and a missing
+ * barrier shows in results. Memory is sequentially consistent, unlike a GPU's: only the search
+ * for races finds a missing fence.
  *
  * Environment: VOXELD_EMULATOR_SEED     the order of threads (default 1)
  *              VOXELD_EMULATOR_SMS      multiprocessors (default 3)
- *              VOXELD_EMULATOR_BLOCKS   blocks a multiprocessor holds, of 512 threads or more
- *                                       (default 1)
- *              VOXELD_EMULATOR_SECONDS  processor time in which threads run, but none comes to
- *                                       a barrier's or collective's end or its own: they hang
- *                                       (default 60)
- *              VOXELD_EMULATOR_RACES    set: plain accesses that nothing orders are told, and
+ *              VOXELD_EMULATOR_BLOCKS   blocks, of 512 threads or more, that a multiprocessor
+ *                                       holds (default 1)
+ *              VOXELD_EMULATOR_SECONDS  processor time for which threads may run without any
+ *                                       barrier, collective or thread ending; beyond it the
+ *                                       kernel hangs (default 60)
+ *              VOXELD_EMULATOR_RACES    set: plain accesses without an order are reported, and
  *                                       the program ends with 66 (races.cpp)
  *
  * A fault (a collective that not all lanes of its mask reach, a barrier that not all threads
@@ -133,7 +133,7 @@ struct emu_site {
 /* What all lanes of a mask do together. */
 enum emu_collective {
     EMU_SYNC,
-    EMU_SHUFFLE, /* aux: the lane whose value is wanted */
+    EMU_SHUFFLE, /* aux: the lane whose value is read */
     EMU_BALLOT,
     EMU_ADD,
     EMU_OR,
@@ -151,7 +151,7 @@ enum emu_count {
     EMU_COUNT_AND
 };
 
-/* A __shared__ variable; where it lies in a block's memory is found anew in each launch. */
+/* A __shared__ variable; each launch assigns its place in a block's memory. */
 struct emu_slot {
     uint64_t launch;
     size_t at;
@@ -161,7 +161,7 @@ struct emu_launch {
     const char *name;
     dim3 grid;
     dim3 block;
-    size_t n_shared; /* dynamic, bytes */
+    size_t n_shared; /* bytes of dynamic shared memory */
     bool is_cooperative;
     void (*body)(const void *args); /* one thread of the kernel */
     const void *args;
@@ -177,18 +177,18 @@ uint64_t emu_collect(enum emu_collective kind, unsigned mask, uint64_t value, in
                      emu_site site);
 int emu_block_sync(enum emu_count count, int predicate, emu_site site);
 void emu_grid_sync(emu_site site);
-/* Orders what the caller did before it and does after it, for its block or the device. */
+/* Orders the caller's accesses before and after it, for its block or for the device. */
 void emu_fence(bool is_block);
-/* Lets others run: the caller waits for one of them. */
+/* Lets other threads run, for one of which the caller waits. */
 void emu_yield(void);
 void *emu_shared(struct emu_slot *slot, size_t n_bytes, size_t alignment);
 void *emu_dynamic_shared(void);
-/* Accesses that no switch divides, whatever their size. */
+/* Accesses of any size that no switch divides. */
 void emu_load_bytes(void *to, const void *from, size_t n_bytes);
 void emu_store_bytes(void *to, const void *from, size_t n_bytes);
 bool emu_swap16(void *at, const void *from, const void *to, void *seen);
 [[noreturn]] void emu_fault(const char *what, emu_site site);
-/* Runs a kernel to its end. False where the configuration is not one of the device. */
+/* Runs a kernel to its end. False where the device does not allow the configuration. */
 bool emu_run(const struct emu_launch *launch);
 void emu_register(const void *kernel, const char *name, void (*body)(const void *args));
 
@@ -211,7 +211,7 @@ template <class... P> struct emu_kernel {
         std::apply(c->kernel, c->args);
     }
 
-    /* args: one pointer a parameter, before them that of the kernel. */
+    /* args: one pointer for each parameter, preceded by that of the kernel. */
     template <size_t... I>
     static void spread(void *const *args, std::index_sequence<I...>)
     {
@@ -263,7 +263,7 @@ emu_launcher_of(void (*kernel)(P...), const char *name, dim3 grid, dim3 block,
     return {kernel, {name, grid, block, n_shared, false, nullptr, nullptr}};
 }
 
-/* What threads know of themselves. */
+/* The indices of a thread. */
 #define threadIdx (emu_thread_idx())
 #define blockIdx (emu_block_idx())
 #define blockDim (emu_block_dim())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is said of a fault: the kernel, the thread, the line, and where all others are. */
+/* The report of a fault: the kernel, the thread, the line, and where all other threads
+ * are. */
 #include "tests/emulator/device.h"
 
 static const char *name_of(const struct emu_lane *lane)
@@ -27,19 +28,19 @@ static bool is_at_same_place(const struct emu_lane *a, const struct emu_lane *b)
            (a->state != IN_COLLECTIVE || a->mask == b->mask);
 }
 
-/* One line a place where threads of a block are. */
-static void tell_block(const struct emu_block *block)
+/* Prints one line for each place where threads of a block are. */
+static void print_block(const struct emu_block *block)
 {
-    bool is_told[MOST_THREADS] = {};
+    bool is_reported_lane[MAX_THREADS] = {};
 
     for (unsigned i = 0; i < block->n_threads; i++) {
         const struct emu_lane *lane = block->lanes + i;
         unsigned n = 0;
 
-        for (unsigned j = i; !is_told[i] && j < block->n_threads; j++) {
+        for (unsigned j = i; !is_reported_lane[i] && j < block->n_threads; j++) {
             if (is_at_same_place(lane, block->lanes + j)) {
                 n++;
-                is_told[j] = j > i;
+                is_reported_lane[j] = j > i;
             }
         }
         if (n == 0) {
@@ -77,7 +78,7 @@ void emu_die(const char *what, const emu_site *site)
     fprintf(stderr, "; seed %ld\n", emu_setting("VOXELD_EMULATOR_SEED", 1));
     for (unsigned i = 0; emu_grid.launch != NULL && i < emu_grid.n_resident; i++) {
         if (emu_blocks[i]->n_exited < emu_blocks[i]->n_threads) {
-            tell_block(emu_blocks[i]);
+            print_block(emu_blocks[i]);
         }
     }
     abort();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Fibers: the switch between them, who runs next, and a watch on those who only spin. */
+/* Fibers: the switch between them, the choice of the next one, and the detection of
+ * threads that only spin. */
 #include <time.h>
 
 #include <utility>
 
 #include "tests/emulator/device.h"
 
-/* Switches between two looks at the clock. */
+/* Switches between two reads of the clock. */
 #define LOOK_EVERY 65536
 
 thread_local struct emu_lane *emu_self;
@@ -46,7 +47,8 @@ __asm__(".text\n"
         "    ret\n"
         ".size emu_switch,.-emu_switch\n");
 
-/* Processor time of this thread; others may keep the processor for long. */
+/* Processor time of this thread, because other processes may hold the processor for
+ * long. */
 static time_t now_s(void)
 {
     struct timespec now;
@@ -55,7 +57,7 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
-/* Where threads only run, and no collective or barrier ends and nobody exits, they spin. */
+/* Threads spin where they run, but no collective, barrier or thread ends. */
 static void look_at_clock(void)
 {
     if (emu_grid.has_progressed) {
@@ -66,7 +68,8 @@ static void look_at_clock(void)
     }
 }
 
-/* Mostly the fiber that became able to run last, whose memory is warm; often any other. */
+/* Mostly the fiber that became runnable last, whose memory is in the cache; often any
+ * other. */
 struct emu_lane *emu_take_runnable(void)
 {
     uint64_t r = emu_random();
@@ -121,7 +124,8 @@ void emu_preempt(void)
         return;
     }
     emu_make_runnable(lane);
-    /* Among the others, not on top of them: who waits for them would be taken again. */
+    /* Inserted at a random position: at the end, a thread that waits for others would
+     * be taken again at once. */
     std::swap(emu_grid.runnable[emu_random() % emu_grid.n_runnable],
               emu_grid.runnable[emu_grid.n_runnable - 1]);
     emu_leave(lane);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Launches: a grid's blocks, as many at a time as the device holds, and their memory. */
+/* Launches: the blocks of a grid, as many at a time as the device holds, and their
+ * memory. */
 #include <sys/mman.h>
 
 #include <map>
@@ -10,7 +11,7 @@
 
 struct emu_grid emu_grid;
 struct emu_block **emu_blocks;
-static unsigned most_blocks; /* of emu_blocks, kept for all launches */
+static unsigned most_blocks; /* number of emu_blocks, which are kept for all launches */
 static std::recursive_mutex device_mutex;
 static std::map<const void *, std::pair<const char *, void (*)(const void *)>> *registry;
 
@@ -79,15 +80,15 @@ static void run_lane(void)
     emu_exit_lane(lane);
     if (lane->block->n_exited == lane->block->n_threads) {
         emu_self = NULL;
-        emu_switch(&lane->sp, emu_grid.main_sp); /* starts another block */
+        emu_switch(&lane->sp, emu_grid.main_sp); /* the launch starts another block */
     }
     emu_leave(lane);
-    abort(); /* nobody switches to a fiber that has exited */
+    abort(); /* no fiber switches to one that has exited */
 }
 
 static struct emu_block *new_block(void)
 {
-    size_t n_bytes = MOST_THREADS * STACK_BYTES;
+    size_t n_bytes = MAX_THREADS * STACK_BYTES;
     struct emu_block *block = new struct emu_block();
     void *stacks = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -97,7 +98,7 @@ static struct emu_block *new_block(void)
     }
     block->stacks = (char *)stacks;
     block->shared = new (std::align_val_t(256)) char[SHARED_BYTES];
-    for (size_t i = 0; i < MOST_THREADS; i++) { /* a stack that overflows faults */
+    for (size_t i = 0; i < MAX_THREADS; i++) { /* so that a stack overflow faults */
         (void)mprotect(block->stacks + i * STACK_BYTES, 4096, PROT_NONE);
     }
     return block;
@@ -131,13 +132,14 @@ static void start_lane(struct emu_block *block, unsigned i)
     lane->warp = i / 32;
     lane->lane = i % 32;
     memset(sp, 0, 8 * sizeof *sp);
-    sp[6] = (void *)run_lane; /* above six registers: where the switch returns to */
+    /* above six saved registers: where the switch returns to */
+    sp[6] = (void *)run_lane;
     lane->sp = sp;
-    lane->past.thread = (emu_grid.n_started - 1) * MOST_THREADS + i;
-    lane->past.block = (uint32_t)(emu_grid.n_started - 1);
-    lane->past.own.n = 0;
-    lane->past.of_warp = &block->warps[lane->warp].times;
-    lane->past.of_block = &block->times;
+    lane->history.thread = (emu_grid.n_started - 1) * MAX_THREADS + i;
+    lane->history.block = (uint32_t)(emu_grid.n_started - 1);
+    lane->history.own.n = 0;
+    lane->history.of_warp = &block->warps[lane->warp].times;
+    lane->history.of_block = &block->times;
     emu_make_runnable(lane);
 }
 
@@ -159,7 +161,7 @@ static void start_block(struct emu_block *block)
 
         block->warps[j].n_gatherings = 0;
         block->warps[j].times.n = 0;
-        /* Lanes that are not there are waited for as little. */
+        /* Lanes that do not exist count as exited, so nothing waits for them. */
         block->warps[j].exited = n_lanes < 32 ? ~0u << n_lanes : 0;
     }
     for (unsigned j = 0; j < block->n_threads; j++) {
@@ -202,7 +204,7 @@ bool emu_run(const struct emu_launch *launch)
     const std::lock_guard<std::recursive_mutex> lock(device_mutex);
     uint64_t n_resident;
 
-    if (n_threads == 0 || n_threads > MOST_THREADS || n_blocks == 0 ||
+    if (n_threads == 0 || n_threads > MAX_THREADS || n_blocks == 0 ||
         launch->grid.x > INT32_MAX || launch->grid.y > 65535 || launch->grid.z > 65535 ||
         launch->n_shared > SHARED_BYTES) {
         return false;

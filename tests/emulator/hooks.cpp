@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What GCC calls at accesses of memory in files compiled with -fsanitize=thread, in the place of
- * ThreadSanitizer: a switch to another fiber, now and then, and in builds with AddressSanitizer
- * a look whether the address may be accessed. Atomics are done here: as all fibers are of one
- * thread, by plain loads and stores, except outside of kernels. */
+/* The functions that GCC calls at accesses of memory in files compiled with
+ * -fsanitize=thread, in place of ThreadSanitizer's. They switch to another fiber at
+ * random and, in builds with AddressSanitizer, check whether the address may be
+ * accessed. Atomic operations are done here: all fibers share one thread, so plain
+ * loads and stores suffice, except outside of kernels. */
 #include "tests/emulator/device.h"
 
 #if defined(EMU_WITH_ADDRESS_SANITIZER)
@@ -25,8 +26,9 @@ extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address,
     } while (0)
 #endif
 
-/* What threads wait for is read so; such a read lets others run sooner. */
-#define PRICE_OF_ATOMIC 16
+/* Threads poll with atomic reads; counting such a read as several accesses lets other
+ * threads run sooner. */
+#define ATOMIC_COST 16
 
 static const bool emu_looks_for_races = emu_finds_races();
 
@@ -58,7 +60,7 @@ static inline void spend(int price)
     extern "C" void __tsan_##name(void *at)                                              \
     {                                                                                    \
         (void)at;                                                                        \
-        spend(PRICE_OF_ATOMIC);                                                          \
+        spend(ATOMIC_COST);                                                              \
         CHECK_ADDRESS(at, n, is_write);                                                  \
     }
 #define ACCESSES(n)                                                                      \
@@ -122,20 +124,20 @@ extern "C" void __tsan_atomic_signal_fence(int)
 #define UPDATE(bits, type, name, builtin)                                                \
     extern "C" type __tsan_atomic##bits##_##name(volatile type *at, type value, int)     \
     {                                                                                    \
-        spend(PRICE_OF_ATOMIC);                                                          \
+        spend(ATOMIC_COST);                                                              \
         CHECK_ADDRESS(at, sizeof(type), 1);                                              \
         return builtin(at, value, __ATOMIC_SEQ_CST);                                     \
     }
 #define ATOMICS(bits, type)                                                              \
     extern "C" type __tsan_atomic##bits##_load(const volatile type *at, int)             \
     {                                                                                    \
-        spend(PRICE_OF_ATOMIC);                                                          \
+        spend(ATOMIC_COST);                                                              \
         CHECK_ADDRESS(at, sizeof(type), 0);                                              \
         return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                    \
     }                                                                                    \
     extern "C" void __tsan_atomic##bits##_store(volatile type *at, type value, int)      \
     {                                                                                    \
-        spend(PRICE_OF_ATOMIC);                                                          \
+        spend(ATOMIC_COST);                                                              \
         CHECK_ADDRESS(at, sizeof(type), 1);                                              \
         __atomic_store_n(at, value, __ATOMIC_RELEASE);                                   \
     }                                                                                    \
@@ -148,7 +150,7 @@ extern "C" void __tsan_atomic_signal_fence(int)
     extern "C" int __tsan_atomic##bits##_compare_exchange_strong(                        \
         volatile type *at, type *from, type to, int, int)                                \
     {                                                                                    \
-        spend(PRICE_OF_ATOMIC);                                                          \
+        spend(ATOMIC_COST);                                                              \
         CHECK_ADDRESS(at, sizeof(type), 1);                                              \
         return __atomic_compare_exchange_n(at, from, to, false, __ATOMIC_SEQ_CST,        \
                                            __ATOMIC_SEQ_CST);                            \
@@ -165,21 +167,21 @@ ATOMICS(64, uint64_t)
 
 void emu_load_bytes(void *to, const void *from, size_t n_bytes)
 {
-    spend(PRICE_OF_ATOMIC);
+    spend(ATOMIC_COST);
     CHECK_ADDRESS(from, n_bytes, 0);
     memcpy(to, from, n_bytes);
 }
 
 void emu_store_bytes(void *to, const void *from, size_t n_bytes)
 {
-    spend(PRICE_OF_ATOMIC);
+    spend(ATOMIC_COST);
     CHECK_ADDRESS(to, n_bytes, 1);
     memcpy(to, from, n_bytes);
 }
 
 bool emu_swap16(void *at, const void *from, const void *to, void *seen)
 {
-    spend(PRICE_OF_ATOMIC);
+    spend(ATOMIC_COST);
     CHECK_ADDRESS(at, 16, 1);
     memcpy(seen, at, 16);
     if (memcmp(seen, from, 16) != 0) {

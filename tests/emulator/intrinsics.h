@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA's own functions of device code: those of collectives, of memory, and arithmetic. Included
- * by emulator.h. */
+/* CUDA's functions of device code: collectives, memory and arithmetic. Included by
+ * emulator.h. */
 #ifndef VXD_TESTS_EMULATOR_INTRINSICS_H
 #define VXD_TESTS_EMULATOR_INTRINSICS_H
 
@@ -110,7 +110,7 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32
     int own = emu_lane();
     int other = own ^ bits;
 
-    /* As the hardware: lanes of later groups than the own are out of reach. */
+    /* As in hardware, lanes of later groups cannot be read. */
     return emu_shuffle(mask, value, other / width <= own / width ? other : own, EMU_SITE);
 }
 
@@ -130,7 +130,7 @@ EMU_REDUCE(max, EMU_MAX)
 
 /* Memory ------------------------------------------------------------------------------------- */
 
-/* Atomics become calls of __tsan_atomic…, which are the emulator's. */
+/* Atomic operations become calls of __tsan_atomic…, which the emulator defines. */
 #define EMU_ATOMIC(name, operation)                                                      \
     template <class T> static inline T name(T *at, std::common_type_t<T> value)          \
     {                                                                                    \
@@ -167,7 +167,7 @@ template <class T> static inline T atomicExch(T *at, std::common_type_t<T> value
     return __atomic_exchange_n(at, value, __ATOMIC_RELAXED);
 }
 
-/* Swaps in what `next` makes of the old value; returns that. */
+/* Stores what `next` makes of the old value; returns the old value. */
 template <class T, class NEXT> static inline T emu_update(T *at, NEXT next)
 {
     T seen = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -473,7 +473,7 @@ static inline float __fsqrt_rn(float a)
     return sqrtf(a);
 }
 
-/* A sum of floats that differ by less than 2^29 is exact in double. */
+/* A sum of floats whose exponents differ by less than 29 is exact in double. */
 static inline float __fadd_rz(float a, float b)
 {
     double sum = (double)a + (double)b;

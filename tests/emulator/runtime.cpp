@@ -4,11 +4,11 @@
 
 #include "tests/emulator/device.h"
 
-/* New memory holds garbage; of large blocks only the front, so that what nobody touches costs
- * nothing. */
-#define MOST_GARBAGE ((size_t)4 << 20)
+/* New memory is filled with garbage. Of large blocks only the beginning is, so that
+ * memory that is never touched costs nothing. */
+#define MAX_GARBAGE ((size_t)4 << 20)
 
-/* As CUDA's own. */
+/* As in CUDA. */
 #define ALIGNMENT 256
 
 static thread_local cudaError_t last_error = cudaSuccess;
@@ -103,13 +103,14 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *)
 
 static cudaError_t allocate(void **out, size_t n_bytes)
 {
-    /* Not malloc, which tests wrap to make the engine's own calls fail. */
+    /* It does not use malloc, which tests wrap to make the engine's own allocations
+     * fail. */
     *out = operator new(n_bytes > 0 ? n_bytes : 1, std::align_val_t(ALIGNMENT),
                         std::nothrow);
     if (*out == NULL) {
         return failed(cudaErrorMemoryAllocation);
     }
-    memset(*out, 0xa5, n_bytes < MOST_GARBAGE ? n_bytes : MOST_GARBAGE);
+    memset(*out, 0xa5, n_bytes < MAX_GARBAGE ? n_bytes : MAX_GARBAGE);
     return cudaSuccess;
 }
 

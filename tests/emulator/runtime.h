@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The CUDA runtime as far as the engine calls it. Its words are CUDA's; emulator.h has the rest. */
+/* The part of the CUDA runtime that the engine calls. Names and meanings are CUDA's;
+ * emulator.h has the rest. */
 #ifndef VXD_TESTS_EMULATOR_RUNTIME_H
 #define VXD_TESTS_EMULATOR_RUNTIME_H
 

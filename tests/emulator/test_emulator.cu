@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* That the emulator does what CUDA says, and finds what kernels do wrong. Kernels with a fault
- * that shows in results are run until it does; those whose fault is reported, in a child. */
+/* Tests that the emulator does what CUDA specifies, and that it finds faults of
+ * kernels. Kernels whose fault shows in results are run until it does; those whose
+ * fault is reported run in a child process. */
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 
 #define ALL_LANES 0xffffffffu
 #define N_THREADS 128
-#define MOST_RUNS 200
+#define MAX_RUNS 200
 
 static __global__ void block_kernel(uint32_t *out, bool has_barrier)
 {
@@ -36,7 +37,7 @@ static __global__ void warp_kernel(uint32_t *out, bool has_barrier)
     out[blockIdx.x * N_THREADS + threadIdx.x] = words[first + (threadIdx.x + 8) % 32];
 }
 
-/* How many of `n_runs` runs have a wrong word in the rows of 5 blocks. */
+/* How many of `n_runs` runs write a wrong word to the rows of 5 blocks. */
 static int count_wrong(void (*kernel)(uint32_t *out, bool has_barrier), bool is_warp,
                        bool has_barrier, int n_runs)
 {
@@ -81,10 +82,10 @@ static void test_atomics_lose_nothing_and_plain_sums_do(void)
 {
     uint32_t sums[2] = {0, 0};
 
-    for (int run = 0; run < MOST_RUNS; run++) {
+    for (int run = 0; run < MAX_RUNS; run++) {
         add_kernel<<<7, N_THREADS>>>(sums);
     }
-    CHECK_INT(sums[0], MOST_RUNS * 7 * N_THREADS);
+    CHECK_INT(sums[0], MAX_RUNS * 7 * N_THREADS);
     CHECK(sums[1] < sums[0]);
 }
 
@@ -102,7 +103,7 @@ static __global__ void lanes_kernel(uint64_t *out)
     row[6] = __reduce_max_sync(ALL_LANES, threadIdx.x);
     row[7] = __match_any_sync(ALL_LANES, threadIdx.x % 2);
     row[8] = (uint64_t)__any_sync(ALL_LANES, threadIdx.x == 63);
-    /* Each half by itself. */
+    /* Each half of the warp separately. */
     row[9] = threadIdx.x % 32 < 16 ? __reduce_add_sync(0x0000ffffu, 1u)
                                    : __reduce_add_sync(0xffff0000u, 2u);
 }
@@ -248,7 +249,7 @@ static void overrun(void)
     overrun_kernel<<<1, 64>>>((uint32_t *)words, 64);
 }
 
-/* Runs a kernel in a child. Whether that failed and said so. */
+/* Runs a kernel in a child process; returns whether that failed with the given words. */
 static bool is_reported(int which, const char *words)
 {
     static uint32_t out;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Fails the k-th allocation of a test's program. Included by one file of it, and linked with
- * --wrap=malloc and, where they are to count, calloc, realloc and posix_memalign: then all that the
- * program itself allocates comes here, and nothing of shared libraries. */
+/* Fails the k-th allocation of a test's program. One file of the program includes it,
+ * and the program is linked with --wrap=malloc and, where they are to count, calloc,
+ * realloc and posix_memalign. So every allocation of the program itself is counted,
+ * and none of shared libraries. */
 #ifndef VXD_TESTS_SUPPORT_FAILING_ALLOC_H
 #define VXD_TESTS_SUPPORT_FAILING_ALLOC_H
 
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The system's; NULL where the program is linked without the wrap of it. */
+/* The system's functions; NULL where the program is linked without the wrap. */
 void *__real_malloc(size_t n_bytes);
 __attribute__((weak)) void *__real_calloc(size_t n, size_t n_bytes);
 __attribute__((weak)) void *__real_realloc(void *block, size_t n_bytes);
@@ -21,16 +22,18 @@ void *__wrap_calloc(size_t n, size_t n_bytes);
 void *__wrap_realloc(void *block, size_t n_bytes);
 int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
 
-/* Allocations, of any thread, until the one that fails; below zero = none does. */
+/* Number of allocations, by any thread, until the one that fails; negative = none
+ * fails. */
 static atomic_long n_until_failure = -1;
 
-/* Number k of those from now on, by 0, fails, and no other. */
+/* Makes allocation number k from now on, counted from 0, fail, and no other. */
 static inline void fail_allocation(long k)
 {
     atomic_store(&n_until_failure, k);
 }
 
-/* No further one fails. True when the one that was to fail was reached. */
+/* Lets all further allocations succeed. True when the one that was to fail was
+ * reached. */
 static inline bool stop_failing(void)
 {
     return atomic_exchange(&n_until_failure, -1) < 0;

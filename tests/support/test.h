@@ -22,7 +22,8 @@ static const char *vxd_test_skip_reason;
         }                                                                                \
     } while (0)
 
-/* For what the rest of the test needs: returns from the test when it fails. */
+/* For a condition that the rest of the test relies on: returns from the test when it
+ * fails. */
 #define REQUIRE(condition)                                                               \
     do {                                                                                 \
         if (!(condition)) {                                                              \
@@ -61,9 +62,9 @@ static const char *vxd_test_skip_reason;
         return;                                                                          \
     } while (0)
 
-/* VOXELD_TEST_SLOW: by how much sanitizers, emulators and their like slow a program down, 1 to
- * 100, and 1, so that the plain build runs all of every test, where it is unset or anything else.
- * Of faults that do the same every so many-th is enough there. */
+/* VOXELD_TEST_SLOW, 1 to 100: by which factor sanitizers, emulators and the like slow
+ * a program down. It is 1, so that all of every test runs, where it is unset or
+ * anything else. Tests that repeat similar faults run only every so many-th of them. */
 static inline int vxd_test_slow(void)
 {
     const char *text = getenv("VOXELD_TEST_SLOW");
@@ -72,8 +73,8 @@ static inline int vxd_test_slow(void)
     return slow >= 1 && slow <= 100 ? (int)slow : 1;
 }
 
-/* Of `full` random cases how many are run: all, or the VOXELD_TEST_SLOW-th part of them (at least
- * one). */
+/* How many of `full` random cases are run: one in VOXELD_TEST_SLOW of them, at least
+ * one. */
 static inline int vxd_test_rounds(int full)
 {
     int part = full / vxd_test_slow();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Of cooperative groups: the barrier of a whole grid. */
+/* The part of cooperative groups that the engine uses: the barrier of a whole grid. */
 #ifndef VXD_TESTS_EMULATOR_INCLUDE_COOPERATIVE_GROUPS_H
 #define VXD_TESTS_EMULATOR_INCLUDE_COOPERATIVE_GROUPS_H
 

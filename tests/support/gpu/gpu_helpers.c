@@ -282,7 +282,7 @@ void *gpu_read_test_data(const char *name, size_t *n_bytes)
     return read_file(path, n_bytes);
 }
 
-/* The file shipped with the tests. A .npy header gives the length of itself. */
+/* Reads the file in tests/data. The header of a .npy file gives its own length. */
 float *gpu_read_spconv_scan(size_t *n_points)
 {
     size_t n_bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the engine's tests share: every test runs on each backend that is here, with the
- * same seeds. Failures of the machinery itself end the test program. */
+/* What the engine's tests share. Every test runs on each available backend, with the
+ * same seeds. Failures of the helpers themselves end the test program. */
 #ifndef VXD_TESTS_SUPPORT_GPU_GPU_HELPERS_H
 #define VXD_TESTS_SUPPORT_GPU_GPU_HELPERS_H
 
@@ -9,8 +9,9 @@
 #include "gpu/hash/hash.h"
 #include "gpu/voxel/voxel.h"
 
-/* The stores of scenes are 0 to GPU_N_STORES - 1, and GPU_OTHER_INDEX is a map's index beside the
- * open one. Builds without the papers' have one store and one index. */
+/* The stores of scenes are 0 to GPU_N_STORES - 1, and GPU_OTHER_INDEX is an index of
+ * maps other than open addressing. Builds without the papers' code have one store and
+ * one index. */
 #if defined(VXD_WITH_PAPER)
 #define GPU_N_STORES VXD_SVDAG_N_STORES
 #define GPU_OTHER_INDEX VXD_HASH_SLAB
@@ -25,13 +26,13 @@ struct gpu_env {
     struct vxd_queue *queue;
 };
 
-/* Runs body on the CPU with 1 and 3 threads and on the first CUDA device; says so on
- * stdout, once, when there is none. */
+/* Runs body on the CPU with 1 and 3 threads and on the first CUDA device; prints once
+ * where there is none. */
 void gpu_each_backend(void (*body)(struct gpu_env *env));
 
 bool gpu_is_cuda(const struct gpu_env *env);
 
-/* One backend, budgets in bytes or 0. */
+/* An environment on one backend, with budgets in bytes or 0. */
 void gpu_env_create(struct gpu_env *env, enum vxd_backend backend, int n_threads,
                     size_t device_bytes, size_t host_bytes);
 void gpu_env_destroy(struct gpu_env *env);
@@ -40,17 +41,17 @@ void gpu_env_destroy(struct gpu_env *env);
 void gpu_wait(struct gpu_env *env);
 
 /* Device memory with a copy of the host's bytes (host NULL: filled with 0xa5, so that
- * what is not written shows). */
+ * unwritten bytes show). */
 struct vxd_buffer gpu_to_device(struct gpu_env *env, const void *host, size_t n_bytes);
 
-/* malloc'ed copy of a device buffer, after a wait. */
+/* A malloc'ed copy of a device buffer, after a wait. */
 void *gpu_to_host(struct gpu_env *env, const struct vxd_buffer *buffer);
 
 void *gpu_alloc(size_t n_bytes);
 
 /* splitmix64. */
 uint64_t gpu_random(uint64_t *state);
-/* In [low, high). */
+/* A float in [low, high). */
 float gpu_random_float(uint64_t *state, float low, float high);
 
 #define GPU_FNV_START 0xcbf29ce484222325ULL
@@ -71,7 +72,7 @@ struct gpu_voxels {
     float *min;
     float *max;
     float *first;
-    float *points; /* NULL unless both caps are set */
+    float *points; /* NULL unless both caps are positive */
 };
 
 /* Runs vxd_voxelize with every output; positions and features of args are host memory. */

@@ -53,7 +53,7 @@ static const struct config configs[GPU_N_CONFIGS] = {
     {"mink-p1", VXD_RULE_MINKOWSKI, VXD_ORDER_MORTON, 1, 3, OPEN, 1, 0},
     {"spconv-bare", VXD_RULE_SPCONV, VXD_ORDER_MORTON, 1, 0, BOX, 0, 0},
     {"spconv-c64-b5", VXD_RULE_SPCONV, VXD_ORDER_MORTON, 5, 64, BOX, 0, 0},
-    /* Coordinates of 20 bits: with 70 samples, keys of more than 64 bits. */
+    /* Coordinates of 20 bits: with 70 samples, keys have more than 64 bits. */
     {"mink-fine-b70",
      VXD_RULE_MINKOWSKI,
      VXD_ORDER_MORTON,
@@ -104,7 +104,7 @@ static float nasty_number(uint64_t *seed)
     case 11:
         return -104857.6f;
     default:
-        /* Near the borders of voxels: multiples of 0.1 as float32 has them. */
+        /* Near the borders of voxels: multiples of 0.1 in float32. */
         return (float)((int)(gpu_random(seed) % 200) - 100) * 0.1f;
     }
 }

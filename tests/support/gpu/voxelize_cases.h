@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The voxelizations that the oracle test and the digests run: kinds of cloud times sizes
- * times ways to call. */
+/* The voxelizations that the oracle test and the digests run: kinds of clouds times
+ * sizes times kinds of calls. */
 #ifndef VXD_TESTS_SUPPORT_GPU_VOXELIZE_CASES_H
 #define VXD_TESTS_SUPPORT_GPU_VOXELIZE_CASES_H
 
@@ -8,7 +8,7 @@
 
 enum gpu_cloud_kind {
     GPU_CLOUD_SPREAD, /* few points a voxel */
-    GPU_CLOUD_DENSE,  /* many */
+    GPU_CLOUD_DENSE,  /* many points a voxel */
     GPU_CLOUD_SAME,   /* all points in one place */
     GPU_CLOUD_MIXED,  /* half in one place, the others spread */
     GPU_CLOUD_NASTY,  /* NaN, infinite, huge, on borders; NaN features */

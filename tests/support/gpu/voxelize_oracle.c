@@ -56,7 +56,7 @@ static uint64_t morton_bit_by_bit(const int32_t c[3])
     return code;
 }
 
-/* 0 kept, 1 not finite, 2 out of range. */
+/* Returns 0 for kept, 1 for not finite, 2 for out of range. */
 static int place(const struct vxd_voxelize_args *args, const float *p, int32_t c[3])
 {
     for (int axis = 0; axis < 3; axis++) {
@@ -168,7 +168,7 @@ static void allocate(const struct vxd_voxelize_args *args, struct gpu_voxels *ou
     }
 }
 
-/* Survivors of each sample and their rows. */
+/* Numbers the voxels of each sample that the cap keeps, and thereby their rows. */
 static void number(const struct vxd_voxelize_args *args, struct group *groups,
                    size_t n_groups, struct gpu_voxels *out)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The part of hash_run.h that reads whole maps: verify, set operations, images. */
+/* The functions of hash_run.h that read whole maps: verify, set operations, images. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/hash/hash_run.h"
 
 enum {
-    N_STRANGE = 4 /* numbers that never name an entry */
+    N_STRANGE = 4 /* number of values that never name an entry */
 };
 
 static bool is_ok(struct hash_run *run, enum vxd_status status, const struct vxd_err *err)
@@ -67,7 +67,7 @@ static const int32_t *all_numbers(const struct hash_run *run, size_t *n)
     return numbers;
 }
 
-/* Rows by descending number, then zero rows. */
+/* Checks rows by descending number, then zero rows. */
 static bool rows_agree(const struct hash_run *run, const void *gathered,
                        const unsigned char *model_rows, size_t row_bytes)
 {
@@ -97,7 +97,7 @@ static void verify_rows(struct hash_run *run)
     struct vxd_buffer d_valid = gpu_to_device(env, NULL, n);
     struct vxd_buffer d_values[VXD_HASHMAP_MAX_VALUES] = {{0}};
     void *values[VXD_HASHMAP_MAX_VALUES] = {NULL};
-    int skipped = run->step % 5; /* one array is not asked for */
+    int skipped = run->step % 5; /* one array is not requested */
     struct vxd_err err = {0};
     uint8_t *valid;
     void *rows;
@@ -136,7 +136,7 @@ static void verify_rows(struct hash_run *run)
     free((void *)(uintptr_t)numbers);
 }
 
-/* Rows of entries that do not live are zero in the buffers themselves. */
+/* Checks that rows of entries that do not live are zero in the buffers themselves. */
 static void verify_buffers(struct hash_run *run)
 {
     const unsigned char *key_rows;
@@ -215,7 +215,7 @@ void hash_run_verify(struct hash_run *run)
     gpu_wait(run->env);
 }
 
-/* Takes the entries of `from` that are (or are not) in `other`, by ascending number. */
+/* Adds the entries of `from` that are (or are not) in `other`, by ascending number. */
 static void add_entries(struct hash_model *to, const struct hash_model *from,
                         const struct hash_model *other, bool wants_both)
 {
@@ -264,7 +264,7 @@ void hash_run_combine(struct hash_run *a, struct hash_run *b,
     hash_model_free(&nothing);
     hash_run_destroy(&out);
     hash_run_verify(
-        b); /* neither map changed; a is verified by the caller's next steps */
+        b); /* neither map may have changed; the caller's next steps verify a */
 }
 
 static void expect_image(struct hash_run *run, const struct vxd_hashmap_image *image)
@@ -302,7 +302,7 @@ static void expect_image(struct hash_run *run, const struct vxd_hashmap_image *i
     }
 }
 
-/* `map` takes the place of the run's. */
+/* Replaces the map of the run by `map`. */
 static void replace(struct hash_run *run, struct vxd_hashmap *map,
                     enum vxd_hash_index index)
 {

@@ -98,7 +98,7 @@ static void insert(struct session *s, size_t first, size_t n)
     add_outputs(s, n);
 }
 
-/* Adds the values of the batch to the entries of its keys, many to one. */
+/* Updates entries with the values of the batch, several of which share a key. */
 static void update(struct session *s)
 {
     size_t n = s->item->n;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One figure for what hash maps give in order FIRST: equal on every backend and index. */
+/* One digest of the results of hash maps in order FIRST; it is equal on every backend
+ * and index. */
 #ifndef VXD_TESTS_SUPPORT_HASH_HASH_DIGEST_H
 #define VXD_TESTS_SUPPORT_HASH_HASH_DIGEST_H
 
@@ -10,8 +11,9 @@ enum {
     GPU_N_HASH_CASES = 5
 };
 
-/* Inserts, erases, inserts again with growth, updates and finds; the digest of the outputs of
- * every call and of the exported image. name: "hashmap/..." of the case. */
+/* Inserts, erases, inserts again with growth, updates and finds; returns the digest of
+ * the outputs of every call and of the exported image. name: "hashmap/..." of the
+ * case. */
 uint64_t gpu_hash_digest(struct gpu_env *env, int hash_case, enum vxd_hash_index index);
 const char *gpu_hash_digest_name(int hash_case);
 

@@ -38,7 +38,7 @@ static int64_t edge(const struct vxd_key_form *form, int c, uint64_t *random)
     return edges[gpu_random(random) % 10];
 }
 
-/* A component that the dtype holds, whatever the generator wished. */
+/* Sets a component to a value that the dtype can hold, whatever the generator chose. */
 static void set(const struct vxd_hashmap_spec *spec, void *key, int c, int64_t value)
 {
     if (!hash_model_set_component(spec, key, c, value)) {
@@ -69,7 +69,7 @@ static void make_plain(const struct vxd_hashmap_spec *spec,
     }
 }
 
-/* The key whose tag it is; false where the dtype cannot hold it. */
+/* The key with this tag; false where the dtype cannot hold it. */
 static bool unpack(const struct vxd_hashmap_spec *spec, const struct vxd_key_form *form,
                    uint64_t tag, void *key)
 {
@@ -102,7 +102,7 @@ static void make_bucket(const struct vxd_hashmap_spec *spec,
             hash = is_high ? (pattern & ~0xffffffULL) | (noise & 0xffffffULL)
                            : (pattern >> 24) | noise << 40;
             if (!unpack(spec, form, unmix64(hash), key)) {
-                hash = ~pattern; /* the top bit: try again */
+                hash = ~pattern; /* the top bit is set: try again */
             }
         } else {
             make_plain(spec, form, HASH_KEYS_MIXED, random, key);
@@ -111,7 +111,7 @@ static void make_bucket(const struct vxd_hashmap_spec *spec,
     } while (((hash ^ (is_high ? pattern : pattern >> 24)) & mask) != 0);
 }
 
-/* The last component is chosen so that the fingerprint comes out as the same number. */
+/* The last component is chosen so that all keys get the same fingerprint. */
 static void make_same_fingerprint(const struct vxd_hashmap_spec *spec,
                                   const struct vxd_key_form *form, uint64_t *random,
                                   void *key)
@@ -135,20 +135,20 @@ void hash_keys_make(const struct vxd_hashmap_spec *spec, enum hash_key_kind kind
     struct vxd_key_form form;
 
     form_of(spec, &form);
-    if (kind == HASH_KEYS_TWINS &&
+    if (kind == HASH_KEYS_SAME_FINGERPRINT &&
         (spec->key_dtype != VXD_INT64 || spec->n_components < 2)) {
         kind = HASH_KEYS_MIXED;
     }
     if ((kind == HASH_KEYS_HIGH || kind == HASH_KEYS_LOW) &&
         spec->key_dtype == VXD_INT16 && spec->n_components == 1) {
-        kind = HASH_KEYS_EDGES; /* too few keys to choose from */
+        kind = HASH_KEYS_EDGES; /* there are too few such keys */
     }
     for (size_t i = 0; i < n; i++) {
         void *key = (char *)out + i * (size_t)form.row_bytes;
 
         if (kind == HASH_KEYS_HIGH || kind == HASH_KEYS_LOW) {
             make_bucket(spec, &form, kind, random, key);
-        } else if (kind == HASH_KEYS_TWINS) {
+        } else if (kind == HASH_KEYS_SAME_FINGERPRINT) {
             make_same_fingerprint(spec, &form, random, key);
         } else {
             make_plain(spec, &form, kind, random, key);

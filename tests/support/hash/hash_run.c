@@ -67,7 +67,7 @@ void hash_run_destroy(struct hash_run *run)
     gpu_wait(run->env);
 }
 
-/* Device copy of a host array, or an empty buffer where there is none. */
+/* Device copy of a host array; an empty buffer where that is NULL. */
 static struct vxd_buffer upload(struct hash_run *run, const void *host, size_t n_bytes)
 {
     struct vxd_buffer buffer = {0};
@@ -75,7 +75,7 @@ static struct vxd_buffer upload(struct hash_run *run, const void *host, size_t n
     return host != NULL ? gpu_to_device(run->env, host, n_bytes) : buffer;
 }
 
-/* What prepare promises; the capacity that it left is the model's then. */
+/* Checks what prepare promises; the model then takes over the new capacity. */
 static size_t prepare(struct hash_run *run, const void *d_keys,
                       const struct hash_batch *batch)
 {
@@ -92,7 +92,8 @@ static size_t prepare(struct hash_run *run, const void *d_keys,
     grown = vxd_hashmap_capacity(run->map);
     if (bound + batch->n <= capacity || run->model.n_entries + batch->n <= capacity) {
         HASH_EXPECT(run,
-                    n_new == batch->n); /* at once, or after the bound was made exact */
+                    /* it returned at once, or after the bound was made exact */
+                    n_new == batch->n);
         HASH_EXPECT(run, grown == capacity);
     } else {
         size_t exact = hash_model_count_new(&run->model, batch->keys, batch->n);
@@ -107,7 +108,7 @@ static size_t prepare(struct hash_run *run, const void *d_keys,
     return n_new;
 }
 
-/* The first by position wins and gets the lowest free number. */
+/* Expects that the first by position is inserted and gets the lowest free number. */
 static void expect_first(struct hash_run *run, const struct hash_batch *batch,
                          const void *const *values, const int32_t *indices,
                          const uint8_t *is_new)
@@ -127,7 +128,7 @@ static void expect_first(struct hash_run *run, const struct hash_batch *batch,
     }
 }
 
-/* The numbers are the map's choice, within the rules; the model takes them over. */
+/* Expects any numbers that the rules allow; the model takes them over. */
 static void expect_any(struct hash_run *run, const struct hash_batch *batch,
                        const void *const *values, const int32_t *indices,
                        const uint8_t *is_new)
@@ -160,7 +161,7 @@ static void expect_any(struct hash_run *run, const struct hash_batch *batch,
     }
 }
 
-/* Whether row `row` of the batch is what entry `number` holds now. */
+/* Whether entry `number` holds row `row` of the batch at present. */
 static bool has_row(const struct hash_run *run, void *const *rows,
                     const void *const *values, size_t number, size_t row)
 {
@@ -175,7 +176,8 @@ static bool has_row(const struct hash_run *run, void *const *rows,
     return true;
 }
 
-/* ANY without its outputs: find tells the numbers, and the rows who won. */
+/* ANY without its outputs: find returns the numbers, and the values show which of
+ * equal keys was inserted. */
 static void learn_any(struct hash_run *run, const struct hash_batch *batch,
                       const void *d_keys, const void *const *values)
 {
@@ -327,14 +329,14 @@ void hash_run_find(struct hash_run *run, const void *keys, size_t n)
     gpu_wait(env);
 }
 
-/* erased: what the map said, or NULL. */
+/* erased: the map's output, or NULL. */
 static size_t erase_model(struct hash_run *run, const unsigned char *keys, size_t n,
                           enum vxd_hash_order order, const uint8_t *erased)
 {
     size_t n_erased = 0;
     size_t n_said = 0;
 
-    /* ANY may report any of equal keys, of those that were there. */
+    /* ANY may report any one of equal keys that were in the map. */
     for (size_t i = 0; i < n && erased != NULL && order == VXD_HASH_ANY; i++) {
         const unsigned char *key = keys + i * run->model.key_bytes;
 
@@ -356,7 +358,7 @@ static size_t erase_model(struct hash_run *run, const unsigned char *keys, size_
         }
     }
     if (order == VXD_HASH_ANY && erased != NULL) {
-        HASH_EXPECT(run, n_erased == 0); /* all that were there had been said */
+        HASH_EXPECT(run, n_erased == 0); /* an earlier key has reported each entry */
     }
     return n_said + n_erased;
 }

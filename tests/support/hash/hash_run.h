@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A map of gpu/hash and its model, driven together: every operation runs on both and what
- * comes back is compared. Differences are counted in n_failures and told on stderr. */
+/* A map of gpu/hash and its model: every operation runs on both, and the results are
+ * compared. Differences are counted in n_failures and printed to stderr. */
 #ifndef VXD_TESTS_SUPPORT_HASH_HASH_RUN_H
 #define VXD_TESTS_SUPPORT_HASH_HASH_RUN_H
 
@@ -11,8 +11,8 @@ struct hash_run {
     struct gpu_env *env;
     struct vxd_hashmap *map;
     struct hash_model model;
-    uint64_t epoch;  /* as it was after the last operation */
-    const char *why; /* what runs, for messages */
+    uint64_t epoch;  /* its value after the last operation */
+    const char *why; /* name of the running test, for messages */
     uint64_t seed;   /* likewise */
     int step;        /* likewise */
     int n_failures;
@@ -26,10 +26,10 @@ struct hash_batch {
 };
 
 enum hash_insert_flag {
-    HASH_ACTIVATE = 1,   /* no values */
-    HASH_NO_INDICES = 2, /* that output is not asked for; likewise the next */
+    HASH_ACTIVATE = 1,   /* inserts without values */
+    HASH_NO_INDICES = 2, /* the output is not requested; likewise the next */
     HASH_NO_MASK = 4,
-    HASH_UNPREPARED = 8 /* insert without prepare; a refusal must be the bound's */
+    HASH_UNPREPARED = 8 /* inserts without prepare; only the bound may cause a refusal */
 };
 
 #define HASH_EXPECT(run, condition)                                                      \
@@ -44,7 +44,7 @@ void hash_run_create(struct hash_run *run, struct gpu_env *env,
                      const struct vxd_hashmap_spec *spec, const char *why);
 void hash_run_destroy(struct hash_run *run);
 
-/* flags: of enum hash_insert_flag. */
+/* flags: bits of enum hash_insert_flag. */
 void hash_run_insert(struct hash_run *run, const struct hash_batch *batch,
                      enum vxd_hash_order order, int flags);
 void hash_run_find(struct hash_run *run, const void *keys, size_t n);
@@ -56,7 +56,8 @@ void hash_run_reserve(struct hash_run *run, size_t capacity);
 void hash_run_update(struct hash_run *run, const struct vxd_hashmap_update_args *args);
 void hash_run_neighbours(struct hash_run *run, const void *keys, size_t n, int kind);
 
-/* Everything that can be read: size, bound, active numbers, every row, statistics. */
+/* Verifies everything that can be read: size, bound, active numbers, every row,
+ * statistics. */
 void hash_run_verify(struct hash_run *run);
 
 enum hash_set_operation {
@@ -67,8 +68,8 @@ enum hash_set_operation {
 void hash_run_combine(struct hash_run *a, struct hash_run *b,
                       enum hash_set_operation operation);
 
-/* Replaces the map by what export and import with the index make of it; then checks that
- * image bytes follow from the model alone. */
+/* Replaces the map by the result of an export and an import with the index; then
+ * checks that the bytes of an image depend on the model alone. */
 void hash_run_through_image(struct hash_run *run, enum vxd_hash_index index);
 void hash_run_through_copy(struct hash_run *run, enum vxd_hash_index index);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vxd_hashmap_update as its contract words it, an element at a time. Numbers go through
- * double (exact for float32 and shorter) and 128-bit integers; the short floats are coded and
- * decoded by arithmetic, not by bit tricks. */
+/* vxd_hashmap_update as its contract describes it, an element at a time. Numbers are
+ * converted through double (exact for float32 and shorter types) and 128-bit integers;
+ * short floats are encoded and decoded by arithmetic, not by bit operations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum {
 
 /* The short floats. */
 struct short_form {
-    int n_mantissa; /* bits that are stored */
+    int n_mantissa; /* mantissa bits that are stored */
     int least;      /* exponent of the smallest normal number */
     uint16_t infinity;
 };
@@ -144,13 +144,13 @@ static void store_int(enum vxd_dtype dtype, void *at, wide value)
     memcpy(at, &bits, vxd_dtype_bytes(dtype));
 }
 
-/* One rounding, to the precision in which the array's dtype is summed. */
+/* Adds with one rounding, to the precision in which the array's dtype is summed. */
 static double add(enum vxd_dtype array_dtype, double a, double b)
 {
     return array_dtype == VXD_FLOAT64 ? a + b : (double)((float)a + (float)b);
 }
 
-/* Element e of the rows in positions[0 .. n), onto the element at `at`. */
+/* Combines element e of the rows in positions[0 .. n) with the element at `at`. */
 struct column {
     const unsigned char *rows;
     size_t row_bytes; /* of `rows` */

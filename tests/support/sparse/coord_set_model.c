@@ -12,7 +12,8 @@
         }                                                                                \
     } while (0)
 
-/* Key of a row, bit by bit; a list of them is the model of a set. */
+/* Computes the key of a row bit by bit; a list of keys is the model of a coordinate
+ * set. */
 uint64_t gpu_model_key(const int32_t c[4])
 {
     uint64_t code = 0;
@@ -104,7 +105,8 @@ size_t gpu_model_other_rows(const struct gpu_coord_set *coord_set,
     return n_wrong;
 }
 
-/* Blocks as set.h describes them; the table is the backend's own and shows in kernel maps. */
+/* Compares blocks with the description in coords.h. The hash table has the backend's
+ * own layout; tests of kernel maps cover it. */
 size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *coord_set,
                               const struct gpu_model *model)
 {
@@ -140,7 +142,8 @@ size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *c
     return n_wrong + (n_blocks != n);
 }
 
-/* A cloud like a scan's: cells along walls, in sample order or not, few outside. */
+/* A cloud similar to a scan: cells along walls, in sample order or not, a few of them
+ * out of range. */
 int32_t *gpu_model_random(size_t n, int n_samples, bool has_strays, uint64_t seed)
 {
     uint64_t state = seed;

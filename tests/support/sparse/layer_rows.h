@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tests of network layers share: rows on the device with gaps between them that
- * nobody may touch, and samples of chosen sizes. */
+/* What the tests of network layers share: rows on the device with gaps between them
+ * that no kernel may write, and samples of chosen sizes. */
 #ifndef VXD_TESTS_SUPPORT_SPARSE_LAYER_ROWS_H
 #define VXD_TESTS_SUPPORT_SPARSE_LAYER_ROWS_H
 
 #include "gpu/sparse/layers/layers.h"
 #include "tests/support/sparse/sparse_helpers.h"
 
-/* Rows of a precision. Row 0 starts `offset` elements into the buffer and one row more than
- * n_rows is there, so that whatever writes beside the rows shows. */
+/* Rows of a precision. Row 0 starts `offset` elements into the buffer, and the buffer
+ * has one row more than n_rows, so that a write outside the rows is detected. */
 struct gpu_rows {
     enum vxd_net_precision precision;
     size_t n_rows;
@@ -17,14 +17,16 @@ struct gpu_rows {
     struct vxd_buffer buffer;
 };
 
-/* How rows lie: 0 = packed, 1 = gaps that keep 16 bytes' alignment, 2 = gaps that do not. */
+/* Layouts of rows: 0 = packed, 1 = gaps that keep 16 bytes' alignment, 2 = gaps that
+ * do not. */
 #define GPU_N_LAYOUTS 3
 
-/* values: n_rows x n_channels, rounded to the precision; NULL = nothing is there yet. */
+/* values: n_rows x n_channels, rounded to the precision; NULL = undefined values. */
 struct gpu_rows gpu_rows_make(struct gpu_env *env, enum vxd_net_precision precision,
                               const float *values, size_t n_rows, int n_channels,
                               int layout);
-/* malloc'ed n_rows x n_channels; ends the program where bytes beside the rows were written. */
+/* Returns malloc'ed n_rows x n_channels; ends the program where bytes outside the rows
+ * were written. */
 float *gpu_rows_fetch(struct gpu_env *env, const struct gpu_rows *rows);
 void gpu_rows_free(struct gpu_env *env, struct gpu_rows *rows);
 
@@ -39,7 +41,7 @@ struct gpu_samples {
     struct vxd_buffer d_starts;
 };
 
-/* max_rows is more than there are. */
+/* max_rows is larger than the number of rows. */
 void gpu_samples_make(struct gpu_env *env, struct gpu_samples *out, const uint32_t *sizes,
                       int n_samples);
 void gpu_samples_free(struct gpu_env *env, struct gpu_samples *samples);
@@ -51,7 +53,7 @@ static inline size_t gpu_samples_n_rows(const struct gpu_samples *samples)
 /* One sample of n_rows. */
 struct gpu_samples gpu_samples_of_one(struct gpu_env *env, size_t n_rows);
 
-/* What varies from case to case of a layer. */
+/* What differs between the cases of a layer. */
 struct gpu_rows_case {
     enum vxd_net_precision precision;
     size_t n_rows;
@@ -63,13 +65,13 @@ struct gpu_rows_case {
 #define GPU_ROWS_MAX_CHANNELS 300
 struct gpu_rows_case gpu_rows_case(int number);
 
-/* n random floats that the precision can say; malloc'ed. */
+/* n random floats that the precision represents exactly; malloc'ed. */
 float *gpu_rounded_floats(uint64_t *state, enum vxd_net_precision precision, size_t n);
 
-/* What wait returns; MUST-like for the call itself. */
+/* Ends the program unless status is OK. */
 void gpu_must(enum vxd_status status, const struct vxd_err *err, const char *what);
 
-/* The twin of the environment's backend, which must accept the call; then a wait. */
+/* Calls the function of the environment's backend, which must succeed; then waits. */
 #define GPU_BACKEND_CALL(env, name, call)                                                \
     do {                                                                                 \
         struct vxd_err gpu_err = {0};                                                    \

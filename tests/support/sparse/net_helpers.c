@@ -164,7 +164,7 @@ void gpu_net_output(struct gpu_net *net, int layer, enum vxd_net_output_kind kin
 
 /* --- clouds ------------------------------------------------------------------------------ */
 
-/* Order of vxd_voxelize: per bit level x, y, z. */
+/* The order of vxd_voxelize: per bit level x, y, z. */
 static int compare_coords(const void *a, const void *b)
 {
     const int32_t *p = a;
@@ -405,7 +405,7 @@ static size_t compare_row(const struct gpu_net_result *result,
         for (int j = 1; j < exact->n_channels; j++) {
             best = y[j] > best ? y[j] : best;
         }
-        /* Near ties either may win. */
+        /* Of nearly equal values either may win. */
         return label < 0 || label >= exact->n_channels ||
                        !is_near((float)best, y[label], tolerance) ||
                        !is_near(result->values[row], y[label], tolerance)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tests of networks share: a network as a list of layers, run by the engine and by
- * an oracle in double that knows rows by their coordinates only: no sets, no kernel maps, no
- * order, no plan. */
+/* What the tests of networks share: a network as a list of layers, run by the engine
+ * and by an oracle in double that identifies rows by their coordinates only, without
+ * coordinate sets, kernel maps, order or plan. */
 #ifndef VXD_TESTS_SUPPORT_SPARSE_NET_HELPERS_H
 #define VXD_TESTS_SUPPORT_SPARSE_NET_HELPERS_H
 
@@ -13,7 +13,7 @@
 struct gpu_net {
     int n_channels;
     int32_t shape[3];
-    enum vxd_net_semantics semantics; /* of the layers that follow */
+    enum vxd_net_semantics semantics; /* of the layers added next */
     uint64_t random;
     struct vxd_net_layer layers[GPU_NET_MAX_LAYERS]; /* with arrays of their own */
     int layer_channels[GPU_NET_MAX_LAYERS];
@@ -26,15 +26,16 @@ void gpu_net_init(struct gpu_net *out, int n_channels, const int32_t shape[3],
                   enum vxd_net_semantics semantics);
 void gpu_net_free(struct gpu_net *net);
 
-/* A layer of one input with everything else at rest; the caller changes what it wants and
- * gives it to gpu_net_add, which names it and returns its number. */
+/* A layer of one input with defaults in all other fields; the caller changes some and
+ * passes it to gpu_net_add, which names it and returns its number. */
 struct vxd_net_layer gpu_net_layer(const struct gpu_net *net, enum vxd_net_op op, int in);
 int gpu_net_add(struct gpu_net *net, const struct vxd_net_layer *layer);
 
-/* With random weights and, as they come, bias, scale and activation. */
+/* Random weights, and in some cases bias, scale and activation. */
 int gpu_net_conv(struct gpu_net *net, enum vxd_net_op op, int in, int n_channels,
                  int kernel, int stride, int padding);
-/* Random weights, bias and scale of a convolution or linear layer that is otherwise done. */
+/* Adds random weights, bias and scale to a convolution or linear layer that is
+ * otherwise complete. */
 int gpu_net_weighted(struct gpu_net *net, struct vxd_net_layer *layer);
 int gpu_net_two(struct gpu_net *net, enum vxd_net_op op, int a, int b);
 void gpu_net_output(struct gpu_net *net, int layer, enum vxd_net_output_kind kind);
@@ -48,17 +49,17 @@ struct gpu_net_cloud {
     float *features;
 };
 
-/* A network of four: layer0: submanifold, 2 channels; layer1: strided of it; layer2: 1 row a
- * sample; layer3: a tensor of 2 channels on other rows. The output is layer0's rows; the shape
- * 16 a side. */
+/* A network of four layers: layer0: submanifold, 2 channels; layer1: strided, from
+ * layer0; layer2: 1 row a sample; layer3: a tensor of 2 channels on other rows. The
+ * output is layer0's rows; the shape is 16 cells a side. */
 void gpu_net_make_base(struct gpu_net *net);
 
-/* Some `share` of the cells of a box from lo on; samples listed in `empty` (a bit each) get
- * none. */
+/* About the fraction `share` of the cells of a box beginning at lo; samples in `empty`
+ * (a bit each) get none. */
 void gpu_net_cloud_make(struct gpu_net_cloud *out, uint64_t seed, int n_samples,
                         unsigned empty, int n_channels, const int32_t lo[3],
                         const int32_t n[3], double share);
-/* One sample of it, as sample 0. */
+/* One sample of the cloud, as sample 0. */
 void gpu_net_cloud_sample(const struct gpu_net_cloud *cloud, int sample,
                           struct gpu_net_cloud *out);
 void gpu_net_cloud_free(struct gpu_net_cloud *cloud);
@@ -84,7 +85,7 @@ void gpu_net_oracle_free(const struct gpu_net *net, struct gpu_net_rows *tensors
 struct gpu_net_result {
     size_t n_rows;
     int n_channels;
-    int32_t *coords; /* NULL where rows are no voxels */
+    int32_t *coords; /* NULL where rows are not voxels */
     uint32_t *starts;
     float *values;
     int32_t *labels;
@@ -93,15 +94,16 @@ struct gpu_net_result {
 };
 void gpu_net_result_free(struct gpu_net_result *result);
 
-/* Builds it; returns what the builder or vxd_net_create said. */
+/* Builds the network; returns the status of the builder or of vxd_net_create. */
 enum vxd_status gpu_net_create(struct gpu_env *env, const struct gpu_net *net,
                                const struct vxd_net_options *options,
                                struct vxd_net **out, struct vxd_err *err);
-/* A whole run; results: room for every output. Returns what a step or a wait said. */
+/* A whole run; results has one item for every output. Returns the status of a step or
+ * a wait. */
 enum vxd_status gpu_net_run(struct gpu_env *env, const struct vxd_net *net,
                             const struct gpu_net_cloud *cloud,
                             struct gpu_net_result *results, struct vxd_err *err);
-/* Copies an output of a run that is over. */
+/* Copies an output of a finished run. */
 void gpu_net_fetch(struct gpu_env *env, const struct vxd_net *net,
                    const struct vxd_net_run *run, int n_samples, int output,
                    struct gpu_net_result *out);

@@ -19,7 +19,7 @@ static int compare_rows(const void *a, const void *b)
     return 0;
 }
 
-/* Sorts and drops what is there twice. */
+/* Sorts and drops duplicates. */
 void oracle_make_unique(struct gpu_net_rows *rows)
 {
     size_t n = 0;
@@ -36,7 +36,7 @@ void oracle_make_unique(struct gpu_net_rows *rows)
     rows->n_rows = n;
 }
 
-/* Values of a row, NULL where there is none. */
+/* Values of a row, NULL where there is no such row. */
 const double *oracle_find(const struct gpu_net_rows *rows, const int32_t c[4])
 {
     const int32_t *at = rows->n_rows > 0

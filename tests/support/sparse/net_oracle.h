@@ -9,7 +9,7 @@ struct oracle {
     const struct gpu_net *net;
     struct gpu_net_rows *tensors;
     int n_samples;
-    int number; /* of the layer at hand */
+    int number; /* number of the current layer */
     const struct vxd_net_layer *layer;
     struct gpu_net_rows *out;
 };
@@ -30,10 +30,10 @@ static inline double *oracle_row(const struct gpu_net_rows *rows, size_t row)
     return rows->values + row * (size_t)rows->n_channels;
 }
 
-/* Values of the row with these coordinates, NULL where there is none. */
+/* Values of the row with these coordinates, NULL where there is no such row. */
 const double *oracle_find(const struct gpu_net_rows *rows, const int32_t c[4]);
 
-/* Sorts the coordinates and drops what is there twice. */
+/* Sorts the coordinates and drops duplicates. */
 void oracle_make_unique(struct gpu_net_rows *rows);
 void oracle_make_values(struct gpu_net_rows *rows); /* zeros */
 void oracle_copy_coords(struct gpu_net_rows *to, const struct gpu_net_rows *from);
@@ -44,7 +44,7 @@ double oracle_activate(const struct vxd_net_layer *layer, double x);
 void oracle_multiply(const struct oracle *oracle, int tap, const double *x, double *y);
 void oracle_finish_convolution(const struct oracle *oracle, size_t row, double *y);
 
-/* Convolutions but linear ones, and pools. */
+/* Convolutions except linear ones, and pools. */
 void oracle_run_taps(struct oracle *oracle);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layers that go over taps: research 1.1, on coordinates. */
+/* Layers that use taps: research 1.1, on coordinates. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +154,7 @@ static void make_floor(const struct taps *taps, const struct gpu_net_rows *in,
     oracle_make_unique(out);
 }
 
-/* The rows of a layer that goes over taps. */
+/* The rows of a layer that uses taps. */
 static void make_rows(struct oracle *oracle, const struct taps *taps)
 {
     const struct vxd_net_layer *layer = oracle->layer;
@@ -194,7 +194,7 @@ double oracle_activate(const struct vxd_net_layer *layer, double x)
     return x;
 }
 
-/* What a tap reads added to a row. */
+/* Adds the value that a tap reads to a row. */
 void oracle_multiply(const struct oracle *oracle, int tap, const double *x, double *y)
 {
     size_t n_in = (size_t)oracle_input(oracle, 0)->n_channels;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The executor's way of working on a GPU, on a machine without one: memory with slack, sets made
- * of sets not yet counted, runs that leave graphs for later ones. Its files are compiled as
- * with CUDA and take every context for a GPU's; the twins they call are the CPU's, and a
- * graph is the jobs that were queued while it was recorded, run again. Guessed sizes are for
- * GPUs alone. */
+/* Runs the executor as on a GPU on a machine without one: memory with spare capacity,
+ * coordinate sets derived from sets that are not counted yet, runs that record graphs
+ * for later ones. The executor's files are compiled as with CUDA and treat every
+ * context as a GPU's. The backends that they call are the CPU's, and a graph is the
+ * list of jobs that were queued while it was recorded, which run again. Only real GPUs
+ * predict sizes. */
 #include <stdlib.h>
 
 #include "gpu/sparse/layers/layers.h"
@@ -25,8 +26,8 @@ enum vxd_status __wrap_vxd_context_create(const struct vxd_context_options *opti
     return status;
 }
 
-/* Runs enqueued whole turn on faults that stay in a word of the device's memory, where the CPU's
- * jobs have none: every run counts. */
+/* Runs that are enqueued whole rely on faults that are set in a word of device memory,
+ * which the CPU's jobs do not have; so every run here counts. */
 enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *run,
                                   bool *is_enqueued, struct vxd_err *err)
 {
@@ -46,7 +47,7 @@ enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_
     return vxd_fail(err, VXD_INTERNAL, NULL, "no run was enqueued whole");
 }
 
-#define CPU_TWIN(name)                                                                   \
+#define CPU_BACKEND(name)                                                                \
     enum vxd_status vxd_net_##name##_cuda(struct vxd_queue *queue,                       \
                                           const struct vxd_net_##name##_call *call,      \
                                           struct vxd_err *err)                           \
@@ -54,19 +55,19 @@ enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_
         return vxd_net_##name##_cpu(queue, call, err);                                   \
     }
 
-CPU_TWIN(load)
-CPU_TWIN(save)
-CPU_TWIN(combine)
-CPU_TWIN(pool)
-CPU_TWIN(global)
-CPU_TWIN(batch_norm)
-CPU_TWIN(norm)
-CPU_TWIN(embedding)
-CPU_TWIN(keep)
-CPU_TWIN(attention)
-CPU_TWIN(tokens)
-CPU_TWIN(argmax)
-CPU_TWIN(bev)
+CPU_BACKEND(load)
+CPU_BACKEND(save)
+CPU_BACKEND(combine)
+CPU_BACKEND(pool)
+CPU_BACKEND(global)
+CPU_BACKEND(batch_norm)
+CPU_BACKEND(norm)
+CPU_BACKEND(embedding)
+CPU_BACKEND(keep)
+CPU_BACKEND(attention)
+CPU_BACKEND(tokens)
+CPU_BACKEND(argmax)
+CPU_BACKEND(bev)
 
 size_t vxd_net_global_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_channels)
 {
@@ -93,7 +94,7 @@ size_t vxd_net_tokens_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_t
 }
 
 struct vxd_net_graph {
-    struct vxd_queue *recorded; /* never waited for */
+    struct vxd_queue *recorded; /* this queue is never waited for */
 };
 
 static void drop_jobs(struct vxd_queue *queue)

@@ -165,7 +165,7 @@ double *gpu_grid_at(const struct gpu_grid *grid, const int32_t c[4])
     return grid->values + at * (size_t)grid->n_channels;
 }
 
-/* A coordinate from a grid's cell number; false past the last. */
+/* The coordinate of a grid's cell by number; false after the last. */
 static bool grid_cell(const struct gpu_grid *grid, size_t number, int32_t c[4])
 {
     for (int axis = 2; axis >= 0; axis--) {
@@ -196,8 +196,8 @@ static void add_product(const struct gpu_grid *in, const double *x, const float 
     }
 }
 
-/* Every cell with something in it scatters: input = output * stride - padding + tap *
- * dilation solved by trying the outputs that could be. */
+/* Every cell that is not zero scatters: solves input = output * stride - padding + tap
+ * * dilation by trying all possible outputs. */
 static void scatter_cell(const struct gpu_grid *in, const int32_t c[4],
                          const struct vxd_sparse_geometry *g, const float *weights,
                          struct gpu_grid *out)
@@ -319,7 +319,7 @@ void gpu_sparse_case_make(struct gpu_sparse_case *out, int number)
         out->shape[axis] = is_bounded ? out->in_n[axis] : 0;
     }
     if (is_bounded && vxd_sparse_out_shape(g, out->shape, none, out->out_shape, NULL)) {
-        for (int axis = 0; axis < 3; axis++) { /* the shape would be empty */
+        for (int axis = 0; axis < 3; axis++) { /* otherwise the shape would be empty */
             g->padding[axis] = g->kernel[axis] / 2 * g->dilation[axis];
         }
         (void)vxd_sparse_out_shape(g, out->shape, none, out->out_shape, NULL);

@@ -37,14 +37,14 @@ float *gpu_random_floats(uint64_t *state, size_t n, bool are_whole)
     return values;
 }
 
-/* Rows have gaps: such that they start at multiples of 16 bytes where their channels allow
- * it, else nowhere in particular. */
+/* Rows have gaps that keep rows at multiples of 16 bytes where their channels allow
+ * it, else at no particular alignment. */
 static size_t stride_of(int n_channels)
 {
     return (size_t)n_channels + (n_channels % 8 == 0 ? 8 : 3);
 }
 
-/* Rows with gaps, on the device, elements as the precision says. */
+/* Rows with gaps on the device, in elements of the precision. */
 static struct vxd_buffer to_rows(struct gpu_env *env, enum vxd_net_precision precision,
                                  const float *values, size_t n_rows, int n_channels,
                                  struct vxd_rows *rows)

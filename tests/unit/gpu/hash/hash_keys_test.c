@@ -96,12 +96,13 @@ static void use_twins(struct gpu_env *env, enum vxd_hash_index index)
     uint64_t random = 5;
 
     vxd_hashmap_key_bits(2, form.bits);
-    hash_keys_make(&spec, HASH_KEYS_TWINS, &random, keys, 2);
+    hash_keys_make(&spec, HASH_KEYS_SAME_FINGERPRINT, &random, keys, 2);
     CHECK(keys[0] != keys[2] && vxd_tag_is_wide(vxd_key_tag(&form, keys)));
     CHECK(vxd_key_tag(&form, keys) == vxd_key_tag(&form, keys + 2));
-    use_keys(env, &spec, HASH_KEYS_TWINS, 500, "equal fingerprints");
+    use_keys(env, &spec, HASH_KEYS_SAME_FINGERPRINT, 500, "equal fingerprints");
     spec = spec_of(VXD_INT64, 8, index);
-    use_keys(env, &spec, HASH_KEYS_TWINS, 300, "equal fingerprints of long keys");
+    use_keys(env, &spec, HASH_KEYS_SAME_FINGERPRINT, 300,
+             "equal fingerprints of long keys");
 }
 
 static void test_hashmap_keys_of_one_fingerprint_are_kept_apart(void)
