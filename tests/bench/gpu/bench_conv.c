@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times the convolutions of MinkUNet42 one by one, on spconv's benchmark scan, beside their
- * floors; then all of them in a row. Sets and maps are made once, before.
+/* Times the convolutions of MinkUNet42 one by one, on spconv's benchmark scan, with their floors
+ * beside; then all of them in sequence. Coordinate sets and maps are made once, before.
  * usage: bench_conv [--backend cpu|cuda] [--precision 0..3] [--voxel-mm N] [--threads N]
  *                   [--repeat N] [--only LAYER] */
 #include <math.h>
@@ -16,16 +16,16 @@
 #define N_POINTS 198130
 #define MAX_REPEAT 200
 
-/* What an H200 reaches, measured: matrix units, memory; and the research file's estimate of
- * what its second-level cache gives to gathers. */
+/* What an H200 reaches, measured: matrix units and memory; and the research file's
+ * estimate of the bandwidth of gathers from its second-level cache. */
 #define FLOP_PER_S 790e12
 #define BYTES_PER_S 4.3e12
 #define GATHER_BYTES_PER_S 5.5e12
 
 enum kind {
     SUBM, /* 3^3 */
-    DOWN, /* 2^3 from the level before */
-    UP,   /* 2^3 transposed, from the level after */
+    DOWN, /* 2^3 from the next finer level */
+    UP,   /* 2^3 transposed, from the next coarser level */
     LINEAR
 };
 
@@ -141,7 +141,7 @@ static float random_float(uint64_t *state)
     return (float)(z >> 40) * 0x1p-23f - 1.0f;
 }
 
-/* Cells of the scan's points, duplicates and all: n x 4. */
+/* Cells of the scan's points, with duplicates: n x 4. */
 static int32_t *read_scan(int voxel_mm)
 {
     static const char path[] = VOXELD_SOURCE_DIR "/tests/data/spconv_benchmark_pc.npy";
@@ -363,7 +363,7 @@ static void convolve(struct bench *bench, int number)
     must(vxd_conv_run(bench->device.queue, &args, &err), &err);
 }
 
-/* Median of the seconds of layers first to last, each as often as the network has it. */
+/* Median of the seconds of layers first to last, each as often as in the network. */
 static double time_layers(struct bench *bench, int first, int last)
 {
     double times[MAX_REPEAT];
@@ -371,7 +371,7 @@ static double time_layers(struct bench *bench, int first, int last)
 
     for (int i = 0; i < bench->n_repeat; i++) {
         must(bench_device_flush(&bench->device, &err), &err);
-        convolve(bench, first); /* what a layer reads was just written, in a network */
+        convolve(bench, first); /* in a network the input of a layer was just written */
         if (!bench_device_start(&bench->device)) {
             (void)fprintf(stderr, "bench_conv: the clock failed\n");
             exit(EXIT_FAILURE);

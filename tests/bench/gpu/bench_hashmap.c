@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times hash maps: the table of rates with floors and peers, and the set-ups 1 and 2 of ASH;
- * plot_hashmap.py draws what --csv wrote. Times are medians, by CUDA events around the call
- * with caches flushed before, or by the wall clock on the CPU; scratch is taken from the pool
- * inside the call. */
+/* Times hash maps: the table of rates with floors and peers, and set-ups 1 and 2 of
+ * ASH; plot_hashmap.py draws the output of --csv. Times are medians, by CUDA events
+ * around the call with caches flushed before, or by the wall clock on the CPU; scratch
+ * is allocated from the pool inside the call. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,8 @@ const char *hash_index_name(enum vxd_hash_index index)
     return index == VXD_HASH_OPEN ? "open" : "slab";
 }
 
-/* Comma-separated numbers of at least 1; their count, 0 on anything else. */
+/* Parses comma-separated numbers of at least 1; returns their count, 0 on anything
+ * else. */
 static int parse_list(const char *text, double most, double *out)
 {
     int n = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The parts of bench_hashmap. Each opens its own device and prints Markdown to stdout. */
+/* The sections of bench_hashmap. Each creates its own device and prints Markdown to
+ * stdout. */
 #ifndef VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_H
 #define VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_H
 
@@ -19,8 +20,8 @@ struct hash_options {
     FILE *csv; /* of the set-ups; NULL = none */
 };
 
-/* Rates of every operation beside the floors and the peers, then latency, creation and
- * memory. */
+/* Rates of every operation beside the floors and the peers, then latency, creation
+ * time and memory. */
 enum vxd_status hash_table_run(const struct hash_options *options, struct vxd_err *err);
 
 /* ASH's set-ups 1 (Figures 5, 6, 8) and 2 (Figure 7). */

@@ -30,8 +30,8 @@ static void write_key(bool is_scalar, uint64_t i, int32_t *out)
     }
 }
 
-/* Key p is new where the count of distinct keys, uniqueness * p, passes a whole number, else
- * a random one from before. Gives that count. */
+/* Key p is new where the count of distinct keys, uniqueness * p, reaches a new whole
+ * number, else a random earlier one. Returns that count. */
 static size_t write_keys(const struct hash_load_args *args, int32_t *keys)
 {
     size_t n_components = args->is_scalar ? 1 : 3;
@@ -142,7 +142,7 @@ static enum vxd_status call(struct hash_load *load, enum hash_operation operatio
     }
 }
 
-/* The map as the operation is to find it. */
+/* Brings the map to the state in which the operation is timed. */
 static enum vxd_status bring(struct hash_load *load, enum hash_operation operation,
                              bool is_first_run, struct vxd_err *err)
 {
@@ -174,7 +174,7 @@ enum vxd_status hash_load_time(struct hash_load *load, enum hash_operation opera
 
         VXD_TRY(bring(load, operation, i == -2, err));
         VXD_TRY(bench_device_flush(device, err));
-        if (device->clock == NULL) { /* the CPU runs what was queued in the wait */
+        if (device->clock == NULL) { /* the CPU runs queued work in the wait */
             VXD_TRY(vxd_queue_wait(device->queue, err));
         }
         (void)bench_device_start(device);

@@ -17,7 +17,7 @@ enum hash_operation {
     HASH_N_OPERATIONS
 };
 
-/* As they stand in tables and CSV files. */
+/* As they are printed in tables and CSV files. */
 extern const char *const hash_operation_names[HASH_N_OPERATIONS];
 
 struct hash_load_args {
@@ -37,18 +37,18 @@ struct hash_load {
     struct vxd_buffer keys, values, indices, mask;
 };
 
-/* Distinct keys come out of a bijection of a counter, and equal ones lie spread over the
- * batch. On failure nothing is left. */
+/* Distinct keys come from a bijection of a counter, and equal ones are scattered over
+ * the batch. On failure nothing stays allocated. */
 enum vxd_status hash_load_make(struct bench_device *device,
                                const struct hash_load_args *args, struct hash_load *out,
                                struct vxd_err *err);
 void hash_load_free(struct hash_load *load);
 
-/* Device bytes that a load takes, roughly and rather too many. */
+/* Approximate device bytes that a load takes, rather too many. */
 size_t hash_load_bytes(const struct hash_load_args *args);
 
-/* Medians of n_repeat runs, each on a map brought to the same state before (empty for inserts,
- * full for find and erase). wall_s: from the call to the end of the wait; may be NULL. */
+/* Medians of n_repeat runs, each on a map in the same state (empty for inserts, full
+ * for find and erase). wall_s: from the call to the end of the wait; may be NULL. */
 enum vxd_status hash_load_time(struct hash_load *load, enum hash_operation operation,
                                int n_repeat, double *device_s, double *wall_s,
                                struct vxd_err *err);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The set-ups of ASH, section 5: a batch as large as the capacity, random keys.
  *   1  int3 keys, values of float32 x 2^j, j = 0 to 12; insert, activate, find
- *   2  int keys, one float32, uniqueness 0.1 to 0.99 (the paper counts the copies between host
- *      and device too; here the arrays lie on the device)
+ *   2  int keys, one float32, uniqueness 0.1 to 0.99 (the paper includes the copies between host
+ *      and device; here the arrays are in device memory)
  * Loads that would take more than half of the device's budget are left out. */
 #include "tests/bench/gpu/bench_hashmap.h"
 

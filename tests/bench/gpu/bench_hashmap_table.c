@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table of rates: int3 keys, an int32-sized value, capacity = keys, so that the load is
- * what the index makes of a full map at most.
+/* The table of rates: int3 keys, an int32-sized value, capacity = number of keys, so that the
+ * load is the highest that the index reaches.
  *
- * Floors, measured in the same run over a table of the same bytes as the index's slots (the
- * index without heap and live bits):
+ * Floors, measured in the same run over a table of the same size as the index's slots (the index
+ * without heap and live bits):
  *   find               a random read of 32 bytes a key
- *   insert any, 0.99   a random 64-bit compare-and-swap a key, and so for activate and erase
+ *   insert any, 0.99   a random 64-bit compare-and-swap a key; the same for activate and erase
  *   insert any, 0.10   a random read a key and a compare-and-swap a distinct key
  *   insert first       its passes: claim (a compare-and-swap a key), settle (a random read a
- *                      key, as only then the first by position is known), number (a random
+ *                      key, because only then the first by position is known), number (a random
  *                      write a distinct key, at the rate of reads), answer (a random read for
  *                      every other key), and the streamed bytes: keys twice, 5 bytes out a
  *                      key, 24 + 4 a distinct one (row of key and value written, value and
@@ -57,7 +57,7 @@ static double floor_seconds(const struct row *row, enum hash_operation operation
     }
 }
 
-/* The least rate that is wanted, in billions of keys a second; 0 = none. */
+/* The rate to reach, in billions of keys a second; 0 = none. */
 static double goal(const struct row *row, enum hash_operation operation,
                    double insert_any_s)
 {
@@ -169,7 +169,8 @@ out:
     return status;
 }
 
-/* A batch of 1,000 keys that lie on the device already, in a map with room for a million. */
+/* A batch of 1,000 keys that are already in device memory, in a map of capacity one
+ * million. */
 static enum vxd_status run_latency(const struct hash_options *options,
                                    struct bench_device *device, enum vxd_hash_index index,
                                    struct vxd_err *err)
@@ -232,7 +233,8 @@ out:
     return status;
 }
 
-/* Bytes of the index a key where the map is full, and after it grew by itself for one more. */
+/* Index bytes for each key when the map is full, and after it grew by itself for one
+ * more key. */
 static enum vxd_status run_memory(struct bench_device *device, enum vxd_hash_index index,
                                   struct vxd_err *err)
 {

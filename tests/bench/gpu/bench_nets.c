@@ -15,7 +15,7 @@ struct making {
     struct vxd_err *err;
 };
 
-/* What a layer is made of; kernel, stride and padding x, y, z. */
+/* The shape of a layer; kernel, stride and padding are x, y, z. */
 struct shape {
     int kernel[3];
     int stride[3];
@@ -83,7 +83,7 @@ static int add_conv(struct making *making, enum vxd_net_op op, int in, int n_cha
                                   .act = is_linear ? VXD_ACT_NONE : VXD_ACT_RELU,
                                   .n_weights =
                                       n_taps * (size_t)n_in * (size_t)n_channels};
-    /* Some eight of 27 taps read a row. */
+    /* About eight of 27 taps read a row. */
     double n_read = (double)n_in * (n_taps > 8 ? 8.0 : (double)n_taps);
     float *weights;
     float *bias;
@@ -120,7 +120,8 @@ static int strided(struct making *making, int in, int n_channels,
                     VXD_NET_NONE, false);
 }
 
-/* Two convolutions and what goes past them, by a 1x1 one where channels change. */
+/* Two convolutions and the residual around them, through a 1x1 convolution where
+ * channels change. */
 static int residual_block(struct making *making, int in, int n_channels)
 {
     int past = in;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Networks of benchmarks: the shapes of published ones with random weights. */
+/* Networks for benchmarks: the shapes of published ones with random weights. */
 #ifndef VXD_TESTS_BENCH_GPU_BENCH_NETS_H
 #define VXD_TESTS_BENCH_GPU_BENCH_NETS_H
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times whole networks with random weights, sets and kernel maps made anew every time.
+/* Times whole networks with random weights; coordinate sets and kernel maps are made anew in
+ * every run.
  *
  * usage: bench_network [--backend cpu|cuda] [--network second|centerpoint|minkunet42]
  *                      [--precision fp32|tf32|fp16|bf16] [--cloud FILE --size M |
  *                      --coords FILE] [--channels N] [--samples N] [--repeat N]
  *                      [--threads N] [--bandwidth GB/s] [--soak N] [--loads N]
- * A cloud (.npy, .bin) is cut to voxels of that size, counted from its low corner. Coordinates
- * are a .npy of n x 4 int32 (sample, x, y, z) or a .tensor of (sample, z, y, x). --samples puts
- * the same frame in a batch several times. The floor is what the layers must read and write
- * at least over the bandwidth, measured by a copy where none is given. --soak and --loads look
- * at memory instead, over so many runs of varying size and so many loads (bench_soak.h). */
+ * A cloud (.npy, .bin) is divided into voxels of that size, counted from its low corner.
+ * Coordinates are a .npy of n x 4 int32 (sample, x, y, z) or a .tensor of (sample, z, y, x).
+ * --samples repeats the same frame in a batch. The floor is the least that the layers must read
+ * and write, divided by the bandwidth, which is measured by a copy where none is given. --soak
+ * and --loads measure memory instead, over that many runs of varying size and that many loads
+ * (bench_soak.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +110,8 @@ static void cut_cloud(struct bench *bench)
     bench_cloud_free(&cloud);
 }
 
-/* n from the header, the file left at the first number; false where it is neither format. */
+/* Reads n from the header and leaves the file at the first number; false where the
+ * format is neither. */
 static bool read_header(FILE *file, size_t *n, bool *is_tensor)
 {
     unsigned char start[20];
@@ -163,7 +166,8 @@ static void read_coords(struct bench *bench)
     }
 }
 
-/* A shape that holds all, and is high enough for the strides of a backbone. */
+/* A shape that contains all coordinates, and is high enough for the strides of a
+ * backbone. */
 static void find_shape(struct bench *bench)
 {
     static const int32_t least[3] = {64, 64, 41};
@@ -195,7 +199,7 @@ static void copy(struct bench *bench, void *to, const void *from, size_t n_bytes
     must(vxd_queue_wait(bench->device.queue, &err), &err);
 }
 
-/* Unique and in order: a coordinate set does it. */
+/* Makes the coordinates unique and sorts them, through a coordinate set. */
 static void order_coords(struct bench *bench)
 {
     static const int32_t once[3] = {1, 1, 1};
@@ -288,7 +292,8 @@ static void make_net(struct bench *bench)
     vxd_net_builder_destroy(builder);
 }
 
-/* One run; *maps_ms is when its sets and maps were done, where they are apart. */
+/* One run; *maps_ms is when its sets and maps were done, if they are enqueued
+ * separately. */
 static double run_once(struct bench *bench, bool maps_apart, double *maps_ms)
 {
     struct vxd_queue *queue = bench->device.queue;
@@ -328,7 +333,7 @@ static void time_net(struct bench *bench)
     bench->maps_ms = allocate((size_t)n * sizeof(double));
     bench->layers_ms = allocate((size_t)n * sizeof(double));
     bench->whole_ms = allocate((size_t)n * sizeof(double));
-    (void)run_once(bench, false, &unused); /* kernels are loaded, memory is there */
+    (void)run_once(bench, false, &unused); /* loads kernels and allocates memory */
     for (int i = 0; i < n; i++) {
         double maps_ms = 0.0;
         double both_ms = run_once(bench, true, &maps_ms);

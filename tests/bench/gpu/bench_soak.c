@@ -8,15 +8,16 @@
 #include <cuda_runtime_api.h>
 #endif
 
-/* Runs until every size has been seen, and between looks at what a run took. */
+/* Runs until every size has occurred; then measures the memory of each run. */
 #define N_WARM_UP 500
 #define N_LOADS_WARM_UP 20
 #define COST_EVERY 50
 
 struct memory {
-    size_t used_bytes;   /* of the context's budget */
-    size_t device_bytes; /* that the device says are taken, by anybody; the pool's too */
-    size_t host_bytes;   /* resident */
+    size_t used_bytes; /* of the context's budget */
+    /* bytes of the device in use by all processes, including the pool */
+    size_t device_bytes;
+    size_t host_bytes; /* resident */
 };
 
 static struct memory look(const struct bench_soak *soak)
@@ -53,7 +54,7 @@ static void print(const char *what, int n, const struct memory *memory)
                  (double)memory->host_bytes * 1e-6);
 }
 
-/* *most is raised to the run's peak over what it needed, where that is asked for. */
+/* Raises *most to the run's ratio of peak to needed memory, if it is not NULL. */
 static enum vxd_status run_once(const struct bench_soak *soak, const struct vxd_net *net,
                                 size_t n_rows, double *most, struct vxd_err *err)
 {

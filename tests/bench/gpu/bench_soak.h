@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whether memory stays as it is over many runs and many loads of a network. */
+/* Whether memory stays constant over many runs and many loads of a network. */
 #ifndef VXD_TESTS_BENCH_GPU_BENCH_SOAK_H
 #define VXD_TESTS_BENCH_GPU_BENCH_SOAK_H
 
@@ -18,9 +18,10 @@ struct bench_soak {
     size_t n_rows;
 };
 
-/* n_runs inferences of clouds of a quarter of the rows to all of them, in no order, then n_loads
- * loads and unloads, each with a run. Prints device and host memory at begin and end, and the
- * most that a run took by what it needed. */
+/* Runs n_runs inferences of clouds of a quarter of the rows to all of them, in no
+ * particular order, then n_loads loads and unloads, each with a run. Prints device and
+ * host memory at the beginning and the end, and the largest ratio of a run's memory to
+ * what it needed. */
 enum vxd_status bench_soak_run(const struct bench_soak *soak, int n_runs, int n_loads,
                                struct vxd_err *err);
 

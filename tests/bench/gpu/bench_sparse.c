@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times coordinate sets, kernel maps and one submanifold convolution of a .tensor file of
- * coordinates (batch, z, y, x), or of a made-up surface.
+/* Times coordinate sets, kernel maps and one submanifold convolution for a .tensor file of
+ * coordinates (batch, z, y, x), or for a synthetic surface.
  * usage: bench_sparse [--backend cpu|cuda] [--tensor FILE] [--channels IN,OUT]
  *                     [--precision 0..3] [--threads N] [--repeat N] */
 #include <stdio.h>
@@ -100,7 +100,8 @@ static int32_t *read_tensor(const char *path, size_t *n)
     return coords;
 }
 
-/* A rough floor of 200 x 200 cells, about seven neighbours each, as lidar has. */
+/* An uneven floor of 200 x 200 cells, with about seven neighbours each, as in lidar
+ * scans. */
 static int32_t *make_surface(size_t *n)
 {
     int32_t *coords = allocate((size_t)40000 * 16);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times all coordinate sets and kernel maps of MinkUNet42 for one scan: five levels, each half
- * as fine as the one before; kernel 3 on each, kernel 2 stride 2 down and up between them.
+/* Times all coordinate sets and kernel maps of MinkUNet42 for one scan: five levels, each at half
+ * the resolution of the previous one; kernel 3 on each, kernel 2 stride 2 down and up between them.
  *
  * Prints Markdown: the median device time of each operation alone (caches flushed before), of
- * all one after another, and of all as one CUDA graph; with it the bytes that must be moved
- * (keys read, sets and tables written, each once) and how long that takes at the copy
- * bandwidth measured in this run.
+ * all in sequence, and of all as one CUDA graph; beside it the bytes that must be moved (keys
+ * read, sets and tables written, each once) and the time that this takes at the copy bandwidth
+ * measured in this run.
  * usage: bench_sparse_maps [--backend cpu|cuda] [--file SCAN.npy] [--size M] [--threads N]
  *                          [--repeat N] */
 #include <stdio.h>
@@ -23,7 +23,7 @@
 
 struct options {
     enum vxd_backend backend;
-    const char *file; /* NULL: a made-up scan */
+    const char *file; /* NULL: a synthetic scan */
     float size_m;
     int n_threads;
     int n_repeat;
@@ -70,7 +70,7 @@ static const struct vxd_sparse_geometry geometries[] = {
     [STEP_DOWN] = {{2, 2, 2}, {2, 2, 2}, {0, 0, 0}, {1, 1, 1}, false},
     [STEP_UP] = {{2, 2, 2}, {2, 2, 2}, {0, 0, 0}, {1, 1, 1}, true}};
 
-/* The scan's voxels; *n of them. */
+/* The scan's voxels; *n is their number. */
 static enum vxd_status voxelize(struct bench *bench, const struct bench_cloud *cloud,
                                 struct vxd_err *err)
 {
@@ -154,7 +154,8 @@ static void find_coord_sets(struct bench *bench, int number, struct vxd_coord_se
     *out = &bench->coord_sets[is_down ? step.level + 1 : step.level];
 }
 
-/* Everything has room for as many rows as the input: counts are the device's secret. */
+/* Everything has capacity for the rows of the input, because only the device knows the
+ * counts. */
 static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
 {
     static const int32_t unbounded[3] = {0, 0, 0};
@@ -219,7 +220,7 @@ static enum vxd_status run_step(struct bench *bench, struct vxd_queue *queue, in
                                 scratch, n_scratch, err);
 }
 
-/* As an executor does: floors together, then maps together. */
+/* As the executor does: floors together, then maps together. */
 static enum vxd_status run_all(struct vxd_queue *queue, void *args, struct vxd_err *err)
 {
     struct bench *bench = args;
@@ -299,7 +300,7 @@ out:
     return status;
 }
 
-/* Rows of a step's result, what it read rows of, and pairs. */
+/* Number of rows of a step's result, of rows that it read, and of pairs. */
 static enum vxd_status count(struct bench *bench, int number, uint32_t *n_in,
                              uint32_t *n_out, uint64_t *n_pairs, struct vxd_err *err)
 {

@@ -2,10 +2,10 @@
 /* Times voxelization with Morton order, inverse map, counts and mean features, or, with
  * --outputs coords, of the coordinates alone.
  *
- * One line a case: the median time of the device (CUDA events around the call, caches
- * flushed before) or of the CPU (wall clock), the time from call to finished wait, the
- * floor (compulsory bytes over the copy bandwidth measured in this run), their ratio, the
- * peak of device memory, and a digest of all outputs, equal on every backend. */
+ * One line a case: the median time of the device (CUDA events around the call, caches flushed
+ * before) or of the CPU (wall clock), the time from the call to the end of the wait, the floor
+ * (compulsory bytes over the copy bandwidth measured in this run), their ratio, the peak of device
+ * memory, and a digest of all outputs, which is equal on every backend. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +27,11 @@ struct options {
     int n_threads; /* of the CPU backend, 0 = all cores */
     bool has_range;
     bool
-        is_scene; /* the cloud: scans of a drive on top of each other, not side by side */
+        /* the cloud: scans of a drive at their true places, not side by side */
+        is_scene;
     bool
-        wants_all; /* the outputs: inverse map, counts and means too, not only coordinates */
+        /* the outputs: inverse map, counts and means too, not only coordinates */
+        wants_all;
     size_t n_points[MAX_CASES];
     int n_sets;
     double sizes[MAX_CASES];
@@ -43,7 +45,7 @@ struct bench {
     struct bench_floors floors;
 };
 
-/* One cloud on the device with room for the outputs. */
+/* One cloud in device memory, and arrays for the outputs. */
 struct arrays {
     struct vxd_buffer positions, features, totals, starts, coords, counts, inverse, mean;
     uint32_t batch_starts[2];
@@ -97,7 +99,7 @@ out:
     return status;
 }
 
-/* The scan's own bounds: what a user who knows the sensor would give. */
+/* The scan's own bounds, as a user who knows the sensor would give them. */
 static void set_range(const struct bench *bench, size_t n, struct vxd_voxelize_args *args)
 {
     size_t n_tiles = (n + bench->cloud.n_points - 1) / bench->cloud.n_points;
@@ -200,7 +202,7 @@ out:
     return status;
 }
 
-/* Device time with cold caches, then the time a waiting caller sees. */
+/* Device time with cold caches, then the time that a waiting caller sees. */
 static enum vxd_status time_calls(struct bench *bench,
                                   const struct vxd_voxelize_args *args,
                                   const struct vxd_voxels *out, double *device_s,
@@ -311,7 +313,7 @@ out:
     return status;
 }
 
-/* Comma-separated positive numbers; their count, 0 on anything else. */
+/* Parses comma-separated positive numbers; returns their count, 0 on anything else. */
 static int parse_list(const char *text, double *out)
 {
     int n = 0;

@@ -16,7 +16,7 @@ static bool complain(const char *path, const char *what)
     return false;
 }
 
-/* Shape from a .npy header, the file left at the first number. */
+/* Reads the shape from a .npy header and leaves the file at the first number. */
 static bool read_npy_header(FILE *file, const char *path, struct bench_cloud *out)
 {
     unsigned char start[10];
@@ -98,7 +98,8 @@ bool bench_cloud_read(const char *path, int bin_columns, struct bench_cloud *out
     return ok;
 }
 
-/* Distance along a ray from a sensor 1.8 m above a street 20 m wide; 0 where nothing is. */
+/* Distance along a ray from a sensor 1.8 m above a street 20 m wide; 0 where the ray
+ * hits nothing. */
 static double street_range(const double ray[3])
 {
     double range = MAX_RANGE_M;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A device under a benchmark: context, queue and a clock, CUDA events where it is a GPU. */
+/* The device of a benchmark: context, queue and a clock, which uses CUDA events on a
+ * GPU. */
 #ifndef VXD_TESTS_BENCH_SUPPORT_BENCH_DEVICE_H
 #define VXD_TESTS_BENCH_SUPPORT_BENCH_DEVICE_H
 
 #include "gpu/core/core.h"
 
-/* Random reads and compare-and-swaps a second, and copied bytes a second (read and written
- * both counted); 0 = not measured (the CPU has the copy only). */
+/* Random reads and compare-and-swaps a second, and copied bytes a second (bytes read
+ * plus bytes written); 0 = not measured (the CPU measures the copy only). */
 struct bench_floors {
     double copy_bytes_per_s;
     double gather_per_s; /* pieces of 32 bytes */
@@ -23,30 +24,30 @@ struct bench_device {
     double started_s;
 };
 
-/* n_threads: of the CPU pool, 0 = all cores. On failure nothing is left open. */
+/* n_threads: of the CPU pool, 0 = all cores. On failure nothing stays allocated. */
 enum vxd_status bench_device_create(enum vxd_backend backend, int n_threads,
                                     struct bench_device *out, struct vxd_err *err);
-/* A zeroed or closed device is fine. */
+/* A zeroed or destroyed device is fine. */
 void bench_device_destroy(struct bench_device *device);
 
 /* Seconds of the wall clock, from an unknown start. */
 double bench_now_s(void);
 
-/* A whole number of the command line, from least to most; anything else ends in usage(), which does
- * not return. */
+/* Parses a whole number of the command line, from least to most; anything else ends in
+ * usage(), which does not return. */
 long bench_number(const char *text, long least, long most, void (*usage)(void));
 
-/* Empties the caches by writes that last longer than the host takes to queue what follows, so
- * that launch gaps are not counted as device time. Nothing on the CPU. */
+/* Empties the caches by writes that last longer than the host takes to queue the next
+ * work, so that launch gaps are not counted as device time. Does nothing on the CPU. */
 enum vxd_status bench_device_flush(struct bench_device *device, struct vxd_err *err);
 
-/* A stretch of queued work. Seconds: after a vxd_queue_wait; the device's own where it is a
- * GPU, else the wall clock's since the start. */
+/* Times a section of queued work, in seconds, after a vxd_queue_wait: by the device's
+ * clock on a GPU, else by the wall clock since the start. */
 bool bench_device_start(struct bench_device *device);
 bool bench_device_stop(struct bench_device *device);
 double bench_device_seconds(struct bench_device *device);
 
-/* Reorders the times. */
+/* Returns the median; reorders the times. */
 double bench_median(double *times, int n);
 
 /* Floors over a table of n_bytes (at least 1 MiB), with n random accesses. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Digests of outputs per operation and seed, compared with tests/data/digests.json: what a
- * CPU run and an H200 run must agree on, and what must not change by accident.
- * `test_gpu_digests --write FILE` writes it from a CPU run. */
+/* Digests of outputs per operation and seed, compared with tests/data/digests.json: a
+ * CPU run and an H200 run must agree on them, and they must not change by accident.
+ * `test_gpu_digests --write FILE` writes the file from a CPU run. */
 #include "gpu/core/core.h"
 #include "tests/support/gpu/voxelize_cases.h"
 #include "tests/support/hash/hash_digest.h"
@@ -144,7 +144,7 @@ static void add_decode(struct gpu_env *env, struct digests *digests, size_t n)
     vxd_device_free(env->queue, &features);
 }
 
-/* One name for both indices: they must agree. */
+/* One name for both indexes: they must agree. */
 static void add_hashmap(struct gpu_env *env, struct digests *digests, int hash_case)
 {
     uint64_t open = gpu_hash_digest(env, hash_case, VXD_HASH_OPEN);

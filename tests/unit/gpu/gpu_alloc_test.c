@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Fails every allocation of the engine in turn: linked with --wrap, so that malloc, calloc
- * and posix_memalign of the engine come here. Leaks show under AddressSanitizer. */
+/* Fails every allocation of the engine in turn; linked with --wrap, so that malloc,
+ * calloc and posix_memalign of the engine are counted. AddressSanitizer reports leaks. */
 #include "gpu/hash/hash.h"
 #include "gpu/paper/paper.h"
 #include "tests/support/failing_alloc.h"
@@ -59,7 +59,8 @@ out:
     return status;
 }
 
-/* Puts 5 keys, of 4, into the map; whatever fails, it holds what it held or all of them. */
+/* Inserts 5 keys, 4 of them distinct; whatever fails, the map has its old entries or
+ * all of them. */
 static enum vxd_status fill_map(struct vxd_queue *queue, struct vxd_hashmap *map,
                                 struct vxd_err *err)
 {
@@ -178,7 +179,8 @@ static void test_every_allocation_of_maps_failing_in_turn_is_answered(void)
     fail_each(use_other_maps);
 }
 
-/* Budgets may be more than the machine has: what the cache keeps is given back first. */
+/* Budgets may exceed the machine's memory: kept blocks are freed before a request is
+ * refused. */
 static void test_machine_without_memory_gets_kept_blocks_back(void)
 {
     struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
@@ -190,12 +192,12 @@ static void test_machine_without_memory_gets_kept_blocks_back(void)
     REQUIRE(vxd_context_create(&options, &context, &err) == VXD_OK);
     CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_OK);
     vxd_host_free(context, &small); /* kept */
-    fail_allocation(1);             /* the record is given, the memory is not */
+    fail_allocation(1);             /* the record is allocated, the memory is not */
     CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK);
     CHECK(stop_failing());
     vxd_host_free(context, &large);
     CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK); /* kept again */
-    fail_allocation(1); /* now nothing is kept: refused */
+    fail_allocation(1); /* no block is kept any more, so the request is refused */
     CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_RESOURCE_EXHAUSTED);
     (void)stop_failing();
     CHECK(small.ptr == NULL && small.n_bytes == 0);

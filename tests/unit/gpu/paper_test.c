@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The papers' stores and slab maps are handed to a context when it opens. A context without them
- * says so, and so does every context of a build without them (VOXELD_PAPER=OFF). */
+/* The papers' stores and slab maps are given to a context when it is created. A
+ * context without them returns UNIMPLEMENTED, and so does every context of a build
+ * without them (VOXELD_PAPER=OFF). */
 #include <string.h>
 
 #include "gpu/svdag/table/table.h"
@@ -11,7 +12,7 @@
 static const char *const names[VXD_SVDAG_N_STORES] = {"arena", "atomic64", "ticket",
                                                       "accel32", "accel8"};
 
-/* What is expected of a store that is asked for: OK, or UNIMPLEMENTED with the store's name. */
+/* What a requested store must return: OK, or UNIMPLEMENTED with the store's name. */
 static void check_answer(enum vxd_status status, const struct vxd_err *err,
                          bool has_stores, const char *field, const char *name)
 {

@@ -147,7 +147,7 @@ static void transfers(struct gpu_env *env)
     gpu_wait(env);
     CHECK_INT(memcmp(down, numbers, sizeof numbers), 0);
     if (vxd_context_backend(env->context) == VXD_BACKEND_CPU) {
-        CHECK(down == numbers); /* no byte moves */
+        CHECK(down == numbers); /* nothing is copied */
     }
     vxd_host_free(env->context, &host);
     vxd_device_free(env->queue, &device);
@@ -201,12 +201,13 @@ static void test_allocation_over_the_budget_is_refused_and_the_rest_goes_on(void
     CHECK(strstr(err.message, "1000000") != NULL);
     CHECK_INT(vxd_device_alloc(env.queue, SIZE_MAX, &a, &err), VXD_RESOURCE_EXHAUSTED);
     CHECK_INT(vxd_host_alloc(env.context, SIZE_MAX, &a, &err), VXD_RESOURCE_EXHAUSTED);
-    CHECK_INT(vxd_device_alloc(env.queue, 1000000, &a, &err), VXD_OK); /* exactly */
+    /* exactly at the limit */
+    CHECK_INT(vxd_device_alloc(env.queue, 1000000, &a, &err), VXD_OK);
     CHECK_INT(vxd_device_alloc(env.queue, 1, &b, &err), VXD_RESOURCE_EXHAUSTED);
     CHECK_INT(vxd_host_alloc(env.context, 999999, &b, &err), VXD_OK);
     vxd_host_free(env.context, &b);
     vxd_device_free(env.queue, &a);
-    /* Freed in queue order: not before the queue has come there. */
+    /* Freed in queue order: not before the queue has reached it. */
     CHECK_INT(vxd_device_alloc(env.queue, 1000000, &b, &err), VXD_RESOURCE_EXHAUSTED);
     gpu_wait(&env);
     CHECK_INT(vxd_device_alloc(env.queue, 1000000, &b, &err), VXD_OK);
@@ -215,7 +216,7 @@ static void test_allocation_over_the_budget_is_refused_and_the_rest_goes_on(void
     gpu_env_destroy(&env);
 }
 
-/* Kept blocks of all sizes must make room for new ones, and never exceed the budget. */
+/* Kept blocks of all sizes must be evicted for new ones, and never exceed the budget. */
 static void test_kept_blocks_make_room_for_others(void)
 {
     struct gpu_env env;
@@ -288,11 +289,12 @@ static void test_faulting_job_stops_the_queue_until_the_wait_and_frees_still_run
     vxd_context_get_memory(env.context, &usage);
     CHECK_INT(usage.device_bytes, 0);
     push_log(&env, &log, 4, VXD_OK);
-    CHECK_INT(vxd_queue_wait(env.queue, &err), VXD_OK); /* cleared */
+    /* the wait has cleared the error */
+    CHECK_INT(vxd_queue_wait(env.queue, &err), VXD_OK);
     CHECK_INT(log, 124);
     CHECK_INT(vxd_queue_push(env.queue, log_job, big, sizeof big, &err), VXD_INTERNAL);
     push_log(&env, &log, 5, VXD_OK);
-    gpu_env_destroy(&env); /* destroying runs what is queued */
+    gpu_env_destroy(&env); /* destroying runs the queued work */
     CHECK_INT(log, 1245);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The limits of control groups, read from a tree of files made here. */
+/* The limits of control groups, read from a tree of files that the test makes. */
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -78,12 +78,12 @@ static void remove_tree(void)
 static void test_cgroup_limit_is_the_least_on_the_way_up(void)
 {
     make_tree();
-    CHECK(limit() == SIZE_MAX); /* no membership */
+    CHECK(limit() == SIZE_MAX); /* no membership file */
     put("/membership", "4:memory:/a/b\n1:name=systemd:/\n");
     put("/a/b/memory.max", "3000000\n");
     CHECK(limit() == SIZE_MAX); /* version 1 only */
     put("/membership", "4:memory:/x\n0::/a/b/c\n");
-    CHECK_INT(limit(), 3000000); /* of a parent; /a and /a/b/c say nothing */
+    CHECK_INT(limit(), 3000000); /* limit of a parent; /a and /a/b/c have none */
     put("/a/b/c/memory.max", "max\n");
     CHECK_INT(limit(), 3000000);
     put("/a/memory.max", "2000000\n");
@@ -95,7 +95,7 @@ static void test_cgroup_limit_is_the_least_on_the_way_up(void)
     put("/a/memory.max", "");
     put("/a/b/memory.max", "max");
     CHECK(limit() == SIZE_MAX);
-    put("/membership", "0::/\n"); /* as a container of its own namespace sees it */
+    put("/membership", "0::/\n"); /* as a container with its own namespace sees it */
     put("/memory.max", "4096\n");
     CHECK_INT(limit(), 4096);
     put("/membership", "0::/../elsewhere\n");
@@ -114,7 +114,7 @@ static int cpus(void)
 static void test_cgroup_cpus_are_the_least_quota_rounded_up(void)
 {
     make_tree();
-    CHECK_INT(cpus(), INT_MAX); /* no membership */
+    CHECK_INT(cpus(), INT_MAX); /* no membership file */
     put("/membership", "0::/a/b\n");
     CHECK_INT(cpus(), INT_MAX);
     put("/a/b/cpu.max", "max 100000\n");

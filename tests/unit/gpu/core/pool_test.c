@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The thread pool; worth most under ThreadSanitizer. */
+/* The thread pool; most useful under ThreadSanitizer. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -126,7 +126,8 @@ static void test_loops_of_several_threads_at_once_finish(void)
     vxd_pool_destroy(nest.pool);
 }
 
-/* Pieces of 2 ms: more than a minute of them, so that a stall does not end the long loop. */
+/* Pieces of 2 ms, more than a minute in total, so that a stalled short loop does not
+ * outlast the long loop. */
 enum {
     N_LONG = 100000
 };
@@ -167,7 +168,7 @@ static void *run_long_loop(void *args)
     return NULL;
 }
 
-/* Both pieces must be running at once for either to end. */
+/* Both pieces must run at the same time for either to end. */
 static void meet(void *args, size_t begin, size_t end)
 {
     struct contest *contest = args;

@@ -13,7 +13,7 @@ enum {
 
 struct pair {
     uint64_t key;
-    uint64_t part; /* the bits sorted by */
+    uint64_t part; /* the bits that are sorted */
     uint32_t value;
 };
 
@@ -25,7 +25,7 @@ static int compare_pairs(const void *a, const void *b)
     if (x->part != y->part) {
         return x->part < y->part ? -1 : 1;
     }
-    return x->value < y->value ? -1 : 1; /* values are places: stability */
+    return x->value < y->value ? -1 : 1; /* values are places, which checks stability */
 }
 
 static uint64_t part_of(uint64_t key, int begin_bit, int end_bit)
@@ -98,7 +98,8 @@ static void all_sorts(struct gpu_env *env)
         check_sort(env, sizes[i], 0xf0000000000000f0ULL, 0, 64); /* gaps */
         check_sort(env, sizes[i], 0xfff, 0, 12);
     }
-    check_sort(env, 2200000, 0xfffff, 0, 20); /* more pieces than threads ask for */
+    /* more pieces than the number of threads asks for */
+    check_sort(env, 2200000, 0xfffff, 0, 20);
 }
 
 static void test_sort_of_any_bits_equals_stable_qsort(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The promises of hash maps one by one, on the CPU with 1 and 3 threads; test_gpu_hash
- * compares long random sequences with a model, on every backend. */
+/* The guarantees of hash maps one by one, on the CPU with 1 and 3 threads;
+ * test_gpu_hash_model compares long random sequences with a model, on every backend. */
 #include <math.h>
 
 #include "gpu/hash/hash.h"
@@ -8,7 +8,7 @@
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
 
-/* A value row is the number the key was made from. */
+/* The value row of a key is the number that the key was made from. */
 static const struct vxd_hashmap_spec int3_spec = {
     .key_dtype = VXD_INT32, .n_components = 3, .n_values = 1, .values = {{VXD_INT32, 1}}};
 
@@ -42,7 +42,7 @@ static void key_of(uint32_t number, int32_t key[3])
     key[0] = (int32_t)(bits & 0x1fffff) - (1 << 20);
     key[1] = (int32_t)(bits >> 21 & 0x1fffff) - (1 << 20);
     key[2] = (int32_t)(bits >> 42 & 0x1fffff) - (1 << 20);
-    if (number % 16 == 15) { /* not of the packed form */
+    if (number % 16 == 15) { /* cannot be packed */
         key[number / 16 % 3] = INT32_MIN + (int32_t)number;
     }
 }
@@ -57,7 +57,7 @@ static int32_t *keys_of(const uint32_t *numbers, size_t n)
     return keys;
 }
 
-/* Inserts the keys of n numbers, the numbers as values; NULL outputs are fine. */
+/* Inserts the keys of n numbers, with the numbers as values; outputs may be NULL. */
 static enum vxd_status insert(struct vxd_hashmap *map, const uint32_t *numbers, size_t n,
                               enum vxd_hash_order order, size_t max_new, int32_t *indices,
                               uint8_t *is_new)
@@ -153,8 +153,8 @@ static void test_insert_first_takes_lowest_numbers_by_position(void)
     each_thread_count(insert_first);
 }
 
-/* Enough keys for many regions, and a growth in several chunks; the answer is worked out by
- * position alone. */
+/* Enough keys for many regions, and a growth in several chunks; the expected answer
+ * follows from the position alone. */
 static void insert_many(void)
 {
     const size_t n = 300000;
@@ -200,8 +200,8 @@ static void test_insert_of_many_duplicates_numbers_by_first_position(void)
     each_thread_count(insert_many);
 }
 
-/* The CPU takes a long batch a chunk at a time: positions of the second chunk have answers of
- * their own, and know the keys of the first. */
+/* The CPU processes a long batch in chunks: positions of the second chunk have their
+ * own answers, and find the keys of the first. */
 static void more_than_a_chunk(void)
 {
     enum {
@@ -442,7 +442,8 @@ static void update(void)
     args.dtype = VXD_BFLOAT16;
     CHECK_INT(vxd_hashmap_update(env.queue, map, &args, &err), VXD_OK);
     gpu_wait(&env);
-    CHECK_INT(pair[0], 0x3f80); /* 1 + 2^-8 is half way: to even */
+    /* 1 + 2^-8 is halfway between two values: rounds to even */
+    CHECK_INT(pair[0], 0x3f80);
     CHECK_INT(pair[1], 0x4000);
     destroy(map);
 }
@@ -484,7 +485,7 @@ static void test_neighbours_past_the_range_are_none(void)
     each_thread_count(neighbours);
 }
 
-/* The map's values by entry number must be `expected`. */
+/* Checks that the map's values by entry number are `expected`. */
 static void check_values(struct vxd_hashmap *map, const int32_t *expected, size_t n)
 {
     CHECK_INT(size_of(map), n);
@@ -554,7 +555,7 @@ static void image(void)
               VXD_OK);
     CHECK_INT(find_one(copy, 6), 5);
     destroy(copy);
-    /* Files lie. */
+    /* Damaged files. */
     indices = saved.indices.ptr;
     indices[4] = 6;
     CHECK_INT(vxd_hashmap_import(env.queue, &saved, &copy, &err), VXD_DATA_LOSS);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What hash maps refuse, that the map is unchanged then, and churn without end. */
+/* What hash maps refuse, that the map is unchanged then, and many cycles of erasing
+ * and inserting. */
 #include "tests/support/hash/hash_keys.h"
 #include "tests/support/hash/hash_run.h"
 #include "tests/support/test.h"
@@ -56,7 +57,7 @@ static void fixture_close(struct fixture *f)
     hash_run_destroy(&f->run);
 }
 
-/* The map is as it was, and works. */
+/* Checks that the map is unchanged and works. */
 static void expect_unchanged(struct fixture *f)
 {
     hash_run_verify(&f->run);
@@ -243,7 +244,7 @@ static void test_hashmap_refused_calls_leave_the_map_unchanged(void)
     hash_each(refuse_calls);
 }
 
-/* Maps that cannot be set against each other. */
+/* Set operations of maps whose specs differ. */
 static void refuse_sets(struct gpu_env *env, enum vxd_hash_index index)
 {
     struct vxd_hashmap_spec specs[6];
@@ -286,7 +287,7 @@ static void test_hashmap_sets_of_unlike_maps_are_refused(void)
     hash_each(refuse_sets);
 }
 
-/* max_bytes: what the map may take, the copies of its growth included. */
+/* max_bytes: what the map may take, including the copies made by its growth. */
 static void exceed_bytes(struct gpu_env *env, enum vxd_hash_index index)
 {
     static struct fixture f;
@@ -309,7 +310,7 @@ static void exceed_bytes(struct gpu_env *env, enum vxd_hash_index index)
     CHECK_INT(vxd_hashmap_reserve(env->queue, f.run.map, (size_t)1 << 29, &err),
               VXD_RESOURCE_EXHAUSTED);
     expect_unchanged(&f);
-    /* 2 N_KEYS keys do not fit; of the duplicates nothing needs room. */
+    /* 2 N_KEYS keys do not fit; duplicates need no capacity. */
     CHECK_INT(vxd_hashmap_prepare(env->queue, f.run.map, f.d_keys.ptr, (size_t)2 * N_KEYS,
                                   &n_new, &err),
               VXD_RESOURCE_EXHAUSTED);
@@ -325,7 +326,7 @@ static void test_hashmap_over_its_bytes_is_unchanged(void)
     hash_each(exceed_bytes);
 }
 
-/* max_new that lies, in a map that is nearly full: INTERNAL by the wait. */
+/* A max_new that is too small, in a map that is nearly full: INTERNAL by the wait. */
 static void exceed_max_new(struct gpu_env *env, enum vxd_hash_index index)
 {
     static struct fixture f;
@@ -357,7 +358,7 @@ static void test_hashmap_more_new_keys_than_said_are_reported(void)
     hash_each(exceed_max_new);
 }
 
-/* Numbers of the living entries, asked for with no more room than the bound says. */
+/* Numbers of the living entries, in an array no larger than the bound. */
 static void expect_active_within_the_bound(struct gpu_env *env, struct vxd_hashmap *map,
                                            size_t n_entries)
 {
@@ -384,8 +385,8 @@ static void expect_active_within_the_bound(struct gpu_env *env, struct vxd_hashm
     vxd_device_free(env->queue, &count);
 }
 
-/* Inserts n keys into a map that has the first n_old of them and room for all, and says that
- * at most max_new are new, which is too few. */
+/* Inserts n keys into a map that has the first n_old of them and capacity for all,
+ * with a max_new that is too small. */
 static void understate_max_new(struct gpu_env *env, enum vxd_hash_index index, size_t n,
                                size_t n_old, size_t max_new, enum vxd_hash_order order)
 {
@@ -458,7 +459,7 @@ static void lie_at_every_size(struct gpu_env *env, enum vxd_hash_index index)
     }
 }
 
-/* Refused a hundred times over, a map is no slower to search. */
+/* After a hundred refused insertions, searching the map is not slower. */
 static void lie_again_and_again(struct gpu_env *env, enum vxd_hash_index index)
 {
     struct vxd_hashmap_spec spec = spec_of(index);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images of hash maps: across backends and indices, and images that lie. */
+/* Images of hash maps: across backends and indexes, and damaged images. */
 #include "tests/support/hash/hash_keys.h"
 #include "tests/support/hash/hash_run.h"
 #include "tests/support/test.h"
@@ -14,7 +14,7 @@ static const struct vxd_hashmap_spec image_spec = {
     .n_values = 2,
     .values = {{VXD_UINT8, 3}, {VXD_FLOAT64, 2}}};
 
-/* A map with holes in its numbers. */
+/* A map with gaps in its numbers. */
 static void open_map(struct hash_run *run, struct gpu_env *env, enum vxd_hash_index index,
                      const char *why)
 {
@@ -37,7 +37,7 @@ static void open_map(struct hash_run *run, struct gpu_env *env, enum vxd_hash_in
     free(batch.values[1]);
 }
 
-/* To a CPU context and back, by copies and by images, changing the index on the way. */
+/* To a CPU context and back, by copies and by images, with a change of the index. */
 static void travel(struct gpu_env *env, enum vxd_hash_index index)
 {
     enum vxd_hash_index other = index == VXD_HASH_OPEN ? GPU_OTHER_INDEX : VXD_HASH_OPEN;
@@ -77,7 +77,7 @@ static void test_hashmap_copied_to_another_backend_and_back_is_the_same(void)
     hash_each(travel);
 }
 
-/* An image to spoil: entries 0 to 9 with keys of their own. */
+/* An image that the test damages: entries 0 to 9 with distinct keys. */
 static bool make_image(struct gpu_env *env, enum vxd_hash_index index,
                        struct vxd_hashmap_image *image)
 {
@@ -150,7 +150,7 @@ static void refuse_lies(struct gpu_env *env, enum vxd_hash_index index)
         if (status == VXD_OK) {
             vxd_hashmap_destroy(env->queue, map);
         }
-        /* The queue is as good as before. */
+        /* The queue still works. */
         CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_OK);
         vxd_hashmap_image_free(&image);
     }

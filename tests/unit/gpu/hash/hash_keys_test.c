@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Keys that are hard on a map (one bucket, equal fingerprints, extremes) and batches of
- * awkward sizes, up to a million. */
+/* Keys that are difficult for a map (one bucket, equal fingerprints, extremes), and
+ * batches of unusual sizes, up to a million. */
 #include "gpu/hash/hash_math.h"
 #include "tests/support/hash/hash_keys.h"
 #include "tests/support/hash/hash_run.h"
@@ -39,7 +39,7 @@ static void batch_free(struct hash_batch *batch)
     free(batch->values[0]);
 }
 
-/* Inserts in both orders, finds, erases half and inserts again: each way into and out of
+/* Inserts in both orders, finds, erases half and inserts again: every transition of
  * the keys' slots. */
 static void cycle(struct hash_run *run, struct hash_batch *batch)
 {
@@ -129,7 +129,7 @@ static void test_hashmap_extreme_keys_of_every_shape_are_found(void)
     hash_each(use_edges);
 }
 
-/* Neighbours that leave the dtype's range, and the packed form. */
+/* Neighbours outside the dtype's range, and outside the packed form. */
 static void use_borders(struct gpu_env *env, enum vxd_hash_index index)
 {
     static const enum vxd_dtype dtypes[] = {VXD_INT16, VXD_INT32, VXD_INT64};
@@ -175,7 +175,7 @@ static void test_hashmap_batches_of_awkward_sizes_are_whole(void)
     hash_each(use_sizes);
 }
 
-/* All keys equal: one entry, one mask, and no growth. */
+/* All keys equal: one entry, one flag, and no growth. */
 static void use_duplicates(struct gpu_env *env, enum vxd_hash_index index)
 {
     struct vxd_hashmap_spec spec = spec_of(VXD_INT32, 3, index);
@@ -223,7 +223,8 @@ static void use_full(struct gpu_env *env, enum vxd_hash_index index)
         memcpy(batch.keys + 12 * i, (int32_t[]){(int32_t)i, -(int32_t)i, 5}, 12);
     }
     hash_run_insert(&run, &batch, VXD_HASH_ANY, HASH_UNPREPARED);
-    hash_run_insert(&run, &batch, VXD_HASH_FIRST, 0); /* full, and none is new */
+    /* the map is full, and no key is new */
+    hash_run_insert(&run, &batch, VXD_HASH_FIRST, 0);
     CHECK_INT(run.model.n_entries, run.model.capacity);
     CHECK_INT(vxd_hashmap_capacity(run.map), batch.n);
     hash_run_erase(&run, batch.keys, batch.n, VXD_HASH_FIRST, true);

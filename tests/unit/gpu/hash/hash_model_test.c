@@ -11,10 +11,11 @@
 
 enum {
     N_STEPS = 40,
-    MAX_BATCH = 2600 /* sums of more than one block; more than any universe */
+    /* sums of more than one block; more than the number of distinct keys */
+    MAX_BATCH = 2600
 };
 
-/* What one seed plays with. */
+/* The state of one seed's sequence. */
 struct play {
     struct hash_run run;
     uint64_t random;
@@ -40,7 +41,7 @@ static void make_spec(struct play *play, enum vxd_hash_index index,
                                       .n_values = (int)pick(play, 4),
                                       .index = index,
                                       .capacity = capacities[pick(play, 10)]};
-    if (pick(play, 3) == 0) { /* what is used most */
+    if (pick(play, 3) == 0) { /* the usual case */
         spec->key_dtype = VXD_INT32;
         spec->n_components = 3;
     }

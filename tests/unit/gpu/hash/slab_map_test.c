@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slab index where its lists are longest: keys that all fall into one bucket, found by
- * search with the index's own hash. The spare slabs must last for whatever fits the map. */
+/* The slab index where its lists are longest: keys that all belong to one bucket,
+ * found by search with the index's own hash. The spare slabs must suffice for whatever
+ * fits the map. */
 #include "gpu/paper/slab_map_math.h"
 #include "tests/support/hash/hash_run.h"
 #include "tests/support/test.h"
@@ -86,8 +87,8 @@ static void test_slab_keys_of_one_bucket_fill_the_capacity(void)
     gpu_each_backend(fill_one_bucket);
 }
 
-/* Each cycle leaves as many erased places as an erase may without a rebuild in the lists of
- * one bucket, and needs slabs in another's. */
+/* Each cycle leaves as many erased places in the lists of one bucket as an erase may
+ * without a rebuild, and needs slabs in those of another. */
 static void move_between_buckets(struct gpu_env *env)
 {
     int32_t *rows = gpu_alloc(CAPACITY * 3 * sizeof *rows);
@@ -136,8 +137,8 @@ static enum vxd_status insert_unannounced(struct gpu_env *env, struct vxd_hashma
     return status;
 }
 
-/* Claims of keys for which there is no room take every spare slab; the map must come out of
- * that as able to take keys as it was. */
+/* Claims of keys that exceed the capacity take every spare slab; afterwards the map
+ * must accept keys as before. */
 static void exceed_the_capacity(struct gpu_env *env)
 {
     size_t n_many = 8 * CAPACITY;
@@ -187,7 +188,7 @@ static void test_slab_insert_beyond_the_room_leaves_the_index_sound(void)
     gpu_each_backend(exceed_the_capacity);
 }
 
-/* Few keys, each many times: all threads meet at a handful of places. */
+/* Few keys, each many times: all threads contend for a handful of places. */
 static void insert_few_keys_often(struct gpu_env *env)
 {
     size_t n = 200000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layers without a map: what follows the sum, how many rows there are, values that are no
- * numbers. */
+/* Layers without a map: the operations after the sum, any number of rows, and values
+ * that are infinite or NaN. */
 #include <math.h>
 
 #include "tests/support/sparse/sparse_helpers.h"
@@ -22,7 +22,7 @@ static double act_of(enum vxd_net_act act, double alpha, double x)
     }
 }
 
-/* A linear layer (no map) of n rows with everything after it. */
+/* A linear layer (no map) of n rows with all operations after the sum. */
 static void linear_case(struct gpu_env *env, uint32_t n, int n_in, int n_out,
                         enum vxd_net_act act)
 {
@@ -87,7 +87,7 @@ static void test_linear_with_bias_residual_and_activation_equals_double(void)
     gpu_each_backend(linear);
 }
 
-/* How many rows there are chooses how a GPU cuts them up, not what comes out. */
+/* The number of rows decides how a GPU divides them, but must not change the result. */
 static void many_rows(struct gpu_env *env)
 {
     static const int channels[4][2] = {{40, 96}, {4, 19}, {64, 256}, {33, 32}};
@@ -129,8 +129,9 @@ static void test_linear_of_many_rows_equals_few_bit_for_bit(void)
     gpu_each_backend(many_rows);
 }
 
-/* Sums of whole numbers are exact in every precision, however the CPU cuts the channels of 16-bit
- * rows into chunks and rows into groups; then they are rounded once. */
+/* Sums of whole numbers are exact in every precision, however the CPU divides the
+ * channels of 16-bit rows into chunks and rows into groups; then they are rounded
+ * once. */
 static void whole_numbers(struct gpu_env *env)
 {
     static const int channels[6] = {1, 255, 256, 257, 512, 700};
@@ -182,7 +183,7 @@ static void test_linear_of_whole_numbers_is_exact_in_every_precision(void)
     gpu_each_backend(whole_numbers);
 }
 
-/* Infinite and NaN values pass as they should, and NaN comes out as one NaN. */
+/* Infinite and NaN values propagate, and every NaN becomes the same one. */
 static void special_values(struct gpu_env *env)
 {
     const float in[4] = {NAN, INFINITY, 1e30f, -INFINITY};

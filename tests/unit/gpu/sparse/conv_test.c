@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Convolutions against dense ones in double, and what follows the sum. */
+/* Convolutions against dense ones in double, and the operations after the sum. */
 #include <math.h>
 
 #include "tests/support/sparse/sparse_helpers.h"
@@ -9,7 +9,8 @@ enum {
     N_CASES = 240
 };
 
-/* Rows of values into a dense grid; absolute values where the grid is for the bound. */
+/* Writes rows of values into a dense grid; absolute values for a grid that computes
+ * the bound. */
 static void fill_grid(struct gpu_grid *grid, const struct gpu_coord_set *coord_set,
                       const float *values, bool is_absolute)
 {
@@ -24,7 +25,7 @@ static void fill_grid(struct gpu_grid *grid, const struct gpu_coord_set *coord_s
     }
 }
 
-/* Half a unit in the last place of what is stored. */
+/* Half a unit in the last place of the stored value. */
 static double storing_error(enum vxd_net_precision precision, double value)
 {
     if (precision == VXD_NET_FP16) {
@@ -43,7 +44,7 @@ static double relative_error(const struct gpu_env *env, const struct gpu_conv *c
     return conv->precision == VXD_NET_TF32 ? 2 * e + 0x1p-10 : 2 * e;
 }
 
-/* Compares on the output's set; off it the dense result must be zero. */
+/* Compares on the output's coordinate set; elsewhere the dense result must be zero. */
 static size_t compare(const struct gpu_env *env, const struct gpu_conv *conv,
                       const struct gpu_coord_set *out, const float *actual,
                       const struct gpu_grid *exact, const struct gpu_grid *bound,
@@ -188,8 +189,8 @@ static void precisions(struct gpu_env *env)
     }
 }
 
-/* Every width of CUDA's tiles, channels that fill them and that do not, in every precision; the
- * CPU, which has one kind of tile, some of them. */
+/* Every width of CUDA's tiles, with numbers of channels that fill them and that do
+ * not, in every precision; for the CPU, which has one kind of tile, some of them. */
 static void wide(struct gpu_env *env)
 {
     static const int channels[11][2] = {{16, 16},  {24, 32},  {32, 64},  {64, 96},
@@ -212,7 +213,8 @@ static void test_conv_of_wide_channels_keeps_its_bound(void)
     gpu_each_backend(wide);
 }
 
-/* One layer of sets made of n coordinates; the result, and how many rows it has. */
+/* One layer with a coordinate set made of n coordinates; returns the result and its
+ * number of rows. */
 static float *layer_of(struct gpu_env *env, const struct gpu_sparse_case *item, size_t n,
                        const struct gpu_conv *conv, uint32_t *n_rows)
 {
@@ -239,7 +241,7 @@ static float *layer_of(struct gpu_env *env, const struct gpu_sparse_case *item, 
     return result;
 }
 
-/* Coordinates of sample 0 to the front; how many they are. */
+/* Moves the coordinates of sample 0 to the front; returns how many there are. */
 static size_t first_sample(struct gpu_sparse_case *item)
 {
     size_t n = 0;
@@ -256,7 +258,8 @@ static size_t first_sample(struct gpu_sparse_case *item)
     return n;
 }
 
-/* How many values of n rows are of other bits with few rows than with many; tells the first. */
+/* How many values of n rows have other bits with few rows than with many; prints the
+ * first. */
 static size_t count_other_bits(const struct gpu_env *env, const struct gpu_conv *conv,
                                const float *few, const float *many, size_t n_rows)
 {
@@ -338,8 +341,9 @@ static size_t fill_boxes(uint64_t *state, int small, int large, int32_t *coords)
     return n;
 }
 
-/* How many rows there are chooses how a GPU cuts a layer up: tiles of 64 to 256 rows, of up to
- * 128 channels, with several stages in each slot of the pipeline; not what comes out. */
+/* The number of rows decides how a GPU divides a layer (tiles of 64 to 256 rows, of up
+ * to 128 channels, with several stages in each slot of the pipeline), but must not
+ * change the result. */
 static void many_rows(struct gpu_env *env)
 {
     static const int channels[5][2] = {
@@ -386,7 +390,8 @@ static void test_conv_of_many_rows_equals_few_bit_for_bit(void)
     gpu_each_backend(many_rows);
 }
 
-/* Rows whose taps all lack an input, after a layer that leaves NaN wherever rows were kept. */
+/* Rows for which no tap has an input, after a layer that leaves NaN wherever rows were
+ * stored. */
 static void no_taps(struct gpu_env *env)
 {
     static const int32_t here[4] = {0, 0, 0, 0};
@@ -448,9 +453,9 @@ static void test_conv_of_rows_without_taps_is_the_bias(void)
     gpu_each_backend(no_taps);
 }
 
-/* Three voxels in a row and one by itself; the middle tap's neighbour +1 on z (tap 14) has
- * infinite weights: only who reads by it gets infinity. A NaN of one row stays with its
- * readers. */
+/* Three voxels in a row and one alone; the middle tap's neighbour +1 on z (tap 14) has
+ * infinite weights: only rows that read by it get infinity. A NaN of one row reaches
+ * only the rows that read it. */
 static void missing_taps(struct gpu_env *env)
 {
     static const int32_t coords[16] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 9, 9, 9};
@@ -502,7 +507,7 @@ static void test_conv_of_missing_taps_takes_nothing_from_them(void)
     gpu_each_backend(missing_taps);
 }
 
-/* More rows on the device than the call has room for. */
+/* More rows on the device than the call's max_rows. */
 static void too_many_rows(struct gpu_env *env)
 {
     static const float one[1] = {1};
@@ -538,8 +543,8 @@ static void test_conv_of_more_rows_than_room_is_refused(void)
     gpu_each_backend(too_many_rows);
 }
 
-/* Weights of tap t are t + 1, and one voxel stands at (0, 0, 0): an output's value names the
- * tap that reads it, by the formula of the contract written out. */
+/* The weights of tap t are t + 1, and the only voxel is at (0, 0, 0), so an output's
+ * value names the tap that reads it; compared with the formula of the contract. */
 static void impulse(struct gpu_env *env)
 {
     static const int32_t origin[4] = {0, 0, 0, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Coordinate sets that are derived together against each alone. */
+/* Coordinate sets derived together, compared with each derived alone. */
 #include <string.h>
 
 #include "tests/support/sparse/coord_set_model.h"
@@ -7,8 +7,8 @@
 
 static const int32_t unbounded[3] = {0, 0, 0};
 
-/* Levels as networks have them, and others between: each is of the set before it that `of`
- * names, 0 being the input. */
+/* Levels as in networks, with others between them: each is derived from the earlier
+ * set that `of` names; 0 is the input. */
 static void chain(struct gpu_env *env)
 {
     enum {
@@ -58,8 +58,8 @@ static void chain(struct gpu_env *env)
     gpu_wait(env);
 }
 
-/* Links of a chain of supports, each of the set before; the fourth leaves cells out, so no
- * ranges are kept. */
+/* Links of a chain of supports, each derived from the previous set; the fourth skips
+ * cells, so its outputs are not ranges. */
 static const struct vxd_sparse_geometry chain_links[] = {
     {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, false},
     {{3, 3, 3}, {2, 2, 2}, {1, 1, 0}, {1, 1, 1}, false},
@@ -72,7 +72,7 @@ enum {
     N_LINKS = (int)(sizeof chain_links / sizeof chain_links[0])
 };
 
-/* n random cells of a shape in three samples; together and one by one. */
+/* n random cells of a shape in three samples, derived together and one by one. */
 static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3])
 {
     int32_t *coords = gpu_model_random(n, 3, true, n);
@@ -145,7 +145,7 @@ static void supports_in_chains(struct gpu_env *env)
 
     check_supports(env, 20000, small);
     check_supports(env, 60000, big);
-    check_supports(env, 300, big); /* no room for tables */
+    check_supports(env, 300, big); /* no memory for tables */
     check_supports(env, 1, small);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Coordinate sets of any size against sorted lists of keys on the host, and against figures of a
- * real frame. */
+/* Coordinate sets of any size against sorted lists of keys on the host, and against
+ * the counts of a real frame. */
 #include <math.h>
 
 #include "gpu/sparse/coords/coords_math.h"
@@ -143,7 +143,7 @@ static void test_floor_set_of_a_big_set_is_what_division_gives(void)
     gpu_each_backend(floors);
 }
 
-/* Shapes that have a table: everything of a layer of cells, and next to nothing. */
+/* Shapes with a table: all cells of one layer, and almost none. */
 static void supports(struct gpu_env *env)
 {
     static const int32_t shape[3] = {500, 333, 21};
@@ -338,7 +338,7 @@ static void check_subset(struct gpu_env *env, size_t n, uint64_t one_in)
     int32_t *rows_a;
     int32_t *rows_b;
 
-    for (size_t i = 0; i < n + 5; i++) { /* what is past the rows counts for nothing */
+    for (size_t i = 0; i < n + 5; i++) { /* values after the rows are ignored */
         keep[i] = gpu_random(&state) % one_in == 0 ? (uint8_t)(1 + i % 255) : 0;
         if (i < all.n && keep[i] != 0) {
             origins[kept.n] = (int32_t)i;
@@ -527,7 +527,7 @@ static void test_centerpoint_frame_has_the_sets_of_the_research(void)
     gpu_each_backend(centerpoint_coord_sets);
 }
 
-/* What CUDA's kernels take keys of other levels from. */
+/* The functions by which CUDA's kernels compute keys of other levels. */
 static void test_keys_of_coarser_and_finer_cells_are_what_division_gives(void)
 {
     static const int32_t edges[6] = {-131072, -65537, -65536, 65535, 65536, 131071};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows picked by an index, against plain loops and the compiler's conversions. */
+/* Rows selected by an index, against plain loops and the compiler's conversions. */
 #include <math.h>
 
 #include "gpu/sparse/executor/executor.h"
@@ -126,7 +126,7 @@ static void halves(struct gpu_env *env)
     static const float in[] = {0.0f, -0.0f,   1.0f,     -2.0f,    65504.0f, 65519.0f,
                                1e9f, -1e9f,   6.1e-5f,  5.96e-8f, 2.9e-8f,  1.0009766f,
                                0.1f, 1.0004f, 1.00049f, 0.333f,   INFINITY, NAN};
-    /* Python's struct.pack('<e') of the same. */
+    /* From Python's struct.pack('<e'). */
     static const uint16_t want[] = {0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7bff,
                                     0x7c00, 0xfc00, 0x03ff, 0x0001, 0x0000, 0x3c01,
                                     0x2e66, 0x3c00, 0x3c01, 0x3554, 0x7c00, 0x7e00};

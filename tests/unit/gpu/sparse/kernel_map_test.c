@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Derived sets and kernel maps against dense grids, and against figures of a real scan. */
+/* Derived coordinate sets and kernel maps against dense grids, and against the counts
+ * of a real scan. */
 #include "tests/support/sparse/sparse_helpers.h"
 #include "tests/support/test.h"
 
@@ -7,7 +8,7 @@ enum {
     N_CASES = 260
 };
 
-/* A grid that holds row + 1 of each row of a set. */
+/* A grid that holds row + 1 for each row of a set. */
 static void number_rows(const struct gpu_coord_set *coord_set, struct gpu_grid *grid)
 {
     for (uint32_t i = 0; i < coord_set->n_rows; i++) {
@@ -41,8 +42,8 @@ static size_t count_unsorted(const struct gpu_coord_set *coord_set)
     return n_wrong;
 }
 
-/* The output's set is where the dense convolution of ones is not zero; a floor set is what
- * division gives. */
+/* The output's set is where the dense convolution of ones is not zero; a floor set is
+ * the result of division. */
 static size_t check_coord_set(const struct gpu_sparse_case *item,
                               const struct gpu_coord_set *in,
                               const struct gpu_coord_set *out)
@@ -89,8 +90,8 @@ static size_t check_coord_set(const struct gpu_sparse_case *item,
     return n_wrong;
 }
 
-/* Entries of a map that are not what looking the cell up in a grid gives. g relates a set of
- * coarse cells to one of fine cells; the map reads `in` for `out`. */
+/* Entries of a map that differ from a look-up of the cell in a grid. g relates a set
+ * of coarse cells to one of fine cells; the map reads `in` for `out`. */
 static size_t check_map(const struct vxd_sparse_geometry *g, const struct gpu_grid *in,
                         const struct gpu_coord_set *out, const struct gpu_map *map)
 {
@@ -137,8 +138,8 @@ static size_t check_map(const struct vxd_sparse_geometry *g, const struct gpu_gr
     return n_wrong + (n_pairs != map->n_pairs);
 }
 
-/* Taps of the bits of a row's sort key, the rarest first: of those that some rows have and
- * some have not, the 27 most frequent, of equals the first. */
+/* Taps of the bits of a row's sort key, the rarest first: of the taps that some rows
+ * have and others lack, the 27 most frequent; of equally frequent ones the first. */
 static int rank_taps(const struct gpu_map *map, uint32_t n_rows, int taps[27])
 {
     int n_taps = map->map.n_taps;
@@ -174,9 +175,10 @@ static int rank_taps(const struct gpu_map *map, uint32_t n_rows, int taps[27])
     return n;
 }
 
-/* Masks are what the table says; the order has every row once and ascends by the key in a Gray
- * code's order, in which a bit ascends below an even number of higher ones and descends below
- * an odd one; equal ones by number. Where there are none (CPU), nothing is wrong. */
+/* Masks agree with the table. The order has every row once and ascends by the key in a
+ * Gray code's order, in which a bit ascends below an even number of higher bits and
+ * descends below an odd one; rows with equal keys by number. Without masks and order
+ * (CPU) it counts no error. */
 static size_t check_order(struct gpu_env *env, const struct gpu_map *map, uint32_t n_rows)
 {
     size_t n_words = ((size_t)map->map.n_taps + 31) / 32;
@@ -264,7 +266,7 @@ static void check_case(struct gpu_env *env, const struct gpu_sparse_case *item,
     n_wrong += check_order(env, &map, out.n_rows);
     gpu_grid_free(&rows);
 
-    /* Read backwards onto the input's set: the same pairs, roles swapped. */
+    /* Used in reverse onto the input's set: the same pairs with exchanged roles. */
     back = item->geometry;
     back.transposed = !back.transposed;
     gpu_map_build(env, &back, &out, &in, &inverse);
@@ -301,7 +303,7 @@ static void test_map_of_random_geometry_equals_lookups_in_a_dense_grid(void)
     gpu_each_backend(random_cases);
 }
 
-/* Kernels that networks are made of, which backends may treat by themselves. */
+/* Kernels that networks use, for which backends may have special code. */
 static void common_cases(struct gpu_env *env)
 {
     static const struct vxd_sparse_geometry geometries[4] = {
@@ -337,7 +339,7 @@ static void test_map_of_a_common_kernel_equals_lookups_in_a_dense_grid(void)
     gpu_each_backend(common_cases);
 }
 
-#define N_TOGETHER 20 /* more than one launch takes */
+#define N_TOGETHER 20 /* more than one launch can build */
 
 /* Words of two maps' rows (padding included) that differ. */
 static size_t compare_maps(struct gpu_env *env, const struct gpu_map *alone,
@@ -458,7 +460,7 @@ static void test_map_with_too_many_rows_is_refused_by_the_wait(void)
     gpu_each_backend(one_too_small);
 }
 
-/* The same map so often that a GPU's blocks have many rows each. */
+/* The same map so often that each of a GPU's blocks has many rows. */
 static void check_crowd(struct gpu_env *env, const struct vxd_sparse_geometry *geometry,
                         const struct gpu_coord_set *coord_set,
                         const struct gpu_map *alone)
@@ -530,7 +532,7 @@ static void check_scan(struct gpu_env *env, float size, uint32_t n_voxels,
     free(points);
 }
 
-/* Cloud B: at 0.1 m spconv's own count, to the last pair. */
+/* Cloud B: at 0.1 m exactly the count of pairs of spconv. */
 static void spconv_scan(struct gpu_env *env)
 {
     check_scan(env, 0.1f, 125565, 788961);

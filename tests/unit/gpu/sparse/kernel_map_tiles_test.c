@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A kernel map's lists of tiles, against the table, the masks and the order they are of. */
+/* A kernel map's lists of tiles, against its table, masks and order. */
 #include "gpu/sparse/kernel_map/kernel_map_math.h"
 #include "tests/support/sparse/sparse_helpers.h"
 #include "tests/support/test.h"
 
-/* Taps that some of n rows, those from `first` of the order on, have. */
+/* Number of taps that some of n rows have, beginning at `first` of the order. */
 static int count_taps(const struct gpu_map *map, const uint32_t *order, uint32_t first,
                       uint32_t n)
 {
@@ -22,8 +22,8 @@ static int count_taps(const struct gpu_map *map, const uint32_t *order, uint32_t
     return n_taps;
 }
 
-/* Each tile once, those with more taps no later; of kernels with more than 32 taps their shares
- * of 32 count. */
+/* Each tile occurs once, and tiles with more taps come no later; for kernels with more
+ * than 32 taps, by the scaled number of taps. */
 static size_t check_list(const struct gpu_map *map, const uint32_t *order,
                          uint32_t n_rows, const uint32_t *list, uint32_t tile_rows)
 {
@@ -51,7 +51,7 @@ static size_t check_list(const struct gpu_map *map, const uint32_t *order,
     return n_wrong;
 }
 
-/* Lists lie behind the order, one after another. Where there is none (CPU), nothing is wrong. */
+/* Lists follow the order, one after another. Without lists (CPU) it counts no error. */
 static size_t check_tiles(struct gpu_env *env, const struct gpu_map *map, uint32_t n_rows)
 {
     size_t n_words = map->map.capacity;
@@ -104,7 +104,7 @@ static void test_map_lists_each_tile_once_most_taps_first(void)
     gpu_each_backend(random_cases);
 }
 
-/* As many rows as all blocks of a GPU work on, and one, and none. */
+/* As many rows as all blocks of a GPU process at once, then one, and none. */
 static void many_rows(struct gpu_env *env)
 {
     static const int32_t unbounded[3] = {0, 0, 0};

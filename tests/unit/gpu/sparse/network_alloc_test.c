@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Fails every allocation of building and running a network in turn: linked with --wrap. Leaks
- * show under AddressSanitizer. */
+/* Fails every allocation of building and running a network in turn; linked with
+ * --wrap. AddressSanitizer reports leaks. */
 #include "gpu/sparse/executor/executor.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/test.h"
@@ -132,7 +132,7 @@ static void test_network_with_every_allocation_failing_in_turn_leaves_nothing(vo
             CHECK_INT(status, VXD_OK);
             break;
         }
-        /* A cache that gives blocks back may get by. */
+        /* A cache that frees kept blocks may succeed all the same. */
         CHECK(status == VXD_RESOURCE_EXHAUSTED || status == VXD_OK);
         n_failed += status != VXD_OK;
     }

@@ -19,7 +19,8 @@ static struct vxd_net_layer plain_conv(const struct gpu_net *net)
     return layer;
 }
 
-/* The base with one layer more is refused, and the fault is at layers[layer4].field. */
+/* Checks that the base with one more layer is refused, with the field
+ * layers[layer4].field. */
 static void refuse(struct gpu_env *env, const struct vxd_net_layer *layer,
                    const char *field)
 {
@@ -106,7 +107,7 @@ static void test_network_of_a_wrong_layer_is_refused_with_its_name(void)
     gpu_each_backend(wrong_alone);
 }
 
-/* Layers that do not fit the ones before. */
+/* Layers that do not fit earlier ones. */
 static void wrong_together(struct gpu_env *env)
 {
     struct gpu_net net;
@@ -115,10 +116,10 @@ static void wrong_together(struct gpu_env *env)
 
     gpu_net_make_base(&net);
     good = plain_conv(&net);
-    REFUSE("inputs", bad.inputs[0] = 2);                     /* no voxels */
+    REFUSE("inputs", bad.inputs[0] = 2);                     /* rows are not voxels */
     REFUSE("add", bad.add = 1);                              /* other rows */
     REFUSE("add", (bad.inputs[0] = 1, bad.add = 3));         /* other channels */
-    REFUSE("shape", (bad.kernel[0] = 7, bad.dilation[0] = 4, /* nothing left */
+    REFUSE("shape", (bad.kernel[0] = 7, bad.dilation[0] = 4, /* no cells left */
                      bad.n_weights = 28));
     bad = good;
     bad.op = VXD_NET_INVERSE;
@@ -131,7 +132,7 @@ static void wrong_together(struct gpu_env *env)
     bad.op = VXD_NET_TRANSPOSE;
     bad.of_map = VXD_NET_NONE;
     bad.onto = 2;
-    refuse(env, &bad, "onto"); /* no voxels */
+    refuse(env, &bad, "onto"); /* rows are not voxels */
     bad.semantics = VXD_NET_MINKOWSKI;
     bad.onto = VXD_NET_NONE;
     bad.stride[0] = 2;
@@ -178,7 +179,7 @@ static void wrong_outputs(struct gpu_env *env)
     CHECK_INT(gpu_net_create(env, &net, &options, &built, &err), VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "outputs[out0]");
     net.outputs[0].layer = 2;
-    net.outputs[0].kind = VXD_NET_OUT_DENSE_BEV; /* no voxels */
+    net.outputs[0].kind = VXD_NET_OUT_DENSE_BEV; /* rows are not voxels */
     CHECK_INT(gpu_net_create(env, &net, &options, &built, &err), VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "outputs[out0]");
     net.outputs[0].kind = (enum vxd_net_output_kind)3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Graphs of layers; of builds with CUDA alone. */
+/* Graphs of layers; only in builds with CUDA. */
 #include "tests/support/sparse/layer_rows.h"
 #include "tests/support/test.h"
 
@@ -18,7 +18,8 @@ static enum vxd_status enqueue_fault(struct vxd_queue *queue, void *args,
                             : vxd_fail(err, VXD_INTERNAL, "here", "as the test wants");
 }
 
-/* Launched on another queue than it was recorded on, with what lies there at the time. */
+/* Launched on another queue than the one it was recorded on, with the data in memory
+ * at that time. */
 static void graph(struct gpu_env *env)
 {
     static const float features[6] = {1, 2, 3, 4, 5, 6};

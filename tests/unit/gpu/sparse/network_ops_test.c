@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layers that are no convolutions, one by one: row by row, over channels. What has
- * one order of operations is checked to the bit on every backend. */
+/* Layers other than convolutions, one by one: row by row, and over channels. Results
+ * with one order of operations are compared bit for bit on every backend. */
 #include <math.h>
 
 #include "gpu/sparse/conv/conv_math.h"
@@ -14,7 +14,7 @@ static bool is_narrow(enum vxd_net_precision precision)
     return vxd_net_element_bytes(precision) == 2;
 }
 
-/* Rounding of what is stored. */
+/* The rounding error of a stored value. */
 static double storing_error(enum vxd_net_precision precision, double value)
 {
     if (!is_narrow(precision)) {
@@ -46,7 +46,7 @@ static void load_and_save(struct gpu_env *env)
 
         if (n > 2) {
             features[1] = NAN;
-            features[2] = 7e4f; /* above float16 */
+            features[2] = 7e4f; /* above the range of float16 */
         }
         for (size_t i = 0; i < v.n_rows; i++) {
             rows[i] = (int32_t)i;
@@ -165,7 +165,7 @@ static void combined_close(struct gpu_env *env, struct combined *c)
     vxd_device_free(env->queue, &c->d_terms);
 }
 
-/* Before the activation. */
+/* The value before the activation. */
 static float combined_at(const struct combined *c, size_t row, size_t j,
                          size_t n_channels)
 {
@@ -358,7 +358,7 @@ static void test_argmax_of_equal_channels_takes_the_first(void)
     gpu_each_backend(keep_and_argmax);
 }
 
-/* Wrong values of one row. */
+/* Counts wrong values of one row. */
 static size_t check_norm(const struct gpu_rows_case *v,
                          const struct vxd_net_norm_call *call, const float *in,
                          const float *actual)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Runs of networks that must fail, several runs at a time, and what is shared. */
+/* Runs of networks that must fail, several runs at a time, and what layers share. */
 #include "tests/support/sparse/net_helpers.h"
 #include "tests/support/test.h"
 
@@ -9,7 +9,7 @@ static const int32_t lo[3] = {0, 0, 0};
 
 /* --- runs -------------------------------------------------------------------------------- */
 
-/* A cloud that breaks a rule in row 5: the queue says so, and works on. */
+/* A cloud that breaks a rule in row 5: the queue reports it and still works. */
 static void wrong_clouds(struct gpu_env *env)
 {
     struct vxd_net_options options = {VXD_NET_FP16, 4096, 2, 0};
@@ -62,7 +62,8 @@ static void test_network_run_of_a_wrong_cloud_is_refused(void)
     gpu_each_backend(wrong_clouds);
 }
 
-/* With ever less memory a run ends in RESOURCE_EXHAUSTED, and all of it is given back. */
+/* With less and less memory a run ends in RESOURCE_EXHAUSTED, and frees all its
+ * memory. */
 static void budgets(struct gpu_env *env)
 {
     struct vxd_net_options options = {VXD_NET_FP32, 4096, 2, 0};
@@ -139,8 +140,8 @@ static void begin_turn(struct gpu_env *env, const struct vxd_net *net, int numbe
     CHECK_INT(vxd_net_run_create(turn->queue, net, &input, &turn->run, &err), VXD_OK);
 }
 
-/* Runs of one network take their steps in turns, each on its own queue; each gives what it
- * gives alone. */
+/* Runs of one network take steps alternately, each on its own queue; each gives the
+ * result that it gives alone. */
 static void turns(struct gpu_env *env)
 {
     struct vxd_net_options options = {VXD_NET_FP32, 4096, 2, 0};
@@ -194,7 +195,7 @@ static void test_network_runs_in_turns_are_the_ones_alone(void)
     gpu_each_backend(turns);
 }
 
-/* A run may be given up after any step; what it has not done cannot be asked for. */
+/* A run may be destroyed after any step; results that it has not computed are refused. */
 static void given_up(struct gpu_env *env)
 {
     struct vxd_net_options options = {VXD_NET_FP32, 4096, 2, 0};
@@ -243,7 +244,7 @@ static void test_network_run_given_up_leaves_nothing(void)
 
 /* --- sharing and memory ------------------------------------------------------------------ */
 
-/* Layers with the same rows and taps have one map, whatever they are called. */
+/* Layers with the same rows and taps share one map, whatever their names are. */
 static void shares(struct gpu_env *env)
 {
     struct vxd_net_options options = {VXD_NET_FP32, 4096, 2, 0};
@@ -255,10 +256,11 @@ static void shares(struct gpu_env *env)
 
     gpu_net_init(&net, 2, bounded, VXD_NET_SPCONV);
     at = gpu_net_conv(&net, VXD_NET_SUBM, VXD_NET_INPUT, 2, 3, 1, 1);
-    at = gpu_net_conv(&net, VXD_NET_SUBM, at, 2, 3, 1, 0); /* its padding is no one's */
+    /* its padding differs from all others */
+    at = gpu_net_conv(&net, VXD_NET_SUBM, at, 2, 3, 1, 0);
     at = gpu_net_conv(&net, VXD_NET_SUBM, at, 2, 1, 1, 0); /* needs no map */
     at = gpu_net_conv(&net, VXD_NET_CONV, at, 2, 3, 2, 1);
-    (void)gpu_net_conv(&net, VXD_NET_CONV, at, 4, 3, 2, 1); /* nobody wants it */
+    (void)gpu_net_conv(&net, VXD_NET_CONV, at, 4, 3, 2, 1); /* no output uses it */
     at = gpu_net_two(&net, VXD_NET_ADD, at,
                      gpu_net_conv(&net, VXD_NET_CONV, 0, 2, 3, 2, 1));
     gpu_net_output(&net, at, VXD_NET_OUT_ROWS);
@@ -280,7 +282,7 @@ static void test_network_shares_sets_and_maps_by_content(void)
     gpu_each_backend(shares);
 }
 
-/* What a run takes, of a box of which some share of the cells is there. */
+/* The cost of a run on a box in which a fraction of the cells is occupied. */
 static struct vxd_net_cost cost_of(struct gpu_env *env, const struct gpu_net *net,
                                    const int32_t n[3], double share, size_t *n_rows)
 {
@@ -320,7 +322,7 @@ static struct vxd_net_cost cost_of(struct gpu_env *env, const struct gpu_net *ne
     return cost;
 }
 
-/* Twenty layers one after another need two buffers, not twenty; nothing stays. */
+/* Twenty layers one after another need two buffers, not twenty; all memory is freed. */
 static void reuses(struct gpu_env *env)
 {
     static const int32_t n[3] = {32, 32, 16};
@@ -342,8 +344,8 @@ static void reuses(struct gpu_env *env)
     gpu_net_free(&net);
 }
 
-/* Sets of strided layers, whose bounds grow eightfold a level; about as many voxels a level as
- * a scan has. */
+/* Sets of strided layers, whose bounds grow eightfold a level; about as many voxels a
+ * level as in a scan. */
 static void bounds_its_coord_sets(struct gpu_env *env)
 {
     static const int32_t shape[3] = {256, 256, 64};

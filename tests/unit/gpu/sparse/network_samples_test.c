@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layers that go over the rows of a sample: each against double, or to the bit where the order
- * of its sums is the contract's, and the same bits alone as in a batch. */
+/* Layers over the rows of a sample: each against double, or bit for bit where the
+ * contract defines the order of its sums, and with the same bits alone as in a batch. */
 #include <math.h>
 
 #include "gpu/sparse/layers/layers_math.h"
@@ -33,7 +33,7 @@ static struct variant variant_of(int number)
                             (uint64_t)number + 5};
 }
 
-/* As many channels as there may be, on few rows. */
+/* The largest number of channels, on few rows. */
 static struct variant wide_variant_of(int number)
 {
     struct variant v = variant_of(number);
@@ -75,7 +75,7 @@ static void tensor_free(struct gpu_env *env, struct tensor *tensor)
     gpu_rows_free(env, &tensor->rows);
 }
 
-/* Sum over a sample's rows in the contract's order of what term makes of each. */
+/* Sum over a sample's rows in the contract's order of the terms of each row. */
 static float sum_in_pieces(const float *x, size_t n_rows, size_t stride, float mean,
                            bool is_square)
 {
@@ -94,7 +94,7 @@ static float sum_in_pieces(const float *x, size_t n_rows, size_t stride, float m
     return total;
 }
 
-/* One channel of a sample; 0 in *allowed where the bits are known. */
+/* One channel of a sample; *allowed is 0 where the bits are known. */
 static float global_of(const struct vxd_net_global_call *call, const float *x,
                        size_t n_rows, size_t stride, double *allowed)
 {
@@ -136,7 +136,7 @@ static void global(struct gpu_env *env)
         float *actual;
 
         gpu_samples_make(env, &samples, v.sizes, N_SAMPLES);
-        if (number % 2 != 0) { /* scratch that ends where it is written last */
+        if (number % 2 != 0) { /* scratch that ends right after its last written byte */
             samples.extent.max_rows = gpu_samples_n_rows(&samples);
         }
         x = tensor_of(env, &v, gpu_samples_n_rows(&samples), v.n_channels, v.layout);
@@ -179,7 +179,7 @@ static void test_global_pool_sums_in_pieces(void)
     gpu_each_backend(global);
 }
 
-/* Wrong values of one sample's channel. */
+/* Counts wrong values of one sample's channel. */
 static size_t check_batch_norm(const struct vxd_net_batch_norm_call *call, float scale,
                                float bias, const float *x, const float *actual,
                                size_t n_rows, size_t stride)
@@ -217,7 +217,7 @@ static void batch_norm(struct gpu_env *env)
         float *actual;
 
         gpu_samples_make(env, &samples, v.sizes, N_SAMPLES);
-        if (number % 2 != 0) { /* scratch that ends where it is written last */
+        if (number % 2 != 0) { /* scratch that ends right after its last written byte */
             samples.extent.max_rows = gpu_samples_n_rows(&samples);
         }
         x = tensor_of(env, &v, gpu_samples_n_rows(&samples), v.n_channels, v.layout);
@@ -268,8 +268,9 @@ static void test_batch_norm_takes_each_samples_own_statistics(void)
 
 /* Attention and tokens: sums of weighted rows -------------------------------------------- */
 
-/* Wrong values of one output row: softmax over n scores, times rows of values. The bound
- * allows a score's error for each key, which the exponential turns to a relative one. */
+/* Counts wrong values of one output row: softmax over n scores, times rows of values.
+ * The bound allows an error of the score for each key, which the exponential turns
+ * into a relative one. */
 static size_t check_weighted(enum vxd_net_precision precision, const double *scores,
                              double score_error, const float *values, size_t n,
                              size_t n_channels, const float *actual)
@@ -347,7 +348,7 @@ static void attention_close(struct gpu_env *env, struct attention *a)
     gpu_samples_free(env, &a->of_k);
 }
 
-/* Query `row` of sample s; every eleventh is looked at. */
+/* Query `row` of sample s; every eleventh is checked. */
 static size_t check_query(const struct attention *a, int s, size_t row,
                           const float *actual)
 {
@@ -380,7 +381,7 @@ static size_t check_query(const struct attention *a, int s, size_t row,
     return n_wrong;
 }
 
-/* The samples one by one, into rows of their own; wrong bits. */
+/* The samples one by one, into rows of their own; counts values with other bits. */
 static size_t check_attention_alone(struct gpu_env *env, const struct attention *a,
                                     const float *batched)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pools over taps and the bird's-eye view, one by one. What has one order of operations is
- * checked to the bit on every backend. */
+/* Pools over taps and the bird's-eye view, one by one. Results with one order of
+ * operations are compared bit for bit on every backend. */
 #include "gpu/sparse/layers/layers_math.h"
 #include "gpu/sparse/coords/coords_math.h"
 #include "tests/support/sparse/layer_rows.h"
@@ -38,7 +38,7 @@ static float pooled(enum vxd_net_pool pool, const int32_t *table, size_t capacit
     return pool == VXD_NET_POOL_OF_AVG && n > 0 ? y / (float)n : y;
 }
 
-/* The last cases have as many channels as there may be. */
+/* The last cases have the largest number of channels. */
 static struct gpu_rows_case pool_case(int number)
 {
     struct gpu_rows_case v = gpu_rows_case(number);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Networks against the oracle in double, and a sample alone against the same in a batch. */
+/* Networks against the oracle in double, and each sample alone against the same sample
+ * in a batch. */
 #include "tests/support/sparse/net_helpers.h"
 #include "tests/support/test.h"
 
@@ -82,7 +83,8 @@ static void check_batch(struct gpu_env *env, const struct gpu_net *net,
     gpu_wait(env);
 }
 
-/* A whole net: all precisions, samples of which some are empty, none at all, and alone. */
+/* A whole network: all precisions; samples of which some are empty, none at all, and
+ * each alone. */
 static void check_whole(struct gpu_env *env, const struct gpu_net *net,
                         const int32_t lo[3])
 {
@@ -152,8 +154,8 @@ static void test_network_unet_of_spconv_is_the_oracles(void)
     gpu_each_backend(spconv_unet);
 }
 
-/* As MinkLoc3D and SVT-Net: transposes onto saved sets and generative ones, unions, GeM,
- * attention, tokens. */
+/* Like MinkLoc3D and SVT-Net: transposed convolutions onto earlier sets and generative
+ * ones, unions, GeM, attention, tokens. */
 static void make_minkowski(struct gpu_net *net)
 {
     struct vxd_net_layer layer;
@@ -304,7 +306,8 @@ static void test_network_global_pools_and_norms_are_the_oracles(void)
     gpu_each_backend(globals_and_norms);
 }
 
-/* Statistics of all samples: a batch is then not its samples alone, so only the oracle. */
+/* Statistics over all samples: samples of a batch are then not independent, so only
+ * the oracle is compared. */
 static void whole_batch_norm(struct gpu_env *env)
 {
     struct gpu_net net;
@@ -353,7 +356,8 @@ static void row_by_row(struct gpu_env *env)
     }
     struct vxd_net_layer layer = gpu_net_layer(&net, VXD_NET_ADD, 0);
 
-    /* Three terms, one of them twice; a concatenation of what lies elsewhere already. */
+    /* Three terms, one of them twice; a concatenation of tensors that are in other
+     * buffers already. */
     layer.n_inputs = 4;
     layer.inputs[1] = 1;
     layer.inputs[2] = VXD_NET_INPUT;
@@ -400,8 +404,8 @@ static void test_network_embedding_is_the_oracles(void)
     gpu_each_backend(embedding);
 }
 
-/* What features decide is read by the host twice: a prune, layers on what is left, a prune of
- * those and a way back. */
+/* The host reads counts that features decide twice: a prune, layers on the remaining
+ * rows, a prune of those, and layers back to finer rows. */
 static void prunes(struct gpu_env *env)
 {
     struct gpu_net net;
@@ -480,8 +484,9 @@ static void test_network_geometries_are_the_oracles(void)
     gpu_each_backend(geometries);
 }
 
-/* One network, frame after frame of about the same size and others between, in memory that the
- * ones before have left: each gives the bits of a network that has run nothing else. */
+/* One network, frame after frame of about the same size with others between, in memory
+ * that earlier runs have used: each gives the bits of a network that has run nothing
+ * else. */
 static void again_and_again(struct gpu_env *env)
 {
     struct gpu_net net;
@@ -521,8 +526,9 @@ static void test_network_run_again_and_again_is_the_one_run_once(void)
     gpu_each_backend(again_and_again);
 }
 
-/* Clouds of as many voxels, together or apart, so that sets made of them differ by far: what one
- * run guesses by another may not fit, and no result shows it. */
+/* Clouds with the same number of voxels, dense or scattered, so that sets derived from
+ * them differ widely: sizes that one run predicts from another may not fit, and no
+ * result may show it. */
 static void guesses(struct gpu_env *env)
 {
     static const int32_t lo[3] = {0, 0, 0};

@@ -102,7 +102,7 @@ static bool is_same_float(float a, float b)
     return isnan(b) ? bits == 0x7fc00000u : memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* 12 types in 13 channels of 27-byte records: nothing is aligned. */
+/* 12 types in 13 channels of 27-byte records: no field is aligned. */
 static void every_type(struct gpu_env *env)
 {
     enum {
@@ -188,7 +188,7 @@ static void every_half(struct gpu_env *env)
 
         memcpy(bytes, &halves[i], 2);
         expected = expected_feature(bytes, VXD_FLOAT16);
-        /* 0 * inf is NaN in the other axes, and so in every sum with them. */
+        /* 0 * inf is NaN in the other axes, and so in every sum that contains it. */
         expected = isfinite(expected) ? expected : NAN;
         n_wrong += is_same_float(p[3 * i], expected) ? 0 : 1;
     }
@@ -204,7 +204,7 @@ static void test_decode_of_every_half_is_exact(void)
     gpu_each_backend(every_half);
 }
 
-/* Of pose_and_channels. */
+/* Checks the channels of pose_and_channels. */
 static void check_channels(const float *features, const float position[3], float field)
 {
     CHECK(features[0] == position[2]);

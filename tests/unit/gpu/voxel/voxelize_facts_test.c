@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What must hold whatever the implementation: symmetries of voxelization, and counts that
- * others recorded for real scans. */
+/* Properties that hold for any implementation: symmetries of voxelization, and counts
+ * that others recorded for real scans. */
 #include "tests/support/gpu/voxelize_cases.h"
 #include "tests/support/gpu/voxelize_oracle.h"
 #include "tests/support/test.h"
@@ -134,7 +134,7 @@ static void test_translation_by_whole_voxels_moves_coordinates_only(void)
     gpu_each_backend(translate);
 }
 
-/* Rows of sample `sample` of the batch against a run of its own. */
+/* Compares the rows of sample `sample` of the batch with a run of that sample alone. */
 static void check_alone(struct gpu_env *env, const struct vxd_voxelize_args *batched_args,
                         const struct gpu_voxels *batched, int sample)
 {

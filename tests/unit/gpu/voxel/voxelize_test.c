@@ -43,7 +43,8 @@ static void test_voxelize_of_small_clouds_equals_oracle(void)
     gpu_each_backend(small_sizes);
 }
 
-/* Only coordinates and counts are asked for, which takes shorter ways than all outputs do. */
+/* Only coordinates and counts are requested, for which shorter code is used than for
+ * all outputs. */
 static void check_coords_alone(struct gpu_env *env, enum gpu_cloud_kind kind, size_t n,
                                int config)
 {
@@ -113,7 +114,8 @@ enum {
     N_LATTICE_POINTS = 400
 };
 
-/* Any magnitude from below the least normal number to near the greatest, either sign. */
+/* Any magnitude from below the least normal number to almost the greatest, either
+ * sign. */
 static float random_magnitude(uint64_t *seed)
 {
     float value =
@@ -122,7 +124,7 @@ static float random_magnitude(uint64_t *seed)
     return gpu_random(seed) % 2 == 0 ? value : -value;
 }
 
-/* Extents of few to many cells, near zero and so far from it that cells lose their bits. */
+/* Extents of few to many cells, near zero and so far from it that cells lose bits. */
 static void random_lattice(uint64_t *seed, struct vxd_voxelize_args *args)
 {
     args->rule = gpu_random(seed) % 2 == 0 ? VXD_RULE_SPCONV : VXD_RULE_MINKOWSKI;
@@ -140,7 +142,7 @@ static void random_lattice(uint64_t *seed, struct vxd_voxelize_args *args)
     }
 }
 
-/* On borders, a unit in the last place beside them, and anywhere. */
+/* On borders, one unit in the last place beside them, and anywhere. */
 static float random_position(uint64_t *seed, const struct vxd_voxelize_args *args,
                              int axis)
 {
@@ -254,7 +256,7 @@ static void test_voxelize_with_giant_voxels_sums_block_by_block(void)
     gpu_each_backend(one_giant_voxel);
 }
 
-/* Arguments that are fine, for tests that spoil one of them. */
+/* Valid arguments, for tests that make one of them invalid. */
 struct request {
     struct vxd_voxelize_args args;
     struct vxd_voxels out;
