@@ -456,8 +456,8 @@ static enum vxd_status count_new(struct vxd_queue *queue, const struct vxd_hashm
 
     if (n > VXD_HASHMAP_MAX_CAPACITY) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the new ones of %zu keys cannot be counted, of %zu they can", n,
-                        VXD_HASHMAP_MAX_CAPACITY);
+                        "the new ones among %zu keys cannot be counted, at most %zu can",
+                        n, VXD_HASHMAP_MAX_CAPACITY);
     }
     VXD_TRY(vxd_hashmap_create(queue, &spec, &set, err));
     VXD_TRY(vxd_hashmap_insert(queue, set, &insert, err));

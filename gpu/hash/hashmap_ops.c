@@ -151,7 +151,7 @@ enum vxd_status vxd_hashmap_active(struct vxd_queue *queue, const struct vxd_has
     }
     if (indices_capacity < map->size_bound) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "indices_capacity",
-                        "room for %zu numbers, but there may be %zu entries",
+                        "an array of %zu numbers, but there may be %zu entries",
                         indices_capacity, map->size_bound);
     }
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));

@@ -278,8 +278,8 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     }
     return vxd_fail(
         err, VXD_INTERNAL, NULL,
-        "more new keys than the %zu that max_new said: %u entries, at most %u "
-        "were to be",
+        "more new keys than the %zu of max_new: %u entries before, and at most %u "
+        "allowed after",
         insert->max_new, n_before, call->most);
 }
 
@@ -348,7 +348,7 @@ enum vxd_status vxd_open_rebuild_run(struct vxd_pool *pool, const struct vxd_has
         batch.first_number = (uint32_t)i;
         vxd_open_batch_walk(&batch, rebuild_walk);
         if (vxd_open_batch_sum(&batch).failed) {
-            return vxd_fail(err, VXD_DATA_LOSS, "keys", "a key is there twice");
+            return vxd_fail(err, VXD_DATA_LOSS, "keys", "two entries have the same key");
         }
     }
     return VXD_OK;

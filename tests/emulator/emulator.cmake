@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The engine with CUDA kernels compiled for the host (emulator.h). Included by gpu/, whose
-# cuda_sources these are. What multiplies matrices on tensor cores is left out.
+# cuda_sources these are. Code that multiplies matrices on tensor cores is left out.
 if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   message(FATAL_ERROR "VOXELD_CUDA=EMULATED needs GCC on x86-64")
 endif()

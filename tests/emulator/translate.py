@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites what a C++ compiler does not read of CUDA sources, line by line in place.
+"""Rewrites the parts of CUDA sources that a C++ compiler does not accept, line by line in place.
 
 usage: translate.py SOURCE_DIR OUTPUT_DIR @LIST
 
@@ -13,7 +13,7 @@ with a .cu.cpp that includes it beside each .cu. Rewritten are
     asm statements                                  into calls named after the instruction,
 
 and kernels are registered under their names, for launches by address.
-All else of CUDA is declared in emulator.h.
+emulator.h declares everything else of CUDA.
 """
 
 import re
@@ -45,7 +45,7 @@ def end_of_string(text: str, at: int) -> int:
 
 
 def split(text: str, separator: str) -> list[str]:
-    """Parts of text between separators that no bracket and no string holds."""
+    """Splits text at separators that are outside of brackets and strings."""
     parts, begin, at = [], 0, 0
     while at < len(text):
         if text[at] in OPEN:
@@ -152,7 +152,7 @@ def assembly(text: str) -> str:
 
 
 def kernels(text: str) -> str:
-    """Registrations of all kernels that are no templates."""
+    """Registrations of all kernels that are not templates."""
     rows = []
     for match in re.finditer(
         r"(template <[^;{]*?>\s*)?(?:static\s+)?__global__\s+void\s+"
@@ -173,7 +173,7 @@ def translate(text: str, path: Path) -> str:
 
 
 def write(out: Path, text: str) -> None:
-    """Unless that is what it has, so that nothing is built again for it."""
+    """Writes the file unless it has that text already, so that nothing is rebuilt for it."""
     if not out.exists() or out.read_text(encoding="utf-8") != text:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")

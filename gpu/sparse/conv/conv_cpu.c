@@ -300,8 +300,8 @@ static enum vxd_status conv_job(struct vxd_pool *pool, const void *args,
     }
     if (run.n_rows > max_rows) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "a convolution of %zu rows, there is room for %zu", run.n_rows,
-                        max_rows);
+                        "a convolution of %zu rows exceeds its capacity of %zu",
+                        run.n_rows, max_rows);
     }
     run.row_bytes_in =
         call->args.in.stride * vxd_net_element_bytes(call->weights.precision);

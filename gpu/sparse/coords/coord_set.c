@@ -226,7 +226,7 @@ static enum vxd_status prepare_derive(const struct vxd_queue *queue,
     }
     if (request->rule == VXD_DERIVE_FLOOR && geometry->transposed) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "transposed",
-                        "a floor set is of a convolution, not of a transposed one");
+                        "a transposed convolution has no floor set");
     }
     *out = (struct vxd_sparse_derive_call){.rule = request->rule,
                                            .geometry = *geometry,

@@ -207,8 +207,8 @@ enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys
     n_blocks = vxd_sparse_counts_to_starts(finish.piece_blocks, vxd_sparse_n_pieces(n));
     if (n_rows > coord_set->capacity) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "a coordinate set of %zu rows, there is room for %zu", n_rows,
-                        coord_set->capacity);
+                        "a coordinate set of %zu rows exceeds its capacity of %zu",
+                        n_rows, coord_set->capacity);
     }
     vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, fill_piece, &finish);
     finish.slot_mask = vxd_sparse_slot_mask((uint32_t)n_blocks);
@@ -429,7 +429,7 @@ static enum vxd_status derive_job(struct vxd_pool *pool, const void *args,
     vxd_parallel_for(pool, n_in, VXD_SPARSE_PIECE, derive_piece, &derive);
     if (vxd_sparse_counts_to_starts(derive.scratch.piece_blocks, n_pieces) > 0) {
         return vxd_fail(err, VXD_OUT_OF_RANGE, NULL,
-                        "a derived coordinate leaves [-2^17, 2^17)");
+                        "a derived coordinate is outside [-2^17, 2^17)");
     }
     n = vxd_sparse_counts_to_starts(derive.scratch.piece_rows, n_pieces);
     derive.is_counting = false;

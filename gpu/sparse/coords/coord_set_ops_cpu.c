@@ -54,7 +54,7 @@ static enum vxd_status too_many(const struct vxd_coord_set *coord_set, size_t n,
                                 struct vxd_err *err)
 {
     return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                    "a coordinate set of %zu rows, there is room for %zu", n,
+                    "a coordinate set of %zu rows exceeds its capacity of %zu", n,
                     coord_set->capacity);
 }
 

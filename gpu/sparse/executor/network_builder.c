@@ -136,7 +136,7 @@ enum vxd_status vxd_net_builder_output(struct vxd_net_builder *builder,
     }
     for (int i = 0; i < builder->n_outputs; i++) {
         if (strcmp(builder->outputs[i].name, output->name) == 0) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is there twice");
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is a duplicate");
         }
     }
     if ((int)output->kind < VXD_NET_OUT_ROWS || (int)output->kind > VXD_NET_OUT_ARGMAX) {

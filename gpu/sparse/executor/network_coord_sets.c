@@ -330,8 +330,8 @@ enum vxd_status vxd_net_run_count_coord_sets(struct vxd_net_run *run, struct vxd
         coord_set->n_rows = counts[2 * i + 1];
         if (coord_set->n_rows > coord_set->capacity) {
             return vxd_fail(err, VXD_INTERNAL, NULL,
-                            "a set of %zu voxels in room for %zu", coord_set->n_rows,
-                            coord_set->capacity);
+                            "a coordinate set of %zu voxels exceeds its capacity of %zu",
+                            coord_set->n_rows, coord_set->capacity);
         }
         coord_set->is_counted = true;
         most = vxd_net_run_capacity(run, i, coord_set->n_rows);

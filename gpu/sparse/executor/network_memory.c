@@ -98,7 +98,7 @@ static enum vxd_status lay_out_maps(const struct vxd_queue *queue,
     }
     if (!ok) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "kernel maps of that many voxels");
+                        "the size of the kernel maps overflows");
     }
 out:
     return status;
@@ -253,7 +253,7 @@ static enum vxd_status place_items(struct vxd_queue *queue, struct vxd_net_run *
     n = sort_items(run, order);
     if (n < 0 || !pack_items(run, order, order + n_items, n, &total)) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                          "features of that many voxels are no size");
+                          "the size of the features overflows");
         goto out;
     }
     VXD_TRY(vxd_net_run_alloc(queue, run, total, &run->phases[run->phase].items, err));

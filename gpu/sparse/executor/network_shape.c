@@ -63,7 +63,7 @@ static enum vxd_status require_coord_set(const struct infer *infer,
                                          struct vxd_err *err)
 {
     if (tensor->coord_set < 0) {
-        return FAIL(infer, "inputs", "its rows are no voxels");
+        return FAIL(infer, "inputs", "its rows are not voxels");
     }
     return VXD_OK;
 }
@@ -160,8 +160,8 @@ static enum vxd_status derive_coord_set(struct infer *infer, int *number,
         coord_set.times[axis] =
             geometry->transposed ? in->times[axis] / stride : in->times[axis] * stride;
         if (coord_set.times[axis] > 1 << 13) {
-            return FAIL(infer, "stride", "the tensor stride in %c passes %d", "xyz"[axis],
-                        1 << 13);
+            return FAIL(infer, "stride", "the tensor stride in %c exceeds %d",
+                        "xyz"[axis], 1 << 13);
         }
     }
     if (coord_set.rule == VXD_DERIVE_FLOOR && !is_strided) {
@@ -204,7 +204,7 @@ static enum vxd_status check_onto(const struct infer *infer,
     const struct vxd_net_layer *layer = infer->layer;
 
     if (onto->coord_set < 0) {
-        return FAIL(infer, "onto", "its rows are no voxels");
+        return FAIL(infer, "onto", "its rows are not voxels");
     }
     for (int axis = 0; axis < 3 && layer->semantics == VXD_NET_MINKOWSKI; axis++) {
         if (infer->net->coord_sets[onto->coord_set].times[axis] * layer->stride[axis] !=
@@ -538,8 +538,8 @@ static enum vxd_status check_output(const struct vxd_net *net,
 
         if (cells == 0 || !vxd_size_mul(n, (size_t)cells, &n)) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                            "a dense result is of voxels within a shape, and of less "
-                            "than 2^64 bytes");
+                            "a dense result needs voxels within a bounded shape, and "
+                            "less than 2^64 bytes");
         }
     }
     return VXD_OK;

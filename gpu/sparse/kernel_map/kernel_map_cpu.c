@@ -116,8 +116,8 @@ static enum vxd_status build_job(struct vxd_pool *pool, const void *args,
     *call->map.n_pairs = 0;
     if (build.n_rows > call->map.capacity) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "a kernel map of %zu rows, there is room for %zu", build.n_rows,
-                        call->map.capacity);
+                        "a kernel map of %zu rows exceeds its capacity of %zu",
+                        build.n_rows, call->map.capacity);
     }
     vxd_parallel_for(pool, n_padded, PIECE_ROWS, build_piece, &build);
     return VXD_OK;

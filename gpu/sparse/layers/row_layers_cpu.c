@@ -24,11 +24,11 @@ static enum vxd_status load_job(struct vxd_pool *pool, const void *args,
     for (size_t i = 0; i < call.n; i++) {
         if (call.rows[i] < 0) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "coords",
-                            "voxel %zu lies outside the network's samples or shape", i);
+                            "voxel %zu is outside the network's samples or shape", i);
         }
         if ((size_t)call.rows[i] != i) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "coords",
-                            "voxel %zu is there twice or not in Morton order", i);
+                            "voxel %zu is a duplicate or not in Morton order", i);
         }
     }
     vxd_parallel_for(pool, call.n, VXD_NET_GRAIN, load_rows, &call);
