@@ -20,9 +20,9 @@
  * on the event: that costs no more processor time, and waking takes at most a tenth of
  * the wait. */
 #define POLL_NS 200000
-#define NAP_NS 20000
-#define NAPS_END_NS 4000000
-#define NAP_SLACK_NS 1000 /* a thread's default of 50,000 makes the sleeps 70 us long */
+#define SLEEP_NS 20000
+#define SLEEPS_END_NS 4000000
+#define SLEEP_SLACK_NS 1000 /* a thread's default of 50,000 makes the sleeps 70 us long */
 
 static void describe(struct vxd_context_info *info, int device,
                      const struct cudaDeviceProp *prop)
@@ -212,7 +212,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static cudaError_t ask(cudaEvent_t event)
+static cudaError_t query(cudaEvent_t event)
 {
     cudaError_t result = cudaEventQuery(event);
 
@@ -223,20 +223,20 @@ static cudaError_t ask(cudaEvent_t event)
 }
 
 /* Queries after each short sleep until end_ns. Restores the timer slack of the thread. */
-static cudaError_t nap_for(cudaEvent_t event, int64_t end_ns)
+static cudaError_t sleep_until(cudaEvent_t event, int64_t end_ns)
 {
-    const struct timespec nap = {0, NAP_NS};
+    const struct timespec interval = {0, SLEEP_NS};
     int slack_ns = prctl(PR_GET_TIMERSLACK);
-    bool is_coarse = slack_ns > NAP_SLACK_NS;
+    bool is_coarse = slack_ns > SLEEP_SLACK_NS;
     cudaError_t result;
 
     if (is_coarse) {
-        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)NAP_SLACK_NS);
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)SLEEP_SLACK_NS);
     }
     do {
-        (void)nanosleep(&nap,
+        (void)nanosleep(&interval,
                         NULL); /* may be shortened by a signal, which does no harm */
-        result = ask(event);
+        result = query(event);
     } while (result == cudaErrorNotReady && now_ns() < end_ns);
     if (is_coarse) {
         (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
@@ -247,14 +247,14 @@ static cudaError_t nap_for(cudaEvent_t event, int64_t end_ns)
 static cudaError_t wait_for(cudaEvent_t event)
 {
     int64_t begin_ns = now_ns();
-    cudaError_t result = ask(event);
+    cudaError_t result = query(event);
 
     while (result == cudaErrorNotReady && now_ns() < begin_ns + POLL_NS) {
         (void)sched_yield();
-        result = ask(event);
+        result = query(event);
     }
     if (result == cudaErrorNotReady) {
-        result = nap_for(event, begin_ns + NAPS_END_NS);
+        result = sleep_until(event, begin_ns + SLEEPS_END_NS);
     }
     return result == cudaErrorNotReady ? cudaEventSynchronize(event) : result;
 }

@@ -525,7 +525,7 @@ enum vxd_status vxd_hash_scatter_cuda(struct vxd_queue *queue, struct vxd_hashma
     }
     mark_live_kernel<<<(unsigned)((n + N_THREADS - 1) / N_THREADS), N_THREADS, 0,
                        (cudaStream_t)queue->stream>>>(args);
-    VXD_TRY(vxd_cuda_launched(queue->context, "enliven_kernel", err));
+    VXD_TRY(vxd_cuda_launched(queue->context, "mark_live_kernel", err));
     move.n = n;
     move.to_rows = indices;
     move.to = map->keys.ptr;

@@ -83,7 +83,7 @@ static void count_piece(void *args, size_t begin, size_t end)
     }
 }
 
-static void file_piece(void *args, size_t begin, size_t end)
+static void place_piece(void *args, size_t begin, size_t end)
 {
     const struct vxd_open_batch *batch = args;
     const struct vxd_open_table *table = &batch->table;
@@ -151,7 +151,7 @@ void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
     batch->n_regions = ((n_lines - 1) >> batch->region_shift) + 1;
     vxd_parallel_for(pool, n, PIECE, count_piece, batch);
     counts_to_places(batch);
-    vxd_parallel_for(pool, n, PIECE, file_piece, batch);
+    vxd_parallel_for(pool, n, PIECE, place_piece, batch);
 }
 
 /* Whether the key in a slot that has an item's tag is the item's key. */

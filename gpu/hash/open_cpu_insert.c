@@ -11,7 +11,7 @@ struct insert_args {
     struct vxd_hashmap map;
     struct vxd_hashmap_insert_args args;
     const void *values[VXD_HASHMAP_MAX_VALUES];
-    uint32_t most; /* upper bound of the entries afterwards */
+    uint32_t max_entries; /* upper bound of the entries afterwards */
     void *scratch;
 };
 
@@ -188,7 +188,7 @@ static bool insert_chunk(struct chunk *chunk)
     uint32_t n_before = 0;
     bool fits;
 
-    batch->n_free = chunk->call->most - counters->n_live;
+    batch->n_free = chunk->call->max_entries - counters->n_live;
     chunk->heap = (const uint32_t *)map->heap.ptr + counters->n_live;
     vxd_open_batch_walk(batch, insert_walk);
     sum = vxd_open_batch_sum(batch);
@@ -280,7 +280,7 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
         err, VXD_INTERNAL, NULL,
         "more new keys than the %zu of max_new: %u entries before, and at most %u "
         "allowed after",
-        insert->max_new, n_before, call->most);
+        insert->max_new, n_before, call->max_entries);
 }
 
 enum vxd_status vxd_open_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
@@ -290,7 +290,7 @@ enum vxd_status vxd_open_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap 
 {
     struct insert_args call = {.map = *map,
                                .args = *args,
-                               .most = (uint32_t)(map->size_bound + args->max_new),
+                               .max_entries = (uint32_t)(map->size_bound + args->max_new),
                                .scratch = scratch};
 
     (void)scratch_bytes;

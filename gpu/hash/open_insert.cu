@@ -195,7 +195,7 @@ struct insert_args {
     const char *keys;
     uint32_t n;
     /* upper bound of the entries afterwards: heap places from there on stay untouched */
-    uint32_t most;
+    uint32_t max_entries;
     int32_t *indices;
     uint8_t *is_new;
     int n_values; /* that the key's thread writes */
@@ -387,12 +387,13 @@ static __device__ __forceinline__ uint32_t take_places(const struct insert_args 
                                                        uint32_t tile, uint32_t n_won)
 {
     struct vxd_hash_counters *counters = args->view.counters;
-    uint32_t most = args->most;
+    uint32_t max_entries = args->max_entries;
 
     if (MODE == TILES_IN_ORDER) {
         uint32_t base = vxd_tiles_look_back(&args->tiles, tile, n_won, &counters->n_live);
 
-        if (tile + 1 == args->tiles.n && threadIdx.x == 0 && base + n_won <= most) {
+        if (tile + 1 == args->tiles.n && threadIdx.x == 0 &&
+            base + n_won <= max_entries) {
             counters->n_live = base + n_won;
         }
         return base;
@@ -402,9 +403,9 @@ static __device__ __forceinline__ uint32_t take_places(const struct insert_args 
     if (threadIdx.x == 0 && n_won > 0) {
         uint32_t base = atomicAdd(&counters->n_live, n_won);
 
-        if (base + n_won > most) {
+        if (base + n_won > max_entries) {
             (void)atomicSub(&counters->n_live,
-                            base + n_won - (base < most ? most : base));
+                            base + n_won - (base < max_entries ? max_entries : base));
         }
         shared_base = base;
     }
@@ -421,7 +422,7 @@ struct heap_prefetch {
 static __device__ __forceinline__ void count_one_tile(const struct insert_args *args,
                                                       uint32_t n_before, uint32_t n_won)
 {
-    if (threadIdx.x == 0 && n_before + n_won <= args->most) {
+    if (threadIdx.x == 0 && n_before + n_won <= args->max_entries) {
         args->view.counters->n_live = n_before + n_won;
     }
 }
@@ -435,7 +436,7 @@ publish(const struct insert_args *args, uint32_t i, const struct vxd_open_query 
     struct vxd_open_slot *slot = args->view.slots + claim->slot;
     size_t number;
 
-    if (place >= args->most) {
+    if (place >= args->max_entries) {
         claim->number = VXD_OPEN_FAILED;
         vxd_open_write_word(slot, vxd_open_word(VXD_OPEN_FAILED));
         args->view.counters->scratch[VXD_OPEN_NEEDS_REBUILD] = 1;
@@ -513,7 +514,7 @@ static __device__ __forceinline__ void insert_tile(const struct insert_args *arg
     if (i < args->n) {
         query = vxd_open_query_of<INT3>(&args->view, batch_row(args, i));
     }
-    if (MODE == ONE_TILE && n_live + threadIdx.x < args->most) {
+    if (MODE == ONE_TILE && n_live + threadIdx.x < args->max_entries) {
         number = args->heap[n_live + threadIdx.x];
     }
     if (i < args->n) {
@@ -550,7 +551,7 @@ static __device__ __forceinline__ void insert_tile(const struct insert_args *arg
     if (has_won) {
         if (MODE == ONE_TILE) {
             number = heap_prefetch->numbers[rank];
-        } else if (base + rank < args->most) {
+        } else if (base + rank < args->max_entries) {
             number = __ldcs(args->heap + base + rank);
         }
         has_won = publish<INT3>(args, i, &query, &claim, base + rank, number);
@@ -710,7 +711,7 @@ out:
 
 struct undo_args {
     struct vxd_open_view view;
-    uint32_t most;
+    uint32_t max_entries;
     const uint32_t *heap;
     uint32_t *live;
     int n_values;
@@ -727,7 +728,7 @@ static __global__ void undo_kernel(const __grid_constant__ struct undo_args args
         return;
     }
     for (uint32_t place = counters->n_live + blockIdx.x * blockDim.x + threadIdx.x;
-         place < args.most; place += gridDim.x * blockDim.x) {
+         place < args.max_entries; place += gridDim.x * blockDim.x) {
         uint32_t number = args.heap[place];
 
         (void)atomicAnd(args.live + number / 32, ~(1u << number % 32));
@@ -744,8 +745,8 @@ static __global__ void undo_kernel(const __grid_constant__ struct undo_args args
 static enum vxd_status undo(struct vxd_queue *queue, const struct vxd_hashmap *map,
                             const struct insert_args *insert, struct vxd_err *err)
 {
-    struct undo_args args = {insert->view, insert->most,     insert->heap,
-                             insert->live, insert->n_values, {}};
+    struct undo_args args = {insert->view, insert->max_entries, insert->heap,
+                             insert->live, insert->n_values,    {}};
     enum vxd_status status = VXD_OK;
 
     for (int v = 0; v < insert->n_values; v++) {
@@ -780,7 +781,7 @@ enum vxd_status vxd_open_insert_cuda(struct vxd_queue *queue, struct vxd_hashmap
     args.heap = (const uint32_t *)map->heap.ptr;
     args.keys = (const char *)call->keys;
     args.n = (uint32_t)call->n;
-    args.most = (uint32_t)(map->size_bound + call->max_new);
+    args.max_entries = (uint32_t)(map->size_bound + call->max_new);
     args.indices = call->indices;
     args.is_new = call->is_new;
     args.tiles.n = layout.n_tiles;

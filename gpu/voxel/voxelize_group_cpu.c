@@ -167,7 +167,7 @@ static void mark_first_points(void *args, size_t begin, size_t end)
 
 /* Samples are ranges of points, so the rank of a voxel within its sample is the number
  * of first points between the sample's start and its own. */
-static void give_ids(void *args, size_t begin, size_t end)
+static void assign_ids(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;
     const struct vxd_voxelize_args *a = &run->call->args;
@@ -214,7 +214,7 @@ static void number_voxels(struct vxd_voxelize_run *run)
     vxd_parallel_for(run->pool, run->n_found, PIECE, mark_first_points, run);
     vxd_scan_exclusive_run(run->pool, run->ranks, run->ranks, args->n_points,
                            run->scan_scratch);
-    vxd_parallel_for(run->pool, run->n_found, PIECE, give_ids, run);
+    vxd_parallel_for(run->pool, run->n_found, PIECE, assign_ids, run);
     if (run->numbering == VXD_NUMBER_COUNT) {
         vxd_scan_exclusive_run(run->pool, run->ids, run->ids, run->n_found,
                                run->scan_scratch);

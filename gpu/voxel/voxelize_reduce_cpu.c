@@ -23,8 +23,8 @@ struct rows {
 struct large {
     struct rows rows;
     float *partial;
-    bool want_sum;
-    bool want_extremes;
+    bool needs_sum;
+    bool needs_extremes;
 };
 
 /* What write_inverse writes. */
@@ -119,10 +119,10 @@ static void large_block(void *args, size_t begin, size_t end)
     const struct rows *rows = &large->rows;
     float *partial = large->partial + begin / VXD_SUM_BLOCK * 3 * rows->n_channels;
 
-    if (large->want_sum) {
+    if (large->needs_sum) {
         sum_block(rows, (uint32_t)begin, (uint32_t)end, partial);
     }
-    if (large->want_extremes) {
+    if (large->needs_extremes) {
         fold_block(rows, (uint32_t)begin, (uint32_t)end, partial + rows->n_channels,
                    partial + 2 * rows->n_channels);
     }
@@ -147,10 +147,10 @@ static void reduce_large(struct vxd_pool *pool, struct large *large)
     for (uint32_t begin = VXD_SUM_BLOCK; begin < large->rows.n; begin += VXD_SUM_BLOCK) {
         const float *block = total + (size_t)(begin / VXD_SUM_BLOCK) * 3 * n_channels;
 
-        if (large->want_sum) {
+        if (large->needs_sum) {
             add_rows(block, n_channels, total);
         }
-        if (large->want_extremes) {
+        if (large->needs_extremes) {
             fold_extremes(block + n_channels, block + 2 * n_channels, n_channels,
                           total + n_channels, total + 2 * n_channels);
         }
@@ -217,26 +217,26 @@ static void reduce_features(struct vxd_voxelize_run *run, uint32_t id, size_t fi
 {
     const struct vxd_voxels *out = &run->call->out;
     size_t n_channels = rows->n_channels;
-    bool want_sum = out->mean != NULL || out->sum != NULL;
-    bool want_extremes = out->min != NULL || out->max != NULL;
+    bool needs_sum = out->mean != NULL || out->sum != NULL;
+    bool needs_extremes = out->min != NULL || out->max != NULL;
     float sum[VXD_MAX_CHANNELS];
     float extreme[VXD_MAX_CHANNELS];
 
-    if (rows->n >= LARGE_POINTS && (want_sum || want_extremes)) {
+    if (rows->n >= LARGE_POINTS && (needs_sum || needs_extremes)) {
         struct large large = {
             *rows, run->partial + first_pair / (VXD_SUM_BLOCK / 2) * 3 * n_channels,
-            want_sum, want_extremes};
+            needs_sum, needs_extremes};
 
         reduce_large(run->pool, &large);
         write_sums(out, id, rows->n, n_channels, large.partial);
         write_extremes(out, id, n_channels, large.partial + n_channels,
                        large.partial + 2 * n_channels);
     } else {
-        if (want_sum) {
+        if (needs_sum) {
             sum_rows(rows, sum);
             write_sums(out, id, rows->n, n_channels, sum);
         }
-        if (want_extremes) {
+        if (needs_extremes) {
             fold_block(rows, 1, rows->n, sum, extreme);
             write_extremes(out, id, n_channels, sum, extreme);
         }

@@ -125,11 +125,11 @@ enum vxd_status vxd_voxelize_renumber(struct vxd_queue *queue,
         VXD_TRY(vxd_cuda_launched(context, "first_order_kernel", err));
     } else {
         survivor_kernel<<<n_blocks, N_THREADS, 0, stream>>>(*run);
-        VXD_TRY(vxd_cuda_launched(context, "survive_kernel", err));
+        VXD_TRY(vxd_cuda_launched(context, "survivor_kernel", err));
         VXD_TRY(vxd_scan_exclusive_cuda(queue, run->remap, run->remap, n, cub,
                                         plan->cub_bytes, err));
         drop_kernel<<<n_blocks, N_THREADS, 0, stream>>>(*run);
-        VXD_TRY(vxd_cuda_launched(context, "strike_kernel", err));
+        VXD_TRY(vxd_cuda_launched(context, "drop_kernel", err));
     }
     if (run->out.inverse != NULL) {
         inverse_kernel<<<(unsigned)((n + N_THREADS - 1) / N_THREADS), N_THREADS, 0,

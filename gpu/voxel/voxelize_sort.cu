@@ -158,9 +158,9 @@ static __global__ void __launch_bounds__(N_THREADS)
 
 /* WIDE, after the second sort: keys and indices follow their samples. */
 static __global__ void __launch_bounds__(N_THREADS)
-    follow_kernel(const uint32_t *places, const uint64_t *keys_in,
-                  const uint32_t *indices_in, uint32_t n, uint64_t *keys,
-                  uint32_t *indices)
+    permute_kernel(const uint32_t *places, const uint64_t *keys_in,
+                   const uint32_t *indices_in, uint32_t n, uint64_t *keys,
+                   uint32_t *indices)
 {
     uint32_t i = blockIdx.x * N_THREADS + threadIdx.x;
 
@@ -198,10 +198,10 @@ sort_by_sample(struct vxd_queue *queue, const struct vxd_voxel_plan *plan,
         context,
         sample_sort(scratch + plan->cub, &cub_bytes, plan, samples, places, n, stream),
         err));
-    follow_kernel<<<n_blocks, N_THREADS, 0, stream>>>(
+    permute_kernel<<<n_blocks, N_THREADS, 0, stream>>>(
         places.Current(), keys->Current(), indices->Current(), n, keys->Alternate(),
         indices->Alternate());
-    VXD_TRY(vxd_cuda_launched(context, "follow_kernel", err));
+    VXD_TRY(vxd_cuda_launched(context, "permute_kernel", err));
     keys->selector ^= 1;
     indices->selector ^= 1;
     *sorted_samples = samples.Current();

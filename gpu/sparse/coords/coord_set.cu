@@ -100,7 +100,7 @@ static __device__ __forceinline__ void make_keys(const struct make_run *run)
 {
     struct vxd_block_range range = vxd_block_range_of(run->n, vxd_block_group_of_grid());
     uint64_t varying = 0;
-    bool falls = false;
+    bool descends = false;
 
     for (uint32_t base = range.begin; base < range.end; base += VXD_GRID_THREADS) {
         uint32_t i = base + threadIdx.x;
@@ -113,13 +113,13 @@ static __device__ __forceinline__ void make_keys(const struct make_run *run)
             }
             run->scratch.keys[0][i] = key;
             varying |= key ^ before;
-            falls = falls || key < before;
+            descends = descends || key < before;
         }
     }
     varying = vxd_block_or(varying);
-    falls = __syncthreads_or(falls) != 0;
+    descends = __syncthreads_or(descends) != 0;
     if (threadIdx.x == 0) {
-        run->scratch.words[VXD_WORDS_FALLS][blockIdx.x] = falls;
+        run->scratch.words[VXD_WORDS_DESCENTS][blockIdx.x] = descends;
         run->scratch.words[VXD_WORDS_VARYING][blockIdx.x] = varying;
     }
 }
@@ -134,7 +134,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
 
     make_keys(&run);
     grid.sync();
-    if (vxd_grid_or(run.scratch.words[VXD_WORDS_FALLS]) != 0) {
+    if (vxd_grid_or(run.scratch.words[VXD_WORDS_DESCENTS]) != 0) {
         uint64_t varying = vxd_grid_or(run.scratch.words[VXD_WORDS_VARYING]);
         int at = vxd_coord_set_sort(grid, &run.scratch, run.n, varying, run.rows != NULL,
                                     &shared);

@@ -263,16 +263,16 @@ static void key_piece(void *args, size_t begin, size_t end)
 
 /* Checks whether keys descend anywhere: voxelizations come sorted, and checking costs
  * less than a sort. */
-static void look_for_falls(void *args, size_t begin, size_t end)
+static void find_descents(void *args, size_t begin, size_t end)
 {
     const struct make *make = args;
     const uint64_t *keys = make->scratch.keys;
-    uint32_t falls = 0;
+    uint32_t descends = 0;
 
     for (size_t i = begin > 0 ? begin : 1; i < end; i++) {
-        falls |= keys[i] < keys[i - 1];
+        descends |= keys[i] < keys[i - 1];
     }
-    make->scratch.piece_rows[begin / VXD_SPARSE_PIECE] = falls;
+    make->scratch.piece_rows[begin / VXD_SPARSE_PIECE] = descends;
 }
 
 static enum vxd_status make_job(struct vxd_pool *pool, const void *args,
@@ -288,7 +288,7 @@ static enum vxd_status make_job(struct vxd_pool *pool, const void *args,
     VXD_TRY(vxd_sparse_scratch_init(pool, n, call->scratch, call->scratch_bytes,
                                     &make.scratch, err));
     vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, key_piece, &make);
-    vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, look_for_falls, &make);
+    vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, find_descents, &make);
     keys = make.scratch.keys;
     indices = make.scratch.indices;
     if (vxd_sparse_counts_to_starts(make.scratch.piece_rows, vxd_sparse_n_pieces(n)) >

@@ -13,7 +13,7 @@
 /* Which words each step uses, one a block of the launch: a step writes its own words
  * while other blocks may still read those of the previous step. */
 enum vxd_coord_set_words {
-    VXD_WORDS_FALLS = 0,
+    VXD_WORDS_DESCENTS = 0,
     VXD_WORDS_VARYING = 1,
     VXD_WORDS_CANDIDATES = 2,
     VXD_WORDS_ROWS = 3,

@@ -72,13 +72,13 @@ static __device__ bool count_candidates(const struct derive_run *run, cg::grid_g
     out_of_range = __syncthreads_or(out_of_range) != 0;
     if (threadIdx.x == 0) {
         run->scratch.words[VXD_WORDS_CANDIDATES][blockIdx.x] = n_mine;
-        run->scratch.words[VXD_WORDS_FALLS][blockIdx.x] = out_of_range;
+        run->scratch.words[VXD_WORDS_DESCENTS][blockIdx.x] = out_of_range;
     }
     grid.sync();
     sums = vxd_grid_sum(run->scratch.words[VXD_WORDS_CANDIDATES]);
     *before = sums.before;
     *n = sums.total;
-    return vxd_grid_or(run->scratch.words[VXD_WORDS_FALLS]) == 0;
+    return vxd_grid_or(run->scratch.words[VXD_WORDS_DESCENTS]) == 0;
 }
 
 /* Writes this block's candidates, beginning at `before`, in no particular order. */

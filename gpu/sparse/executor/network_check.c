@@ -78,7 +78,7 @@ enum vxd_status vxd_net_fail(struct vxd_err *err, enum vxd_status code, const ch
     return vxd_fail(err, code, where, "%s", what);
 }
 
-void vxd_net_blame(struct vxd_err *err, const char *name)
+void vxd_net_name_layer(struct vxd_err *err, const char *name)
 {
     char field[sizeof err->field];
 

@@ -8,15 +8,16 @@
 
 #include "gpu/sparse/executor/network_internal.h"
 
-/* A bound is moderate up to this many rows, or LOOSE_TIMES times the input's:
+/* A bound is moderate up to this many rows, or MODERATE_TIMES times the input's:
  * candidates are sorted in memory and time proportional to the bound, which soon
  * exceeds the cost of a wait. */
-#define LOOSE_ROWS ((size_t)1 << 17)
-#define LOOSE_TIMES 8
+#define MODERATE_ROWS ((size_t)1 << 17)
+#define MODERATE_TIMES 8
 #define COORD_SETS_AT_ONCE 8
 
-static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_coord_set *plan,
-                     size_t capacity, size_t n_candidates)
+static bool is_bound_large(const struct vxd_net_run *run,
+                           const struct vxd_net_coord_set *plan, size_t capacity,
+                           size_t n_candidates)
 {
     bool is_known = (plan->a < 0 || run->coord_sets[plan->a].is_counted) &&
                     (plan->b < 0 || run->coord_sets[plan->b].is_counted);
@@ -31,7 +32,7 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_coord_s
         return true;
     }
     most = capacity > n_candidates ? capacity : n_candidates;
-    return most > LOOSE_ROWS && most / LOOSE_TIMES > run->coord_sets[0].capacity;
+    return most > MODERATE_ROWS && most / MODERATE_TIMES > run->coord_sets[0].capacity;
 }
 
 /* Upper bounds of a set's rows and of the coordinates that it is made from. */
@@ -113,13 +114,13 @@ static enum vxd_status fill_coord_set(struct vxd_queue *queue,
                                 err);
 }
 
-static enum vxd_status blame_coord_set(const struct vxd_net_run *run, int number,
-                                       enum vxd_status status, struct vxd_err *err)
+static enum vxd_status name_coord_set_layer(const struct vxd_net_run *run, int number,
+                                            enum vxd_status status, struct vxd_err *err)
 {
     int layer = run->net->coord_sets[number].layer;
 
     if (status != VXD_OK && layer >= 0) {
-        vxd_net_blame(err, run->net->nodes[layer].layer.name);
+        vxd_net_name_layer(err, run->net->nodes[layer].layer.name);
     }
     return status;
 }
@@ -164,10 +165,10 @@ static enum vxd_status prepare_round(struct vxd_queue *queue, struct vxd_net_run
             continue;
         }
         find_bounds(run, number, &to->capacity, &n_candidates);
-        if (is_loose(run, plan, to->capacity, n_candidates)) {
+        if (is_bound_large(run, plan, to->capacity, n_candidates)) {
             break;
         }
-        VXD_TRY(blame_coord_set(
+        VXD_TRY(name_coord_set_layer(
             run, number,
             prepare_coord_set(queue, run, number, n_candidates, &scratch_bytes, err),
             err));
@@ -203,10 +204,11 @@ static enum vxd_status derive_coord_sets(struct vxd_queue *queue,
         }
         (*next)++;
     }
-    return blame_coord_set(run, first,
-                           vxd_coord_sets_derive(queue, requests, n, run->scratch.ptr,
-                                                 run->scratch.n_bytes, err),
-                           err);
+    return name_coord_set_layer(run, first,
+                                vxd_coord_sets_derive(queue, requests, n,
+                                                      run->scratch.ptr,
+                                                      run->scratch.n_bytes, err),
+                                err);
 }
 
 enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
@@ -243,8 +245,8 @@ enum vxd_status vxd_net_run_derive_coord_sets(struct vxd_queue *queue,
         } else if (kind == VXD_NET_COORD_SET_DERIVED) {
             VXD_TRY(derive_coord_sets(queue, run, &number, err));
         } else {
-            VXD_TRY(blame_coord_set(run, number, fill_coord_set(queue, run, number, err),
-                                    err));
+            VXD_TRY(name_coord_set_layer(run, number,
+                                         fill_coord_set(queue, run, number, err), err));
             number++;
         }
     }
@@ -284,9 +286,9 @@ out:
     return status;
 }
 
-enum vxd_status vxd_net_run_guess_coord_sets(struct vxd_queue *queue,
-                                             struct vxd_net_run *run, bool *is_known,
-                                             size_t *scratch_bytes, struct vxd_err *err)
+enum vxd_status vxd_net_run_predict_coord_sets(struct vxd_queue *queue,
+                                               struct vxd_net_run *run, bool *is_known,
+                                               size_t *scratch_bytes, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     size_t *capacities = malloc((size_t)net->n_coord_sets * sizeof *capacities);
@@ -297,7 +299,7 @@ enum vxd_status vxd_net_run_guess_coord_sets(struct vxd_queue *queue,
     if (capacities == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a run");
     }
-    if (!vxd_net_run_guess(run, capacities)) {
+    if (!vxd_net_run_predict(run, capacities)) {
         goto out;
     }
     *is_known = true;
@@ -335,7 +337,7 @@ enum vxd_status vxd_net_run_count_coord_sets(struct vxd_net_run *run, struct vxd
         }
         coord_set->is_counted = true;
         most = vxd_net_run_capacity(run, i, coord_set->n_rows);
-        if (run->is_guess) {
+        if (run->is_predicted) {
             continue; /* its memory is placed already */
         }
         /* From here on work is sized by the true counts. */

@@ -168,7 +168,7 @@ enum vxd_status
 vxd_net_fail(struct vxd_err *err, enum vxd_status code, const char *name,
              const char *field, const char *format, ...);
 /* Puts the layer's name before the field that a callee has set. */
-void vxd_net_blame(struct vxd_err *err, const char *name);
+void vxd_net_name_layer(struct vxd_err *err, const char *name);
 
 enum vxd_status vxd_net_check_layer(const struct vxd_net_builder *builder,
                                     const struct vxd_net_layer *layer,
@@ -251,10 +251,10 @@ struct vxd_net_run {
     uint32_t graphs_used; /* one bit for each entry of the net's `repeat` */
     /* of step next_step: the row at which a convolution continues (CPU) */
     size_t next_row;
-    bool is_pending;  /* queued work reads or writes host memory of the run */
-    bool has_guessed; /* sizes were predicted for this run, or that was tried */
+    bool is_pending;    /* queued work reads or writes host memory of the run */
+    bool has_predicted; /* sizes were predicted for this run, or that was tried */
     /* the enqueued work uses predicted sizes that no count has confirmed */
-    bool is_guess;
+    bool is_predicted;
     struct vxd_net_run_coord_set *coord_sets;
     struct vxd_kernel_map *maps;
     struct vxd_net_run_phase *phases;
@@ -293,7 +293,7 @@ void vxd_net_repeat_destroy(struct vxd_context *context, struct vxd_net_repeat *
 size_t vxd_net_run_capacity(const struct vxd_net_run *run, int coord_set, size_t n);
 /* The capacities that runs with similar inputs used, for each coordinate set; false
  * where that of some used set is not known. */
-bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities);
+bool vxd_net_run_predict(const struct vxd_net_run *run, size_t *capacities);
 
 /* Puts the work of enqueue(queue, run) on the queue; on a GPU as a graph where the
  * same work was enqueued before. enqueue must not change anything of the run that
@@ -311,9 +311,10 @@ enum vxd_status vxd_net_run_make_coord_sets(struct vxd_queue *queue,
                                             struct vxd_err *err);
 /* Allocates memory for all coordinate sets, for as many rows as earlier runs had;
  * false where that is not known. *scratch_bytes is the scratch for making them. */
-enum vxd_status vxd_net_run_guess_coord_sets(struct vxd_queue *queue,
-                                             struct vxd_net_run *run, bool *is_known,
-                                             size_t *scratch_bytes, struct vxd_err *err);
+enum vxd_status vxd_net_run_predict_coord_sets(struct vxd_queue *queue,
+                                               struct vxd_net_run *run, bool *is_known,
+                                               size_t *scratch_bytes,
+                                               struct vxd_err *err);
 /* Makes the set of the caller's coordinates, and those that depend on it alone. */
 enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
                                        const struct vxd_net_run *run,
@@ -332,8 +333,9 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
                                   bool *is_enqueued, struct vxd_err *err);
 /* Checks after the wait whether the prediction was right; if false, the run is as it
  * was before. */
-enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_run *run,
-                                        bool *is_right, struct vxd_err *err);
+enum vxd_status vxd_net_run_check_prediction(struct vxd_queue *queue,
+                                             struct vxd_net_run *run, bool *is_right,
+                                             struct vxd_err *err);
 
 /* uint32 values of one slot of run->tokens: 0, the number of rows, the first row of each
  * sample, and the end. */

@@ -435,7 +435,7 @@ static enum vxd_status enqueue_layer(struct vxd_queue *queue,
         status = enqueue_other(&at, err);
     }
     if (status != VXD_OK) {
-        vxd_net_blame(err, at.node->layer.name);
+        vxd_net_name_layer(err, at.node->layer.name);
     }
     *budget_ns -= layer_ns;
     return status;

@@ -157,7 +157,7 @@ size_t vxd_net_run_capacity(const struct vxd_net_run *run, int coord_set, size_t
     return capacity;
 }
 
-bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities)
+bool vxd_net_run_predict(const struct vxd_net_run *run, size_t *capacities)
 {
     const struct vxd_net *net = run->net;
     const struct profile *profile;

@@ -207,8 +207,8 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
     }
     /* The work that the last step queued has run. */
     run->is_pending = false;
-    if (run->is_guess) {
-        VXD_TRY(vxd_net_run_check_guess(queue, run, &is_whole, err));
+    if (run->is_predicted) {
+        VXD_TRY(vxd_net_run_check_prediction(queue, run, &is_whole, err));
         if (run->stage == VXD_NET_STAGE_OVER) {
             return VXD_OK;
         }

@@ -64,7 +64,7 @@ static void take_back(struct vxd_queue *queue, struct vxd_net_run *run)
     vxd_net_run_free(queue, run, &run->scratch);
     run->stage = VXD_NET_STAGE_COORD_SETS;
     run->next_step = 0;
-    run->is_guess = false;
+    run->is_predicted = false;
 }
 
 /* Allocates the memory of everything while the input's set is being made. */
@@ -74,7 +74,7 @@ static enum vxd_status prepare_whole(struct vxd_queue *queue, struct vxd_net_run
     size_t scratch_bytes;
     enum vxd_status status;
 
-    VXD_TRY(vxd_net_run_guess_coord_sets(queue, run, is_known, &scratch_bytes, err));
+    VXD_TRY(vxd_net_run_predict_coord_sets(queue, run, is_known, &scratch_bytes, err));
     if (*is_known) {
         VXD_TRY(vxd_net_run_place(queue, run, scratch_bytes, err));
     }
@@ -108,11 +108,11 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
     enum vxd_status status;
 
     *is_enqueued = false;
-    if (run->has_guessed || run->net->n_phases != 1 || !VXD_ON_CUDA(queue->context)) {
+    if (run->has_predicted || run->net->n_phases != 1 || !VXD_ON_CUDA(queue->context)) {
         return VXD_OK;
     }
-    run->has_guessed = true;
-    run->is_guess = true;
+    run->has_predicted = true;
+    run->is_predicted = true;
     run->is_pending = true;
     status = prepare_whole(queue, run, is_enqueued, err);
     if (status == VXD_RESOURCE_EXHAUSTED) {
@@ -132,8 +132,9 @@ out:
     return status;
 }
 
-enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_run *run,
-                                        bool *is_right, struct vxd_err *err)
+enum vxd_status vxd_net_run_check_prediction(struct vxd_queue *queue,
+                                             struct vxd_net_run *run, bool *is_right,
+                                             struct vxd_err *err)
 {
     const uint32_t *counts = run->h_counts.ptr;
     enum vxd_status status = VXD_OK;
@@ -153,7 +154,7 @@ enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_
         run->stage = VXD_NET_STAGE_OVER;
         vxd_net_run_free(queue, run, &run->scratch);
     }
-    run->is_guess = false;
+    run->is_predicted = false;
 out:
     return status;
 }

@@ -25,11 +25,11 @@ static bool same_rows(const struct vxd_net_tensor *a, const struct vxd_net_tenso
     return a->coord_set == b->coord_set && a->n_tokens == b->n_tokens;
 }
 
-static enum vxd_status blame(const struct infer *infer, enum vxd_status status,
-                             struct vxd_err *err)
+static enum vxd_status name_layer(const struct infer *infer, enum vxd_status status,
+                                  struct vxd_err *err)
 {
     if (status != VXD_OK) {
-        vxd_net_blame(err, infer->layer->name);
+        vxd_net_name_layer(err, infer->layer->name);
     }
     return status;
 }
@@ -172,14 +172,14 @@ static enum vxd_status derive_coord_set(struct infer *infer, int *number,
         join_floors(infer->net, &coord_set);
     }
     if (!is_minkowski) {
-        VXD_TRY(
-            blame(infer,
-                  vxd_sparse_out_shape(geometry, in->shape, infer->layer->output_padding,
-                                       coord_set.shape, err),
-                  err));
+        VXD_TRY(name_layer(infer,
+                           vxd_sparse_out_shape(geometry, in->shape,
+                                                infer->layer->output_padding,
+                                                coord_set.shape, err),
+                           err));
     }
-    VXD_TRY(
-        blame(infer, vxd_net_share_coord_set(infer->net, &coord_set, number, err), err));
+    VXD_TRY(name_layer(
+        infer, vxd_net_share_coord_set(infer->net, &coord_set, number, err), err));
 out:
     return status;
 }
@@ -194,7 +194,7 @@ static enum vxd_status add_map(struct infer *infer, struct vxd_err *err)
 
     map.phase = phase_in > phase_out ? phase_in : phase_out;
     put_on_coord_set(infer, node->out);
-    return blame(infer, vxd_net_share_map(infer->net, &map, &node->map, err), err);
+    return name_layer(infer, vxd_net_share_map(infer->net, &map, &node->map, err), err);
 }
 
 static enum vxd_status check_onto(const struct infer *infer,
@@ -333,8 +333,8 @@ static enum vxd_status infer_union(struct infer *infer, struct vxd_err *err)
     memcpy(coord_set.times, coord_sets[a].times, sizeof coord_set.times);
     coord_set.phase = coord_sets[a].phase > coord_sets[b].phase ? coord_sets[a].phase
                                                                 : coord_sets[b].phase;
-    VXD_TRY(
-        blame(infer, vxd_net_share_coord_set(infer->net, &coord_set, &number, err), err));
+    VXD_TRY(name_layer(
+        infer, vxd_net_share_coord_set(infer->net, &coord_set, &number, err), err));
     put_on_coord_set(infer, number);
 out:
     return status;
@@ -393,7 +393,7 @@ static enum vxd_status infer_prune(struct infer *infer, struct vxd_err *err)
            sizeof coord_set.times);
     coord_set.layer = infer->number;
     coord_set.phase = infer->in[1]->phase + 1;
-    VXD_TRY(blame(
+    VXD_TRY(name_layer(
         infer, vxd_net_share_coord_set(infer->net, &coord_set, &infer->node->subset, err),
         err));
     put_on_coord_set(infer, infer->node->subset);

@@ -42,7 +42,7 @@ static enum vxd_status pack(struct vxd_queue *queue, struct vxd_net *net, int nu
     status = vxd_conv_weights_pack(queue, weights, n_taps, n_in, layer->n_channels,
                                    net->options.precision, &node->weights, err);
     if (status != VXD_OK) {
-        vxd_net_blame(err, layer->name);
+        vxd_net_name_layer(err, layer->name);
     }
     free(folded);
     net->info.weight_bytes += node->weights.data.n_bytes;

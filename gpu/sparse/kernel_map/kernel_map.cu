@@ -575,7 +575,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     if (n_passes == 0) { /* the padding, and all rows, have their order already */
         vxd_block_group_wait(work.barrier, &map_shared.passed, work.block_group);
     }
-    vxd_map_weigh_tiles(&work);
+    vxd_map_classify_tiles(&work);
     if (vxd_block_group_is_last(work.barrier, &map_shared.passed, work.block_group)) {
         vxd_map_list_tiles(&work, &map_shared);
     }

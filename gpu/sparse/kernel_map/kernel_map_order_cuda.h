@@ -284,7 +284,7 @@ vxd_map_tile_classes(const struct vxd_map_job *job, int size)
 
 /* Classes of the tiles of a group of rows; a warp calls. */
 static __device__ __forceinline__ void
-vxd_map_weigh_group(const struct vxd_map_work *work, uint32_t group)
+vxd_map_classify_group(const struct vxd_map_work *work, uint32_t group)
 {
     constexpr int N_LEAST = VXD_TILE_GROUP / VXD_SPARSE_TILE_ROWS;
     const struct vxd_map_job *job = &work->job;
@@ -341,13 +341,13 @@ vxd_map_weigh_group(const struct vxd_map_work *work, uint32_t group)
 
 /* Runs after the order is written, and a barrier. */
 static __device__ __forceinline__ void
-vxd_map_weigh_tiles(const struct vxd_map_work *work)
+vxd_map_classify_tiles(const struct vxd_map_work *work)
 {
     uint32_t n_groups = (work->n_rows + VXD_TILE_GROUP - 1) / VXD_TILE_GROUP;
 
     for (uint32_t group = work->block_group.rank * VXD_GRID_WARPS + threadIdx.x / 32;
          group < n_groups; group += work->block_group.size * VXD_GRID_WARPS) {
-        vxd_map_weigh_group(work, group);
+        vxd_map_classify_group(work, group);
     }
 }
 

@@ -142,9 +142,9 @@ static __device__ __forceinline__ void score_chunk(const TILES *tiles,
  * maximum. All weights are 0 while every score is minus infinity. */
 template <int LANE_CHANNELS>
 static __device__ __forceinline__ void
-weigh_tile(struct attention_tiles<LANE_CHANNELS> *tiles,
-           struct attention_sums<LANE_CHANNELS> *sums,
-           const float scores[WARP_QUERIES][LANE_KEYS], float scale, uint32_t n_keys)
+classify_tile(struct attention_tiles<LANE_CHANNELS> *tiles,
+              struct attention_sums<LANE_CHANNELS> *sums,
+              const float scores[WARP_QUERIES][LANE_KEYS], float scale, uint32_t n_keys)
 {
     const int warp = (int)threadIdx.x / 32;
     const int lane = (int)threadIdx.x % 32;
@@ -315,7 +315,7 @@ static __global__ void __launch_bounds__(N_THREADS, 2)
         }
         score_chunk(&tiles, scores);
         if (step.chunk == 0) { /* the last chunk of the tile */
-            weigh_tile(&tiles, &sums, scores, call.scale, now.n_keys);
+            classify_tile(&tiles, &sums, scores, call.scale, now.n_keys);
             add_values(&tiles, &sums, now.n_keys);
             memset(scores, 0, sizeof scores);
         }

@@ -39,8 +39,8 @@ struct token_tiles {
  * together. */
 template <typename FORM>
 static __device__ __forceinline__ void
-weigh_rows(const struct vxd_net_tokens_call *call, struct vxd_net_span span,
-           int first_token, struct token_tiles *tiles, float best[N_TOKENS])
+classify_rows(const struct vxd_net_tokens_call *call, struct vxd_net_span span,
+              int first_token, struct token_tiles *tiles, float best[N_TOKENS])
 {
     const int warp = (int)threadIdx.x / 32;
     const uint32_t row = span.begin + threadIdx.x;
@@ -136,7 +136,7 @@ static __global__ void __launch_bounds__(VXD_NET_THREADS)
     if (span.begin == span.end) {
         return;
     }
-    weigh_rows<FORM>(&call, span, first_token, &tiles, best);
+    classify_rows<FORM>(&call, span, first_token, &tiles, best);
     add_quarter<FORM>(&call, span, first_channel + (int)threadIdx.x % N_COLUMNS, &tiles);
     __syncthreads();
     for (int i = (int)threadIdx.x; i < n_tokens * N_COLUMNS; i += VXD_NET_THREADS) {

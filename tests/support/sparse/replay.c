@@ -38,8 +38,9 @@ enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *r
     return VXD_OK;
 }
 
-enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_run *run,
-                                        bool *is_right, struct vxd_err *err)
+enum vxd_status vxd_net_run_check_prediction(struct vxd_queue *queue,
+                                             struct vxd_net_run *run, bool *is_right,
+                                             struct vxd_err *err)
 {
     (void)queue;
     (void)run;

@@ -88,7 +88,7 @@ static void test_hashmap_keys_of_one_bucket_are_kept_apart(void)
     hash_each(use_one_bucket);
 }
 
-static void use_twins(struct gpu_env *env, enum vxd_hash_index index)
+static void use_same_fingerprints(struct gpu_env *env, enum vxd_hash_index index)
 {
     struct vxd_hashmap_spec spec = spec_of(VXD_INT64, 2, index);
     struct vxd_key_form form = {.n_components = 2, .component_bytes = 8, .row_bytes = 16};
@@ -107,7 +107,7 @@ static void use_twins(struct gpu_env *env, enum vxd_hash_index index)
 
 static void test_hashmap_keys_of_one_fingerprint_are_kept_apart(void)
 {
-    hash_each(use_twins);
+    hash_each(use_same_fingerprints);
 }
 
 static void use_edges(struct gpu_env *env, enum vxd_hash_index index)

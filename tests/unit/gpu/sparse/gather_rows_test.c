@@ -52,9 +52,10 @@ static void check_floats(struct gpu_env *env, size_t n, size_t n_elements, uint6
     out = gpu_to_host(env, &d_out);
     for (size_t i = 0; i < n; i++) {
         for (size_t c = 0; c < n_elements; c++) {
-            float want = is_row(rows[i]) ? in[(size_t)rows[i] * n_elements + c] : -7.5f;
+            float expected =
+                is_row(rows[i]) ? in[(size_t)rows[i] * n_elements + c] : -7.5f;
 
-            n_wrong += out[i * n_elements + c] != want;
+            n_wrong += out[i * n_elements + c] != expected;
         }
     }
     CHECK_INT(n_wrong, 0);
@@ -85,10 +86,10 @@ static void integers_from_the_middle(struct gpu_env *env)
 {
     static const int32_t in[] = {1, -2, 3, INT32_MIN, INT32_MAX, 6, 7, 8};
     static const int32_t rows[] = {3, -1, 4, 0};
-    static const int32_t want[] = {7, 8, 99, 99, 99, 99, 1, -2};
+    static const int32_t expected[] = {7, 8, 99, 99, 99, 99, 1, -2};
     struct vxd_buffer d_in = gpu_to_device(env, in, sizeof in);
     struct vxd_buffer d_rows = gpu_to_device(env, rows, sizeof rows);
-    struct vxd_buffer d_out = gpu_to_device(env, NULL, sizeof want);
+    struct vxd_buffer d_out = gpu_to_device(env, NULL, sizeof expected);
     struct vxd_gather_args args = {.in = d_in.ptr,
                                    .n_in = 4,
                                    .dtype = VXD_INT32,
@@ -102,7 +103,7 @@ static void integers_from_the_middle(struct gpu_env *env)
 
     CHECK_INT(vxd_rows_gather(env->queue, &args, NULL), VXD_OK);
     out = gpu_to_host(env, &d_out);
-    CHECK(memcmp(out, want, sizeof want) == 0);
+    CHECK(memcmp(out, expected, sizeof expected) == 0);
     free(out);
     args.rows = NULL;
     args.first = 1;
@@ -127,14 +128,14 @@ static void halves(struct gpu_env *env)
                                1e9f, -1e9f,   6.1e-5f,  5.96e-8f, 2.9e-8f,  1.0009766f,
                                0.1f, 1.0004f, 1.00049f, 0.333f,   INFINITY, NAN};
     /* From Python's struct.pack('<e'). */
-    static const uint16_t want[] = {0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7bff,
-                                    0x7c00, 0xfc00, 0x03ff, 0x0001, 0x0000, 0x3c01,
-                                    0x2e66, 0x3c00, 0x3c01, 0x3554, 0x7c00, 0x7e00};
+    static const uint16_t expected[] = {0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7bff,
+                                        0x7c00, 0xfc00, 0x03ff, 0x0001, 0x0000, 0x3c01,
+                                        0x2e66, 0x3c00, 0x3c01, 0x3554, 0x7c00, 0x7e00};
     enum {
         N = sizeof in / sizeof in[0]
     };
     struct vxd_buffer d_in = gpu_to_device(env, in, sizeof in);
-    struct vxd_buffer d_out = gpu_to_device(env, NULL, sizeof want);
+    struct vxd_buffer d_out = gpu_to_device(env, NULL, sizeof expected);
     const struct vxd_gather_args args = {.in = d_in.ptr,
                                          .n_in = N,
                                          .dtype = VXD_FLOAT32,
@@ -147,7 +148,7 @@ static void halves(struct gpu_env *env)
     CHECK_INT(vxd_rows_gather(env->queue, &args, NULL), VXD_OK);
     out = gpu_to_host(env, &d_out);
     for (size_t i = 0; i < N; i++) {
-        CHECK_INT(out[i], want[i]);
+        CHECK_INT(out[i], expected[i]);
     }
     free(out);
     vxd_device_free(env->queue, &d_in);

@@ -529,7 +529,7 @@ static void test_network_run_again_and_again_is_the_one_run_once(void)
 /* Clouds with the same number of voxels, dense or scattered, so that sets derived from
  * them differ widely: sizes that one run predicts from another may not fit, and no
  * result may show it. */
-static void guesses(struct gpu_env *env)
+static void predictions(struct gpu_env *env)
 {
     static const int32_t lo[3] = {0, 0, 0};
     static const int32_t shape[3] = {40, 40, 40};
@@ -576,7 +576,7 @@ static void guesses(struct gpu_env *env)
 
 static void test_network_guesses_sizes_and_is_right_in_the_end(void)
 {
-    gpu_each_backend(guesses);
+    gpu_each_backend(predictions);
 }
 
 static const struct vxd_test tests[] = {
