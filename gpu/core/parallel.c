@@ -35,8 +35,8 @@ struct vxd_pool {
     pthread_cond_t done; /* some loop's last piece has finished */
     struct loop *first;  /* loops with pieces not yet taken */
     struct loop *last;
-    atomic_int
-        n_unfinished; /* length of that list; written with the mutex held, read by threads that spin */
+    /* length of that list; written with the mutex held, read by threads that spin */
+    atomic_int n_unfinished;
     int n_sleeping;
     bool stopping;
     int n_threads;

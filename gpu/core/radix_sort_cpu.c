@@ -21,9 +21,8 @@ struct sort {
     size_t piece_items;
     int shift;
     uint32_t digit_mask;
-    uint64_t
-        *differing;   /* for each piece: bits in which some key differs from the first */
-    uint32_t *counts; /* for each piece: N_DIGITS counters */
+    uint64_t *differing; /* a piece: bits in which some key differs from the first */
+    uint32_t *counts;    /* a piece: N_DIGITS counters */
 };
 
 /* What vxd_queue_push copies. */

@@ -170,7 +170,8 @@ void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
 enum vxd_open_outcome {
     VXD_OPEN_FOUND,  /* *place is the key's slot */
     VXD_OPEN_ABSENT, /* *place is the slot to take, SIZE_MAX where the table is full */
-    VXD_OPEN_OUT_OF_REGION /* the probe sequence would leave the region; the caller defers the item */
+    /* the probe sequence would leave the region; the caller defers the item */
+    VXD_OPEN_OUT_OF_REGION
 };
 enum vxd_open_outcome vxd_open_seek(const struct vxd_open_batch *batch,
                                     const struct vxd_open_region *region,

@@ -56,21 +56,19 @@ enum vxd_net_op {
     /* x * scale + bias for each channel (a batch norm that could not be folded into a
      * convolution) */
     VXD_NET_AFFINE = 15,
-    VXD_NET_BATCH_NORM =
-        16, /* with the batch's own mean and biased variance; scale, bias,
-                              * eps */
+    /* with the batch's own mean and biased variance; scale, bias, eps */
+    VXD_NET_BATCH_NORM = 16,
     VXD_NET_ACT = 17,
     VXD_NET_SOFTMAX = 18, /* over channels */
-    VXD_NET_EMBEDDING =
-        /* input channel 0, rounded, selects a row of `weights` (n x channels); zeros
-         * outside */
-        19,
+    /* input channel 0, rounded, selects a row of `weights` (n x channels); zeros
+     * outside */
+    VXD_NET_EMBEDDING = 19,
     VXD_NET_PRUNE = 20,   /* keeps rows whose channel 0 of input 1 is above alpha */
     VXD_NET_L2_NORM = 21, /* x / max(|x|, eps) */
     /* Over the rows of a sample (SVT-Net's ASVT and CSVT are made of these and LINEAR). */
-    VXD_NET_ATTENTION =
-        22, /* inputs q, k, v: softmax over k's rows of alpha * q k^T, times v;
-                             * q's rows and k's may be of different sets or tokens */
+    /* inputs q, k, v: softmax over k's rows of alpha * q k^T, times v; q's rows and
+     * k's may be of different sets or tokens */
+    VXD_NET_ATTENTION = 22,
     VXD_NET_TOKENS = 23 /* inputs scores (n x T), values (n x C): T tokens a sample, each
                              * the sum over rows of softmax over rows of its score * value */
 };

@@ -207,8 +207,8 @@ enum vxd_net_tag {
     VXD_NET_TAG_MAPS = 1,
     VXD_NET_TAG_LAYERS = 2,
     VXD_NET_TAG_MAPS_AND_LAYERS = 3,
-    VXD_NET_TAG_COORD_SETS_AND_MAPS =
-        4, /* from this stage on faults are set in a word of the run */
+    /* from this stage on faults are set in a word of the run */
+    VXD_NET_TAG_COORD_SETS_AND_MAPS = 4,
     VXD_NET_TAG_WHOLE = 5
 };
 
