@@ -277,17 +277,6 @@ static const struct vxd_svdag_queries split_queries = {
     .diff = vxd_svdag_diff_split,
 };
 
-#define PASSES(form)                                                                     \
-    {                                                                                    \
-        vxd_svdag_shapes_pass##form, vxd_svdag_copy_pass##form,                          \
-            vxd_svdag_morph_pass##form, vxd_svdag_undo_pass##form,                       \
-            vxd_svdag_change_pass##form                                                  \
-    }
-static const struct vxd_svdag_passes atomic64_passes = PASSES(_atomic64);
-static const struct vxd_svdag_passes ticket_passes = PASSES(_ticket);
-static const struct vxd_svdag_passes accel32_passes = PASSES(_accel32);
-static const struct vxd_svdag_passes accel8_passes = PASSES(_accel8);
-
 /* What the four stores have alike. */
 #define SLABS                                                                            \
     .open = slabs_open, .close = slabs_close, .grow = slabs_grow,                        \
@@ -298,25 +287,25 @@ static const struct vxd_svdag_passes accel8_passes = PASSES(_accel8);
 const struct vxd_svdag_device_ops vxd_paper_atomic64_cuda = {
     SLABS,
     .is_split = true,
-    .passes = &atomic64_passes,
+    .passes = &vxd_paper_atomic64_passes,
     .queries = &split_queries,
     .put = vxd_svdag_carry_put_atomic64,
 };
 
 const struct vxd_svdag_device_ops vxd_paper_ticket_cuda = {
     SLABS,
-    .passes = &ticket_passes,
+    .passes = &vxd_paper_ticket_passes,
     .put = vxd_svdag_carry_put_ticket,
 };
 
 const struct vxd_svdag_device_ops vxd_paper_accel32_cuda = {
     SLABS,
-    .passes = &accel32_passes,
+    .passes = &vxd_paper_accel32_passes,
     .put = vxd_svdag_carry_put_accel32,
 };
 
 const struct vxd_svdag_device_ops vxd_paper_accel8_cuda = {
     SLABS,
-    .passes = &accel8_passes,
+    .passes = &vxd_paper_accel8_passes,
     .put = vxd_svdag_carry_put_accel8,
 };

@@ -51,10 +51,10 @@ enum vxd_status vxd_svdag_slabs_spread(struct vxd_queue *queue, const uint32_t *
                                        struct vxd_err *err);
 
 /* edit_kernel_atomic64.cu, ...: the kernels of edits. */
-VXD_SVDAG_PASSES(_atomic64);
-VXD_SVDAG_PASSES(_ticket);
-VXD_SVDAG_PASSES(_accel32);
-VXD_SVDAG_PASSES(_accel8);
+extern const struct vxd_svdag_passes vxd_paper_atomic64_passes;
+extern const struct vxd_svdag_passes vxd_paper_ticket_passes;
+extern const struct vxd_svdag_passes vxd_paper_accel32_passes;
+extern const struct vxd_svdag_passes vxd_paper_accel8_passes;
 
 /* query_split.cu: the kernels of queries for items that stand in two pieces. */
 VXD_SVDAG_QUERY_FORMS(_split);

@@ -111,7 +111,7 @@ struct vxd_svdag_pass {
     struct vxd_svdag_store_state *mirror; /* for the host, in its memory: page-locked */
     struct vxd_svdag_progress *progress;
     struct vxd_svdag_pass_state *state;
-    void *cubes;            /* rows of open cubes (rows_cuda.h), from the highest on */
+    void *cubes;            /* entries of the frontier (frontier_cuda.h), from the highest on */
     uint64_t *cube_weights; /* how many cubes a row stands for; NULL: one */
     uint32_t cubes_capacity;
     uint64_t *pairs;        /* from << 32 | to */
@@ -213,32 +213,10 @@ size_t vxd_svdag_copy_row_bytes(void);
 size_t vxd_svdag_morph_row_bytes(void);
 size_t vxd_svdag_undo_row_bytes(void);
 
-/* Launches, one kernel each; the pass's state is all zeros. Runs and what morphology does lie in
- * device memory; `ops` of shapes are those of the run, on the host, as what is copied. Change is
- * what changed from the edit's first root to its last; the pass's pairs and state are used.
+/* The kernels of a store's edits: each function launches one. The pass's state is all zeros. Runs and
+ * what morphology does lie in device memory; `ops` of shapes are those of the run, on the host. Change
+ * counts what changed from the edit's first root to its last; it uses the pass's pairs and state.
  * errors  of the launch */
-#define VXD_SVDAG_PASSES(form)                                                           \
-    enum vxd_status vxd_svdag_shapes_pass##form(                                         \
-        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
-        const struct vxd_svdag_shapes_run *run, enum vxd_svdag_shapes_form form,         \
-        const struct vxd_svdag_op *ops, struct vxd_err *err);                            \
-    enum vxd_status vxd_svdag_copy_pass##form(                                           \
-        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
-        const struct vxd_svdag_op *op, struct vxd_err *err);                             \
-    enum vxd_status vxd_svdag_morph_pass##form(                                          \
-        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
-        const struct vxd_svdag_op *op, struct vxd_err *err);                             \
-    enum vxd_status vxd_svdag_undo_pass##form(                                           \
-        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
-        const struct vxd_svdag_undo_state *roots, struct vxd_err *err);                  \
-    enum vxd_status vxd_svdag_change_pass##form(                                         \
-        struct vxd_queue *queue, const struct vxd_svdag_pass *pass, struct vxd_err *err)
-
-/* Of an arena: shapes.cu, copy.cu, morph.cu, undo.cu, change.cu. The same are compiled for each
- * store that may be handed in, with a form of its own. */
-VXD_SVDAG_PASSES();
-
-/* Those of a store. */
 struct vxd_svdag_passes {
     enum vxd_status (*shapes)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
                               const struct vxd_svdag_shapes_run *run,
@@ -254,6 +232,27 @@ struct vxd_svdag_passes {
     enum vxd_status (*change)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
                               struct vxd_err *err);
 };
+
+/* edit_kernel/: those of the arena. */
+enum vxd_status vxd_svdag_shapes_pass(struct vxd_queue *queue,
+                                      const struct vxd_svdag_pass *pass,
+                                      const struct vxd_svdag_shapes_run *run,
+                                      enum vxd_svdag_shapes_form form,
+                                      const struct vxd_svdag_op *ops,
+                                      struct vxd_err *err);
+enum vxd_status vxd_svdag_copy_pass(struct vxd_queue *queue,
+                                    const struct vxd_svdag_pass *pass,
+                                    const struct vxd_svdag_op *op, struct vxd_err *err);
+enum vxd_status vxd_svdag_morph_pass(struct vxd_queue *queue,
+                                     const struct vxd_svdag_pass *pass,
+                                     const struct vxd_svdag_op *op, struct vxd_err *err);
+enum vxd_status vxd_svdag_undo_pass(struct vxd_queue *queue,
+                                    const struct vxd_svdag_pass *pass,
+                                    const struct vxd_svdag_undo_state *roots,
+                                    struct vxd_err *err);
+enum vxd_status vxd_svdag_change_pass(struct vxd_queue *queue,
+                                      const struct vxd_svdag_pass *pass,
+                                      struct vxd_err *err);
 
 /* arena.cu. Ends an edit: its result, in device memory, the store's counts to the mirror, and
  * faults that no room mends to the queue. */
