@@ -266,17 +266,6 @@ static uint32_t slabs_find_in_copy(const struct vxd_svdag *svdag,
 
 /* The tables of functions. */
 
-static const struct vxd_svdag_queries split_queries = {
-    .values = vxd_svdag_values_split,
-    .cast_rays = vxd_svdag_cast_rays_split,
-    .nearest = vxd_svdag_nearest_split,
-    .overlap = vxd_svdag_overlap_split,
-    .count = vxd_svdag_count_split,
-    .export_cells = vxd_svdag_export_cells_split,
-    .export_dense = vxd_svdag_export_dense_split,
-    .diff = vxd_svdag_diff_split,
-};
-
 /* What the four stores have alike. */
 #define SLABS                                                                            \
     .open = slabs_open, .close = slabs_close, .grow = slabs_grow,                        \
@@ -288,7 +277,7 @@ const struct vxd_svdag_device_ops vxd_paper_atomic64_cuda = {
     SLABS,
     .is_split = true,
     .passes = &vxd_paper_atomic64_passes,
-    .queries = &split_queries,
+    .queries = &vxd_paper_split_queries,
     .put = vxd_svdag_carry_put_atomic64,
 };
 

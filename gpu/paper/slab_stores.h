@@ -57,7 +57,7 @@ extern const struct vxd_svdag_passes vxd_paper_accel32_passes;
 extern const struct vxd_svdag_passes vxd_paper_accel8_passes;
 
 /* query_split.cu: the kernels of queries for items that stand in two pieces. */
-VXD_SVDAG_QUERY_FORMS(_split);
+extern const struct vxd_svdag_queries vxd_paper_split_queries;
 
 /* slab_put.cu: the kernels of transfers that store items, as vxd_svdag_device_ops's put. */
 #define VXD_PAPER_PUT(form)                                                              \

@@ -2,6 +2,7 @@
 /* Exports go over the box in parts: their cells are counted, then each part knows its first
  * row. A dense array's cells belong to one part each. */
 #include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/diff/cells_math.h"
 #include "gpu/svdag/diff/diff_backends.h"
 
 struct cells_parts {

@@ -57,8 +57,8 @@ struct vxd_svdag_regions_call {
     void *scratch; /* of a GPU's counts */
 };
 
-/* All queries of one form: a twin on the CPU, one for a GPU, and what stores that are handed in
- * bring for a GPU where their items stand in two pieces. */
+/* All queries of one form: those of the CPU, and those of a GPU for stores that keep items in
+ * one piece. A store that splits items brings a table of its own (struct vxd_svdag_queries). */
 #define VXD_SVDAG_QUERY_FORMS(form)                                                      \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_values##form, vxd_svdag_values_call);                 \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_cast_rays##form, vxd_svdag_rays_call);                \
