@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Slabs as kernels see them, of a table's batches (slab_tables_cuda.h) and of a scene
+/* Slabs as kernels see them, of a table's batches (slab_tables.cu) and of a scene
  * (slab_store_cuda.h): what their first words tell of places, and SlabAlloc. For .cu files
  * only. */
 #ifndef VXD_GPU_PAPER_SLAB_CUDA_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a warp finds or stores items in the slab tables of a scene while others do: the stores of
- * slab_store_math.h behind the type that passes and transfers are compiled for (store_cuda.h). For
+ * slab_store_math.h behind the type that edits and collections are compiled for (store_cuda.h). For
  * .cu files only; those of ATOMIC64 define VXD_SVDAG_SPLIT_FORM first, or VXD_SVDAG_ANY_FORM.
  *
  * Each lane goes through its item's list by itself, a slab a turn. The lanes of a warp take their
