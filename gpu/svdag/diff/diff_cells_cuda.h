@@ -10,6 +10,7 @@
 #define VXD_GPU_SVDAG_DIFF_DIFF_CELLS_CUDA_H
 
 #include "gpu/svdag/diff/diff_backends.h"
+#include "gpu/svdag/diff/diff_math.h"
 #include "gpu/svdag/query/query_cuda.h"
 
 /* Pairs of lists are no lower than this, nor than cells: eight leaves for a warp. */

@@ -6,6 +6,7 @@
 
 #include "gpu/svdag/query/query_math.h"
 #include "gpu/svdag/diff/diff_backends.h"
+#include "gpu/svdag/diff/diff_math.h"
 
 enum {
     MAX_SPOTS = 4096,

@@ -394,41 +394,84 @@ template <class Editor> constexpr int vxd_svdag_blocks_per_multiprocessor(void)
                : VXD_SVDAG_TEAM_BLOCKS;
 }
 
+/* By all threads of a block: what they work with, and its shared memory as it is at first. */
+template <class Store, class Editor>
+VXD_SVDAG_DEVICE void
+vxd_svdag_begin_worker(const struct vxd_svdag_pass *edit, const Editor &editor,
+                       struct vxd_svdag_worker<Store, Editor> *worker)
+{
+    extern __shared__ uint4 vxd_svdag_shared[];
+
+    worker->edit = edit;
+    worker->editor = &editor;
+    worker->counts = (struct vxd_svdag_block_counts *)(void *)vxd_svdag_shared;
+    worker->block =
+        (struct vxd_svdag_block_memory<Editor> *)((char *)vxd_svdag_shared +
+                                                  sizeof(struct vxd_svdag_block_counts));
+    worker->spare = Store::no_spare();
+    vxd_svdag_pool_clear(&worker->block->word_pools[threadIdx.x / 32]);
+    if (vxd_svdag_is_scheduler()) {
+        worker->block->batches.n_visits = 0;
+        worker->block->batches.is_bad = 0;
+    }
+    vxd_svdag_block_counts_clear(worker->counts);
+    if constexpr (Editor::CLASSIFIES_ALL) {
+        vxd_svdag_leaf_memo_clear(&worker->block->leaf_memo, true);
+    }
+}
+
+/* By all threads of a block: a stage, up to the barrier behind it. */
+template <class Store, class Editor>
+VXD_SVDAG_DEVICE void
+vxd_svdag_run_any_stage(struct vxd_svdag_worker<Store, Editor> *worker,
+                        const struct vxd_svdag_stage *stage)
+{
+    typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
+    const struct vxd_svdag_pass *edit = worker->edit;
+
+    if (stage->kind == VXD_SVDAG_STAGE_DEDUP) {
+        /* After a fault some entries are missing. */
+        if (!vxd_svdag_has_fault(edit)) {
+            vxd_svdag_dedup_entries(
+                edit, (entry_t *)edit->cubes, stage->cubes, stage->n_cubes,
+                threadIdx.x + (stage->is_grid ? blockIdx.x * blockDim.x : 0),
+                blockDim.x * (stage->is_grid ? gridDim.x : 1));
+        }
+    } else if (vxd_svdag_is_reduce_top<Store>(stage)) {
+        if constexpr (Store::RESERVES) {
+            vxd_svdag_reduce_top(worker, stage);
+        }
+    } else if (stage->kind != VXD_SVDAG_STAGE_HAND_OVER) {
+        vxd_svdag_run_stage(worker, stage);
+    }
+    if (stage->is_grid) {
+        cooperative_groups::this_grid().sync();
+        vxd_svdag_fetch_counts(edit, stage, &worker->block->batches);
+    } else {
+        __syncthreads();
+        if (vxd_svdag_is_scheduler()) {
+            worker->block->batches.is_bad |= worker->counts->has_failed;
+        }
+    }
+}
+
 /* The whole edit, by all threads of a cooperative grid. */
 template <class Store, class Editor>
 static __device__ __forceinline__ void
 vxd_svdag_run_edit(const struct vxd_svdag_pass *edit, const Editor &editor)
 {
-    extern __shared__ uint4 vxd_svdag_shared[];
-    typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     struct vxd_svdag_worker<Store, Editor> worker;
     struct vxd_svdag_stage stage = {};
     long long begin = clock64();
 
-    /* A fault of an earlier kernel of the edit. This kernel sets it only after a
-     * barrier. */
+    /* A fault of an earlier kernel of the edit. This kernel sets it only after a barrier. */
     if (vxd_svdag_load_now(&edit->progress->fault) != 0) {
         return;
     }
     stage.kind = VXD_SVDAG_STAGE_HAND_OVER;
     stage.is_grid = true;
     stage.subtree_height = vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT;
-    worker.edit = edit;
-    worker.editor = &editor;
-    worker.counts = (struct vxd_svdag_block_counts *)(void *)vxd_svdag_shared;
-    worker.block =
-        (struct vxd_svdag_block_memory<Editor> *)((char *)vxd_svdag_shared +
-                                                  sizeof(struct vxd_svdag_block_counts));
-    worker.spare = Store::no_spare();
-    vxd_svdag_pool_clear(&worker.block->word_pools[threadIdx.x / 32]);
-    if (vxd_svdag_is_scheduler()) {
-        worker.block->batches.n_visits = 0;
-        worker.block->batches.is_bad = 0;
-    }
-    vxd_svdag_block_counts_clear(worker.counts);
-    if constexpr (Editor::CLASSIFIES_ALL) {
-        vxd_svdag_leaf_memo_clear(&worker.block->leaf_memo, true);
-    }
+    vxd_svdag_begin_worker(edit, editor, &worker);
     if (vxd_svdag_is_first_block()) {
         if constexpr (Editor::CLASSIFIES_ALL) {
             vxd_svdag_begin_after_top(edit, editor, worker.counts, worker.block, &stage);
@@ -438,30 +481,7 @@ vxd_svdag_run_edit(const struct vxd_svdag_pass *edit, const Editor &editor)
         }
     }
     while (stage.kind != VXD_SVDAG_STAGE_END) {
-        if (stage.kind == VXD_SVDAG_STAGE_DEDUP) {
-            /* After a fault some entries are missing. */
-            if (!vxd_svdag_has_fault(edit)) {
-                vxd_svdag_dedup_entries(
-                    edit, (entry_t *)edit->cubes, stage.cubes, stage.n_cubes,
-                    threadIdx.x + (stage.is_grid ? blockIdx.x * blockDim.x : 0),
-                    blockDim.x * (stage.is_grid ? gridDim.x : 1));
-            }
-        } else if (vxd_svdag_is_reduce_top<Store>(&stage)) {
-            if constexpr (Store::RESERVES) {
-                vxd_svdag_reduce_top(&worker, &stage);
-            }
-        } else if (stage.kind != VXD_SVDAG_STAGE_HAND_OVER) {
-            vxd_svdag_run_stage(&worker, &stage);
-        }
-        if (stage.is_grid) {
-            cooperative_groups::this_grid().sync();
-            vxd_svdag_fetch_counts(edit, &stage, &worker.block->batches);
-        } else {
-            __syncthreads();
-            if (vxd_svdag_is_scheduler()) {
-                worker.block->batches.is_bad |= worker.counts->has_failed;
-            }
-        }
+        vxd_svdag_run_any_stage(&worker, &stage);
         if (vxd_svdag_is_first_block()) {
             vxd_svdag_add_time(worker.counts, vxd_svdag_stage_timed(&stage), &begin);
         }

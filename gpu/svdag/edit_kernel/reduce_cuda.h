@@ -117,6 +117,29 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *edit,
 
 /* A lane a child -------------------------------------------------------------------------- */
 
+/* What the child of an entry became. */
+template <class Editor>
+VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_compose_child(
+    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_memory<Editor> *block,
+    const struct vxd_svdag_phase *phase,
+    const struct vxd_svdag_entry<typename Editor::state> *entry, uint32_t octant)
+{
+    const uint32_t marks = entry->marks;
+    struct vxd_svdag_reduced_child child = {entry->words[1 + octant], 0,
+                                            (marks & VXD_SVDAG_MARK_CHANGED) != 0};
+
+    if ((marks >> octant & 1) != 0) {
+        const struct vxd_svdag_entry<typename Editor::state> *from =
+            vxd_svdag_entry_at(edit, block, phase, child.ref);
+
+        child.ref = from->ref;
+        child.header = from->words[0];
+        child.is_changed =
+            child.is_changed || (from->marks & VXD_SVDAG_MARK_CHANGED) != 0;
+    }
+    return child;
+}
+
 /* By all lanes of a warp: makes the nodes of up to four entries from `first` on, whose
  * children are reduced, in the block's own entries. Where no node is needed the entry has
  * what it became. */
@@ -126,7 +149,6 @@ VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *edit,
                                         const struct vxd_svdag_phase *phase,
                                         uint32_t first)
 {
-    const uint32_t shift = vxd_svdag_lane() & 24;
     const uint32_t octant = vxd_svdag_lane() % 8;
     const uint32_t i = first + vxd_svdag_lane() / 8;
     const bool is_there = i < phase->n;
@@ -134,57 +156,44 @@ VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *edit,
         vxd_svdag_entry_at(edit, block, phase, phase->begin + (is_there ? i : 0));
     struct vxd_svdag_entry<typename Editor::state> *to =
         vxd_svdag_block_entry(block, phase, is_there ? i : 0);
-    uint32_t ref = VXD_SVDAG_EMPTY;
-    uint32_t header = 0; /* of the child's entry; with the first child, of this one too */
+    struct vxd_svdag_reduced_child child = {VXD_SVDAG_EMPTY, 0, false};
     uint32_t n_occupied;
-    bool is_changed = false;
     uint32_t even;
     uint32_t mask;
     uint32_t flags;
     uint32_t changed;
     uint32_t differ;
+    uint32_t header;
 
     if (is_there) {
-        const uint32_t marks = entry->marks;
-
-        ref = entry->words[1 + octant];
-        is_changed = (marks & VXD_SVDAG_MARK_CHANGED) != 0;
-        if ((marks >> octant & 1) != 0) {
-            const struct vxd_svdag_entry<typename Editor::state> *child =
-                vxd_svdag_entry_at(edit, block, phase, ref);
-
-            ref = child->ref;
-            header = child->words[0];
-            is_changed = is_changed || (child->marks & VXD_SVDAG_MARK_CHANGED) != 0;
-        }
+        child = vxd_svdag_compose_child(edit, block, phase, entry, octant);
     }
-    n_occupied = header >> 10;
+    n_occupied = child.header >> 10;
+    /* The lane of the first child also has what the entry itself holds. */
     if (is_there && octant == 0) {
         n_occupied += entry->words[0] >> 10;
-        header |= entry->words[0];
+        child.header |= entry->words[0];
     }
 #pragma unroll 1
     for (int step = 1; step < 8; step *= 2) {
         n_occupied += __shfl_xor_sync(UINT32_MAX, n_occupied, step);
     }
-    even = __shfl_sync(UINT32_MAX, ref, (int)shift);
-    mask = __ballot_sync(UINT32_MAX, ref != VXD_SVDAG_EMPTY) >> shift & 0xffu;
-    differ = __ballot_sync(UINT32_MAX, ref != even) >> shift & 0xffu;
-    changed = __ballot_sync(UINT32_MAX, is_changed) >> shift & 0xffu;
-    flags =
-        ((__ballot_sync(UINT32_MAX, (header & VXD_SVDAG_HAS_OCCUPIED) != 0) >> shift &
-          0xffu)
-             ? VXD_SVDAG_HAS_OCCUPIED
-             : 0) |
-        ((__ballot_sync(UINT32_MAX, (header & VXD_SVDAG_HAS_FREE) != 0) >> shift & 0xffu)
-             ? VXD_SVDAG_HAS_FREE
-             : 0);
+    even = vxd_svdag_eight_get(child.ref, 0);
+    mask = vxd_svdag_eight_ballot(child.ref != VXD_SVDAG_EMPTY);
+    differ = vxd_svdag_eight_ballot(child.ref != even);
+    changed = vxd_svdag_eight_ballot(child.is_changed);
+    flags = (vxd_svdag_eight_ballot((child.header & VXD_SVDAG_HAS_OCCUPIED) != 0) != 0
+                 ? VXD_SVDAG_HAS_OCCUPIED
+                 : 0) |
+            (vxd_svdag_eight_ballot((child.header & VXD_SVDAG_HAS_FREE) != 0) != 0
+                 ? VXD_SVDAG_HAS_FREE
+                 : 0);
     header =
         mask | flags | (phase->height <= VXD_SVDAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
     /* Now that all lanes have read, some may write. */
     __syncwarp();
-    if (is_there && ref != VXD_SVDAG_EMPTY) {
-        to->words[1 + __popc(mask & ((1u << octant) - 1))] = ref;
+    if (is_there && child.ref != VXD_SVDAG_EMPTY) {
+        to->words[1 + __popc(mask & ((1u << octant) - 1))] = child.ref;
     }
     if (is_there && octant == 0) {
         const bool is_even = differ == 0 && !vxd_svdag_is_node(even);
