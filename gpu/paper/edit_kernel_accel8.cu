@@ -4,4 +4,4 @@
 #include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
 const struct vxd_svdag_passes vxd_paper_accel8_passes =
-    vxd_svdag_edits_of<struct vxd_svdag_slabs_cuda<VXD_SVDAG_ACCEL8>>();
+    vxd_svdag_edit_kernels_for<struct vxd_svdag_slabs_cuda<VXD_SVDAG_ACCEL8>>();

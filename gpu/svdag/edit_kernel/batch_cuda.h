@@ -38,7 +38,7 @@ vxd_svdag_find_or_insert_made(struct vxd_svdag_worker<Store, Editor> *worker, in
                               const uint32_t *words, struct vxd_svdag_new_item *item)
 {
     const bool has_blocks =
-        height == VXD_SVDAG_LEAF_HEIGHT && worker->edit->view.value_bits > 4;
+        height == VXD_SVDAG_LEAF_HEIGHT && worker->args->view.value_bits > 4;
 
 #pragma unroll 1
     for (int number = has_blocks ? 0 : height;; number = height) {
@@ -51,7 +51,7 @@ vxd_svdag_find_or_insert_made(struct vxd_svdag_worker<Store, Editor> *worker, in
                 &worker->block->word_pools[threadIdx.x / 32]};
             bool is_new;
             const uint32_t ref =
-                Store::find_or_store(worker->edit, &lookup, &worker->spare, &is_new);
+                Store::find_or_store(worker->args, &lookup, &worker->spare, &is_new);
             const bool is_bad = item->n_words > 0 && ref == VXD_SVDAG_EMPTY;
 
             vxd_svdag_count_lookups(worker->counts, number, item->n_words, is_new);
@@ -82,7 +82,7 @@ vxd_svdag_insert_items(struct vxd_svdag_worker<Store, Editor> *worker,
     const uint32_t i = first + vxd_svdag_lane();
     const bool is_there = i < phase->n;
     entry_t *entry =
-        vxd_svdag_entry_at(worker->edit, worker->block, phase,
+        vxd_svdag_entry_at(worker->args, worker->block, phase,
                            is_leaf ? at->parent : phase->begin + (is_there ? i : 0));
     const uint32_t *words = item->words;
     bool has_capacity;
@@ -161,22 +161,22 @@ vxd_svdag_expand_four(struct vxd_svdag_worker<Store, Editor> *worker,
                       const struct vxd_svdag_visited<typename Editor::state> *at,
                       struct vxd_svdag_change *change)
 {
-    const struct vxd_svdag_pass *edit = worker->edit;
+    const struct vxd_svdag_pass *args = worker->args;
     struct vxd_svdag_block_memory<Editor> *block = worker->block;
     struct vxd_svdag_pair_list *list = &block->warp_lists[threadIdx.x / 32].pairs;
     const struct vxd_svdag_pairs_to to = {
-        phase->is_local ? NULL : vxd_svdag_n_pairs_below(edit, block, phase),
+        phase->is_local ? NULL : vxd_svdag_n_pairs_below(args, block, phase),
         block->batches.pairs_below};
     struct vxd_svdag_pair pair = {false, 0, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, 0};
     uint32_t n_listed = 0;
 
     if (!Editor::CLASSIFIES_ALL && phase->kind == VXD_SVDAG_PHASE_EXPAND) {
-        vxd_svdag_put_children(edit, *worker->editor, block, phase, at, &pair);
+        vxd_svdag_put_children(args, *worker->editor, block, phase, at, &pair);
     } else {
         n_listed = phase->n - first;
-        vxd_svdag_list_pairs(edit, phase->begin + first, n_listed, phase->height, list);
+        vxd_svdag_list_pairs(args, phase->begin + first, n_listed, phase->height, list);
     }
-    vxd_svdag_count_pairs(edit, &to, &pair, list, n_listed, change);
+    vxd_svdag_count_pairs(args, &to, &pair, list, n_listed, change);
 }
 
 /* By all lanes of a warp: visits children of open cubes, edits leaves, or counts
@@ -188,15 +188,15 @@ vxd_svdag_run_children(struct vxd_svdag_worker<Store, Editor> *worker,
                        struct vxd_svdag_visited<typename Editor::state> *at,
                        struct vxd_svdag_new_item *item, struct vxd_svdag_change *sum)
 {
-    const struct vxd_svdag_pass *edit = worker->edit;
+    const struct vxd_svdag_pass *args = worker->args;
     struct vxd_svdag_block_memory<Editor> *block = worker->block;
 
     if (phase->kind != VXD_SVDAG_PHASE_PAIRS) {
         uint32_t class_words[2];
 
-        vxd_svdag_find_child(edit, block, phase, first, class_words, at);
+        vxd_svdag_find_child(args, block, phase, first, class_words, at);
         if (at->is_there) {
-            vxd_svdag_visit(edit, *worker->editor, block, phase, class_words, at);
+            vxd_svdag_visit(args, *worker->editor, block, phase, class_words, at);
         }
         __syncwarp();
     }
@@ -207,7 +207,7 @@ vxd_svdag_run_children(struct vxd_svdag_worker<Store, Editor> *worker,
         uint32_t header;
 
         item->ref = at->old;
-        header = vxd_svdag_edit_leaf(&edit->view, *worker->editor, at, item, &change);
+        header = vxd_svdag_edit_leaf(&args->view, *worker->editor, at, item, &change);
         vxd_svdag_record_leaf(block, at, header, &change, sum);
     }
 }
@@ -219,7 +219,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
                                          const struct vxd_svdag_phase *phase,
                                          uint32_t first)
 {
-    const struct vxd_svdag_pass *edit = worker->edit;
+    const struct vxd_svdag_pass *args = worker->args;
     struct vxd_svdag_block_memory<Editor> *block = worker->block;
     struct vxd_svdag_change change = {0, 0, 0, 0};
     struct vxd_svdag_visited<typename Editor::state> at;
@@ -231,22 +231,22 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
     item.is_new = false;
     if (phase->kind == VXD_SVDAG_PHASE_REDUCE) {
         if (first + vxd_svdag_lane() < phase->n) {
-            vxd_svdag_reduce_entry(edit, block, phase, first + vxd_svdag_lane(),
+            vxd_svdag_reduce_entry(args, block, phase, first + vxd_svdag_lane(),
                                    &item.n_words, &change);
         }
     } else if constexpr (Editor::CLASSIFIES_ALL) {
         if (phase->kind == VXD_SVDAG_PHASE_EXPAND_CLASSIFIED) {
-            vxd_svdag_expand_classified(edit, *worker->editor, block, phase, first,
+            vxd_svdag_expand_classified(args, *worker->editor, block, phase, first,
                                         &change);
         } else {
             vxd_svdag_run_children(worker, phase, first, &at, &item, &change);
         }
     } else if (phase->kind == VXD_SVDAG_PHASE_COMPOSE) {
-        vxd_svdag_compose(edit, block, phase, first);
+        vxd_svdag_compose(args, block, phase, first);
         return true;
     } else if (phase->kind == VXD_SVDAG_PHASE_CLASSIFY) {
         if (Editor::CLASSIFIES) {
-            vxd_svdag_classify_entry(edit, *worker->editor, block, phase,
+            vxd_svdag_classify_entry(args, *worker->editor, block, phase,
                                      first + vxd_svdag_lane());
             __syncwarp();
         }
@@ -255,7 +255,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
         vxd_svdag_run_children(worker, phase, first, &at, &item, &change);
     }
     __syncwarp();
-    if (edit->counts_changes && phase->kind != VXD_SVDAG_PHASE_STORE) {
+    if (args->counts_changes && phase->kind != VXD_SVDAG_PHASE_STORE) {
         vxd_svdag_count_change(worker->counts, &change);
     }
     if (!vxd_svdag_phase_stores(phase->kind)) {
@@ -321,7 +321,7 @@ vxd_svdag_phase_find_entries(const struct vxd_svdag_block_memory<Editor> *block,
     phase->begin = vxd_svdag_local_begin<Editor>(phase->height);
     phase->n = phase->kind == VXD_SVDAG_PHASE_LEAVES
                    ? block->n_leaves
-                   : block->n_entries[phase->top - phase->height];
+                   : block->n_local[phase->top - phase->height];
 }
 
 /* Whether no phase comes after this one. */
@@ -339,12 +339,12 @@ VXD_SVDAG_DEVICE bool vxd_svdag_phase_is_last(const struct vxd_svdag_phase *phas
 
 /* By all threads of a block: copies entries of the frontier into shared memory. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *args,
                                         struct vxd_svdag_block_memory<Editor> *block,
                                         uint32_t begin, uint32_t n)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const entry_t *entries = (const entry_t *)edit->cubes + begin;
+    const entry_t *entries = (const entry_t *)args->cubes + begin;
 
     if constexpr (Editor::CLASSIFIES_ALL) {
         vxd_svdag_leaf_memo_clear(&block->leaf_memo, false);
@@ -371,10 +371,10 @@ VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *edit,
         block->weights[threadIdx.x] =
             Editor::CLASSIFIES_ALL
                 ? 1
-                : vxd_svdag_weight(edit->cube_weights, begin + threadIdx.x);
+                : vxd_svdag_weight(args->cube_weights, begin + threadIdx.x);
     }
     if (threadIdx.x < vxd_svdag_batch_sizes<Editor>::LEVELS) {
-        block->n_entries[threadIdx.x] = threadIdx.x == 0 ? n : 0;
+        block->n_local[threadIdx.x] = threadIdx.x == 0 ? n : 0;
     }
     if (threadIdx.x == 0) {
         block->n_leaves = 0;
@@ -386,14 +386,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *edit,
  * that. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_copy_out(const struct vxd_svdag_pass *edit,
+vxd_svdag_copy_out(const struct vxd_svdag_pass *args,
                    const struct vxd_svdag_block_memory<Editor> *block, uint32_t begin,
                    uint32_t n)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
 
     if (threadIdx.x < n) {
-        entry_t *to = (entry_t *)edit->cubes + begin + threadIdx.x;
+        entry_t *to = (entry_t *)args->cubes + begin + threadIdx.x;
 
         to->ref = block->entries[threadIdx.x].ref;
         to->marks = block->entries[threadIdx.x].marks;
@@ -405,13 +405,13 @@ vxd_svdag_copy_out(const struct vxd_svdag_pass *edit,
 /* By the scheduling thread of a block: adds the cubes that it looked at to those of the
  * edit, many at once. All blocks together leave out at most half of what an edit may look
  * at. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_visits(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_count_visits(const struct vxd_svdag_pass *args,
                                              struct vxd_svdag_batches *batches)
 {
-    const uint64_t share = edit->max_visits / ((uint64_t)gridDim.x * 2);
+    const uint64_t share = args->max_visits / ((uint64_t)gridDim.x * 2);
 
     if (batches->n_visits > share || batches->n_visits > VXD_SVDAG_VISITS_AT_ONCE) {
-        (void)vxd_svdag_atomic_add(&edit->state->n_visits, batches->n_visits);
+        (void)vxd_svdag_atomic_add(&args->state->n_visits, batches->n_visits);
         batches->n_visits = 0;
     }
 }
@@ -449,21 +449,21 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_begin_batches(const struct vxd_svdag_stage *
 
 /* By the scheduling thread of a block: the batch after this one. Subtrees are handed out
  * by a counter, as some are larger than others. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_next_batch(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_next_batch(const struct vxd_svdag_pass *args,
                                                const struct vxd_svdag_stage *stage,
                                                const struct vxd_svdag_batches *batches,
                                                uint32_t first)
 {
     return stage->kind != VXD_SVDAG_STAGE_SUBTREES || batches->n <= batches->stride
                ? first + batches->stride
-               : batches->stride + atomicAdd(&edit->state->n_dealt, batches->at_once);
+               : batches->stride + atomicAdd(&args->state->n_dealt, batches->at_once);
 }
 
 /* By the scheduling thread of a block: whether the block goes on with a stage, because
  * there is no fault, or to count what would be needed. The first block does not ask again
  * while it is alone: it would wait for the answer at each height. No block asks at the
  * beginning of a stage, as all asked after the last one. */
-VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_pass *args,
                                                 const struct vxd_svdag_stage *stage,
                                                 const struct vxd_svdag_batches *batches,
                                                 bool is_begun)
@@ -478,11 +478,11 @@ VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_pass *edi
     if (!stage->is_grid) {
         return true;
     }
-    fault = is_begun ? vxd_svdag_load_now(&edit->state->fault) : batches->fault;
-    is_over = (is_begun ? vxd_svdag_load_now64(&edit->state->n_visits)
-                        : batches->n_visits_of_all) > edit->max_visits;
+    fault = is_begun ? vxd_svdag_load_now(&args->state->fault) : batches->fault;
+    is_over = (is_begun ? vxd_svdag_load_now64(&args->state->n_visits)
+                        : batches->n_visits_of_all) > args->max_visits;
     if (is_over && (fault & VXD_SVDAG_NO_CUBES) == 0) {
-        vxd_svdag_raise(edit, VXD_SVDAG_NO_CUBES);
+        vxd_svdag_raise(args, VXD_SVDAG_NO_CUBES);
     }
     return !is_over && (fault == 0 || (stage->kind == VXD_SVDAG_STAGE_EXPAND &&
                                        (fault & ~counts) == 0));
@@ -490,14 +490,14 @@ VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_pass *edi
 
 /* By the scheduling thread of a block: sets which batch is next. is_begun: the block has
  * had one of this stage. */
-VXD_SVDAG_DEVICE void vxd_svdag_set_next_batch(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_set_next_batch(const struct vxd_svdag_pass *args,
                                                const struct vxd_svdag_stage *stage,
                                                struct vxd_svdag_batches *batches,
                                                bool is_begun, uint32_t turn,
                                                uint32_t first)
 {
     batches->next[turn] =
-        first < batches->n && vxd_svdag_stage_continues(edit, stage, batches, is_begun)
+        first < batches->n && vxd_svdag_stage_continues(args, stage, batches, is_begun)
             ? first
             : VXD_SVDAG_NO_BATCH;
 }
@@ -528,14 +528,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_begin_batch(const struct vxd_svdag_stage *stage,
 }
 
 /* By the scheduling thread of a block: counts entries that are about to become nodes. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_reduced(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_count_reduced(const struct vxd_svdag_pass *args,
                                               const struct vxd_svdag_stage *stage,
                                               const struct vxd_svdag_phase *phase)
 {
     if (stage->kind == VXD_SVDAG_STAGE_REDUCE) {
-        (void)atomicAdd(&edit->state->n_closed, phase->n);
+        (void)atomicAdd(&args->state->n_closed, phase->n);
     } else if (phase->kind == VXD_SVDAG_PHASE_REDUCE) {
-        (void)atomicAdd(&edit->state->n_rows_closed, phase->n);
+        (void)atomicAdd(&args->state->n_rows_closed, phase->n);
     }
 }
 
@@ -555,7 +555,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_batch(struct vxd_svdag_worker<Store, Editor>
 
     vxd_svdag_begin_batch<Editor>(stage, &block->batches, first, &phase);
     if (is_subtrees) {
-        vxd_svdag_copy_in(worker->edit, block, phase.begin, phase.n);
+        vxd_svdag_copy_in(worker->args, block, phase.begin, phase.n);
     }
 #pragma unroll 1
     while (phase.kind != VXD_SVDAG_PHASE_END) {
@@ -574,13 +574,13 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_batch(struct vxd_svdag_worker<Store, Editor>
             if (phase.kind == VXD_SVDAG_PHASE_EXPAND ||
                 phase.kind == VXD_SVDAG_PHASE_EXPAND_CLASSIFIED) {
                 block->batches.n_visits += phase.n * 8;
-                vxd_svdag_count_visits(worker->edit, &block->batches);
+                vxd_svdag_count_visits(worker->args, &block->batches);
             }
             if (vxd_svdag_phase_is_last(&phase)) {
-                vxd_svdag_count_reduced(worker->edit, stage, &phase);
+                vxd_svdag_count_reduced(worker->args, stage, &phase);
                 vxd_svdag_set_next_batch(
-                    worker->edit, stage, &block->batches, true, turn ^ 1,
-                    vxd_svdag_next_batch(worker->edit, stage, &block->batches, first));
+                    worker->args, stage, &block->batches, true, turn ^ 1,
+                    vxd_svdag_next_batch(worker->args, stage, &block->batches, first));
             }
         }
         __syncwarp();
@@ -599,8 +599,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_batch(struct vxd_svdag_worker<Store, Editor>
         vxd_svdag_phase_next<Editor>(&phase);
     }
     if (is_subtrees) {
-        vxd_svdag_copy_out(worker->edit, block, stage->cubes + first,
-                           block->n_entries[0]);
+        vxd_svdag_copy_out(worker->args, block, stage->cubes + first, block->n_local[0]);
     }
     return true;
 }
@@ -614,7 +613,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_run_stage(struct vxd_svdag_worker<Store, Editor>
     bool has_capacity = true;
 
     if (vxd_svdag_is_scheduler()) {
-        vxd_svdag_set_next_batch(worker->edit, stage, batches, false, 0,
+        vxd_svdag_set_next_batch(worker->args, stage, batches, false, 0,
                                  vxd_svdag_begin_batches<Editor>(stage, batches));
     }
     __syncthreads();

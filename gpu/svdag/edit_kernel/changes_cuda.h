@@ -122,11 +122,11 @@ VXD_SVDAG_DEVICE void vxd_svdag_block_counts_clear(struct vxd_svdag_block_counts
 /* By all threads of a block, when it counts no more: adds its counts to the edit's and to
  * the store's. Those of an edit with a fault are not used. */
 VXD_SVDAG_DEVICE void
-vxd_svdag_block_counts_add(const struct vxd_svdag_pass *edit,
+vxd_svdag_block_counts_add(const struct vxd_svdag_pass *args,
                            const struct vxd_svdag_block_counts *counts,
                            bool counts_changes)
 {
-    struct vxd_svdag_progress *progress = edit->progress;
+    struct vxd_svdag_progress *progress = args->progress;
 
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < VXD_SVDAG_N_HEIGHTS; i += blockDim.x) {
@@ -136,10 +136,10 @@ vxd_svdag_block_counts_add(const struct vxd_svdag_pass *edit,
 
         vxd_svdag_add_shared(&progress->n_lookups[i], counts->n_lookups[i]);
         vxd_svdag_add_shared(&progress->n_new[i], counts->n_new[i]);
-        vxd_svdag_add_shared(&edit->store->n_items[kind], counts->n_new[i]);
+        vxd_svdag_add_shared(&args->store->n_items[kind], counts->n_new[i]);
     }
     if (threadIdx.x == 0) {
-        vxd_svdag_add_shared(&edit->store->n_words, counts->n_new_words);
+        vxd_svdag_add_shared(&args->store->n_words, counts->n_new_words);
     } else if (threadIdx.x <= 4 && counts_changes) {
         vxd_svdag_add_shared(vxd_svdag_change_at(&progress->change, threadIdx.x - 1),
                              vxd_svdag_change_nth(&counts->change, threadIdx.x - 1));
@@ -166,14 +166,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_add_times(struct vxd_svdag_change *sum,
 
 /* Adds the difference of a pair to *sum. True: it is not known yet, the pair has to be
  * expanded. */
-VXD_SVDAG_DEVICE bool vxd_svdag_pair_is_open(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE bool vxd_svdag_pair_is_open(const struct vxd_svdag_pass *args,
                                              uint32_t from, uint32_t to, int height,
                                              uint64_t weight,
                                              struct vxd_svdag_change *sum)
 {
     struct vxd_svdag_change change;
 
-    if (!vxd_svdag_change_at_once(&edit->view, from, to, height, &change)) {
+    if (!vxd_svdag_change_at_once(&args->view, from, to, height, &change)) {
         return true;
     }
     vxd_svdag_add_times(sum, &change, weight);
@@ -196,7 +196,7 @@ struct vxd_svdag_pairs_to {
 };
 
 /* By all lanes of a warp: puts away the pairs of lanes that have an open one. */
-VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *args,
                                           const struct vxd_svdag_pairs_to *to,
                                           bool is_open, const struct vxd_svdag_pair *pair,
                                           struct vxd_svdag_pair_list *list,
@@ -223,26 +223,26 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *edit,
         begin = vxd_svdag_atomic_add(to->n, (uint64_t)__popc(mask));
     }
     begin = to->begin + __shfl_sync(UINT32_MAX, begin, 0) + rank;
-    if (is_open && begin >= edit->pairs_capacity) {
-        vxd_svdag_raise(edit, VXD_SVDAG_NO_PAIRS);
+    if (is_open && begin >= args->pairs_capacity) {
+        vxd_svdag_raise(args, VXD_SVDAG_NO_PAIRS);
     } else if (is_open) {
-        edit->pairs[begin] = both;
-        if (edit->pair_weights != NULL) {
-            edit->pair_weights[begin] = pair->weight;
+        args->pairs[begin] = both;
+        if (args->pair_weights != NULL) {
+            args->pair_weights[begin] = pair->weight;
         }
     }
     __syncwarp();
 }
 
 /* By all lanes of a warp: puts up to 32 pairs of device memory into its list. */
-VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *args,
                                            uint32_t begin, uint32_t n, int height,
                                            struct vxd_svdag_pair_list *list)
 {
     if (vxd_svdag_lane() < n) {
-        list->pairs[vxd_svdag_lane()] = edit->pairs[begin + vxd_svdag_lane()];
+        list->pairs[vxd_svdag_lane()] = args->pairs[begin + vxd_svdag_lane()];
         list->weights[vxd_svdag_lane()] =
-            vxd_svdag_weight(edit->pair_weights, begin + vxd_svdag_lane()) << 5 |
+            vxd_svdag_weight(args->pair_weights, begin + vxd_svdag_lane()) << 5 |
             (uint64_t)height;
     }
     __syncwarp();
@@ -252,7 +252,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *edit,
  * at a time with a lane for each of their children. Where open pairs go into the list,
  * all that come of them are counted too. The last ones go first, so that the list stays
  * short. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *args,
                                             const struct vxd_svdag_pairs_to *to,
                                             struct vxd_svdag_pair *pair,
                                             struct vxd_svdag_pair_list *list,
@@ -262,12 +262,12 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *edit,
 #pragma unroll 1
     for (;;) {
         const bool is_open =
-            pair->is_there && vxd_svdag_pair_is_open(edit, pair->from, pair->to,
+            pair->is_there && vxd_svdag_pair_is_open(args, pair->from, pair->to,
                                                      pair->height, pair->weight, sum);
         uint32_t n;
 
         __syncwarp();
-        vxd_svdag_put_pairs(edit, to, is_open, pair, list, &n_listed);
+        vxd_svdag_put_pairs(args, to, is_open, pair, list, &n_listed);
         if (n_listed == 0) {
             return;
         }
@@ -279,8 +279,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *edit,
             const uint64_t weight = list->weights[n_listed + vxd_svdag_lane() / 8];
             const int octant = (int)(vxd_svdag_lane() % 8);
 
-            pair->from = vxd_svdag_below(&edit->view, (uint32_t)(both >> 32), octant);
-            pair->to = vxd_svdag_below(&edit->view, (uint32_t)both, octant);
+            pair->from = vxd_svdag_below(&args->view, (uint32_t)(both >> 32), octant);
+            pair->to = vxd_svdag_below(&args->view, (uint32_t)both, octant);
             pair->height = (int)(weight & 31) - 1;
             pair->weight = weight >> 5;
         }

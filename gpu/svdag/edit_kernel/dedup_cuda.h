@@ -25,14 +25,14 @@
  * this one stands for all that come after it. A record is complete before its slot names
  * it. */
 template <class Editor>
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *args,
                                                    const Editor &editor,
                                                    const struct vxd_svdag_cube *cube,
                                                    uint32_t old,
                                                    const typename Editor::state *state,
                                                    uint32_t child)
 {
-    const struct vxd_svdag_signs *keys = &edit->signs;
+    const struct vxd_svdag_signs *keys = &args->signs;
     uint64_t words[VXD_SVDAG_SIGN_WORDS];
     const int n = 1 + editor.edit_key(cube, state, words + 1);
     uint64_t record;
@@ -41,7 +41,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *
     if (n == 1) {
         return VXD_SVDAG_NO_CHILD;
     }
-    record = vxd_svdag_atomic_add(&edit->state->n_signs, 1);
+    record = vxd_svdag_atomic_add(&args->state->n_signs, 1);
     if (record >= keys->n) {
         return VXD_SVDAG_NO_CHILD;
     }
@@ -79,7 +79,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *
  * take the entry of the child that they duplicate, whose weight grows. A thread takes
  * every size-th child, from number `first` on. */
 template <class State>
-VXD_SVDAG_DEVICE void vxd_svdag_dedup_entries(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_dedup_entries(const struct vxd_svdag_pass *args,
                                               struct vxd_svdag_entry<State> *entries,
                                               uint32_t begin, uint32_t n, uint32_t first,
                                               uint32_t size)
@@ -90,8 +90,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_dedup_entries(const struct vxd_svdag_pass *edit,
 
         if ((entry->marks >> (VXD_SVDAG_MARK_DUPLICATES + i % 8) & 1) != 0) {
             *word = entries[*word / 8].words[1 + *word % 8];
-            (void)vxd_svdag_atomic_add(&edit->cube_weights[*word],
-                                       edit->cube_weights[begin + i / 8]);
+            (void)vxd_svdag_atomic_add(&args->cube_weights[*word],
+                                       args->cube_weights[begin + i / 8]);
         }
     }
 }

@@ -36,58 +36,58 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_entries_that_fit(uint64_t n_wanted, uint32_t
 
 /* Counts the entries of a height, as the first block found them alone, or (`alone` is
  * NULL) as the edit has them. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_entries(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_count_entries(const struct vxd_svdag_pass *args,
                                               const struct vxd_svdag_level_counts *alone,
                                               struct vxd_svdag_stage *stage)
 {
-    const struct vxd_svdag_pass_state *state = edit->state;
+    const struct vxd_svdag_pass_state *state = args->state;
 
     stage->n_cubes = vxd_svdag_entries_that_fit(
         alone != NULL ? alone[stage->height & 1].n_cubes
                       : vxd_svdag_load_now64(&state->n_cubes[stage->height]),
-        stage->cubes, edit->cubes_capacity);
+        stage->cubes, args->cubes_capacity);
     stage->n_pairs = vxd_svdag_entries_that_fit(
         alone != NULL ? alone[stage->height & 1].n_pairs
                       : vxd_svdag_load_now64(&state->n_pairs[stage->height]),
-        stage->pairs, edit->pairs_capacity);
+        stage->pairs, args->pairs_capacity);
 }
 
 /* The stage of the root. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_top(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_top(const struct vxd_svdag_pass *args,
                                           struct vxd_svdag_stage *stage)
 {
-    stage->height = edit->view.depth;
+    stage->height = args->view.depth;
     stage->cubes = 0;
     stage->pairs = 0;
-    vxd_svdag_count_entries(edit, NULL, stage);
+    vxd_svdag_count_entries(args, NULL, stage);
 }
 
 /* To the next height, after the barrier behind the one that was expanded. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_down(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_down(const struct vxd_svdag_pass *args,
                                            const struct vxd_svdag_level_counts *alone,
                                            struct vxd_svdag_stage *stage)
 {
     stage->cubes += stage->n_cubes;
     stage->pairs += stage->n_pairs;
     stage->height--;
-    vxd_svdag_count_entries(edit, alone, stage);
+    vxd_svdag_count_entries(args, alone, stage);
 }
 
 /* By one thread of the first block: says where the grid goes on. */
-VXD_SVDAG_DEVICE void vxd_svdag_hand_over(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_hand_over(const struct vxd_svdag_pass *args,
                                           const struct vxd_svdag_stage *stage)
 {
-    edit->state->meeting = {(uint32_t)stage->height, stage->cubes, stage->n_cubes,
+    args->state->meeting = {(uint32_t)stage->height, stage->cubes, stage->n_cubes,
                             stage->pairs, stage->n_pairs};
 }
 
 /* By all lanes of a warp, after the subtrees or a height that was reduced: the height
  * above. The grid takes heights with many entries and all below them. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_up(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_up(const struct vxd_svdag_pass *args,
                                          const struct vxd_svdag_batches *batches,
                                          struct vxd_svdag_stage *stage)
 {
-    const int depth = edit->view.depth;
+    const int depth = args->view.depth;
 
     if (stage->kind == VXD_SVDAG_STAGE_SUBTREES) {
         stage->n_cubes_at = vxd_svdag_lane() < VXD_SVDAG_N_HEIGHTS
@@ -115,7 +115,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_after_top(const struct vxd_svdag_top *expa
 {
     stage->kind = VXD_SVDAG_STAGE_EXPAND_PATH;
     stage->height = expanded_top->height;
-    stage->cubes = expanded_top->n_entries;
+    stage->cubes = expanded_top->n_expanded;
     stage->n_cubes = expanded_top->n_cubes;
     stage->n_pairs = expanded_top->n_pairs;
 }
@@ -123,11 +123,11 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_after_top(const struct vxd_svdag_top *expa
 /* By all threads of a block, after a stage of the grid: fetches what others found, one
  * request a block for each word, as all blocks ask for the same ones. That is which
  * entries the next stage has, and whether there was a fault. */
-VXD_SVDAG_DEVICE void vxd_svdag_fetch_counts(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_fetch_counts(const struct vxd_svdag_pass *args,
                                              const struct vxd_svdag_stage *stage,
                                              struct vxd_svdag_batches *batches)
 {
-    const struct vxd_svdag_pass_state *state = edit->state;
+    const struct vxd_svdag_pass_state *state = args->state;
     const uint32_t n_meeting = sizeof state->meeting / sizeof(uint32_t);
     const uint32_t lane = threadIdx.x;
     const int below = stage->height - 1;
@@ -153,7 +153,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_fetch_counts(const struct vxd_svdag_pass *edit,
 }
 
 /* The next stage of a block, after the barrier behind this one. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *args,
                                            const struct vxd_svdag_batches *batches,
                                            struct vxd_svdag_stage *stage)
 {
@@ -163,14 +163,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *edit,
     case VXD_SVDAG_STAGE_EXPAND_PATH:
         break; /* vxd_svdag_stage_after_top has set what comes next */
     case VXD_SVDAG_STAGE_EXPAND:
-        if (edit->signs.n > 0) {
+        if (args->signs.n > 0) {
             stage->kind = VXD_SVDAG_STAGE_DEDUP;
             return;
         }
-        vxd_svdag_stage_down(edit, batches->n_below, stage);
+        vxd_svdag_stage_down(args, batches->n_below, stage);
         break;
     case VXD_SVDAG_STAGE_DEDUP:
-        vxd_svdag_stage_down(edit, batches->n_below, stage);
+        vxd_svdag_stage_down(args, batches->n_below, stage);
         break;
     case VXD_SVDAG_STAGE_HAND_OVER:
         stage->height = (int)batches->meeting.height;
@@ -181,7 +181,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *edit,
         break;
     case VXD_SVDAG_STAGE_SUBTREES:
     case VXD_SVDAG_STAGE_REDUCE:
-        vxd_svdag_stage_up(edit, batches, stage);
+        vxd_svdag_stage_up(args, batches, stage);
         return;
     case VXD_SVDAG_STAGE_END:
         stage->kind = VXD_SVDAG_STAGE_END;
@@ -195,7 +195,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *edit,
         stage->kind = VXD_SVDAG_STAGE_HAND_OVER;
         stage->is_grid = true;
         if (threadIdx.x == 0) {
-            vxd_svdag_hand_over(edit, stage);
+            vxd_svdag_hand_over(args, stage);
         }
     }
 }
@@ -238,11 +238,11 @@ VXD_SVDAG_DEVICE void vxd_svdag_add_time(struct vxd_svdag_block_counts *counts,
 /* By one thread after all others: what an edit with a fault would need, as far as it
  * came. */
 template <class Store>
-static __device__ void vxd_svdag_report_needs(const struct vxd_svdag_pass *edit,
+static __device__ void vxd_svdag_report_needs(const struct vxd_svdag_pass *args,
                                               int subtree_height, uint32_t fault)
 {
-    const struct vxd_svdag_pass_state *state = edit->state;
-    struct vxd_svdag_needs *needs = &edit->progress->needs;
+    const struct vxd_svdag_pass_state *state = args->state;
+    struct vxd_svdag_needs *needs = &args->progress->needs;
     const uint64_t n_visits = vxd_svdag_load_now64(&state->n_visits);
     uint64_t n_cubes = 0;
     uint64_t n_pairs = 0;
@@ -252,10 +252,10 @@ static __device__ void vxd_svdag_report_needs(const struct vxd_svdag_pass *edit,
         n_pairs += vxd_svdag_load_now64(&state->n_pairs[i]);
     }
     needs->n_cubes = (fault & VXD_SVDAG_NO_CUBES) == 0 ? 0
-                     : n_visits > edit->max_visits     ? n_visits
+                     : n_visits > args->max_visits     ? n_visits
                                                        : n_cubes;
     needs->n_pairs = (fault & VXD_SVDAG_NO_PAIRS) != 0 ? n_pairs : 0;
-    Store::tell_needs(edit, fault, vxd_svdag_load_now(&state->n_rows_closed),
+    Store::tell_needs(args, fault, vxd_svdag_load_now(&state->n_rows_closed),
                       vxd_svdag_load_now64(&state->n_cubes[subtree_height]),
                       n_cubes - vxd_svdag_load_now64(&state->n_cubes[subtree_height]) -
                           vxd_svdag_load_now(&state->n_closed));
@@ -263,83 +263,83 @@ static __device__ void vxd_svdag_report_needs(const struct vxd_svdag_pass *edit,
 
 /* By one thread after all others: the edit's root, or its fault. */
 template <class Store, class Editor>
-static __device__ void vxd_svdag_end_edit(const struct vxd_svdag_pass *edit)
+static __device__ void vxd_svdag_end_edit(const struct vxd_svdag_pass *args)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    struct vxd_svdag_progress *progress = edit->progress;
-    const uint32_t fault = vxd_svdag_load_now(&edit->state->fault);
+    struct vxd_svdag_progress *progress = args->progress;
+    const uint32_t fault = vxd_svdag_load_now(&args->state->fault);
 
     if (fault != 0) {
         progress->fault = fault;
-        vxd_svdag_report_needs<Store>(edit, vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT,
+        vxd_svdag_report_needs<Store>(args, vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT,
                                       fault);
     } else {
-        progress->root = ((const entry_t *)edit->cubes)[0].ref;
+        progress->root = ((const entry_t *)args->cubes)[0].ref;
     }
-    Store::end(edit);
+    Store::end(args);
 }
 
 /* By one thread: counts the items of the store before the edit. */
-static __device__ void vxd_svdag_count_items(const struct vxd_svdag_pass *edit)
+static __device__ void vxd_svdag_count_items(const struct vxd_svdag_pass *args)
 {
-    edit->state->n_items = edit->store->n_items[VXD_SVDAG_LEAF] +
-                           edit->store->n_items[VXD_SVDAG_INNER] +
-                           edit->store->n_items[VXD_SVDAG_BLOCK];
+    args->state->n_items = args->store->n_items[VXD_SVDAG_LEAF] +
+                           args->store->n_items[VXD_SVDAG_INNER] +
+                           args->store->n_items[VXD_SVDAG_BLOCK];
 }
 
 /* By the first block: its first stage, after it expanded the top of an edit that
  * classifies all cubes. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_begin_after_top(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_begin_after_top(const struct vxd_svdag_pass *args, const Editor &editor,
                           struct vxd_svdag_block_counts *counts,
                           struct vxd_svdag_block_memory<Editor> *block,
                           struct vxd_svdag_stage *stage)
 {
     if (vxd_svdag_is_scheduler()) {
-        vxd_svdag_count_items(edit);
+        vxd_svdag_count_items(args);
     }
-    vxd_svdag_expand_top(edit, editor, counts, block);
+    vxd_svdag_expand_top(args, editor, counts, block);
     __syncthreads();
     stage->is_grid = false;
     vxd_svdag_stage_after_top(&block->expanded_top, stage);
-    stage->n_pairs = vxd_svdag_entries_that_fit(stage->n_pairs, 0, edit->pairs_capacity);
-    vxd_svdag_stage_next(edit, &block->batches, stage);
+    stage->n_pairs = vxd_svdag_entries_that_fit(stage->n_pairs, 0, args->pairs_capacity);
+    vxd_svdag_stage_next(args, &block->batches, stage);
 }
 
 /* By the first block: its first stage with another editor, which begins with a path or
  * with the root. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_begin_at_root(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_begin_at_root(const struct vxd_svdag_pass *args, const Editor &editor,
                         struct vxd_svdag_block_memory<Editor> *block,
                         struct vxd_svdag_stage *stage)
 {
     if (vxd_svdag_is_scheduler()) {
-        vxd_svdag_count_items(edit);
+        vxd_svdag_count_items(args);
     }
     if (threadIdx.x == 0) {
         if constexpr (Editor::HAS_BOUNDS) {
             struct vxd_svdag_cube end;
 
-            (void)vxd_svdag_path_end(editor, edit->view.depth, &end);
-            block->expanded_top = vxd_svdag_put_path(edit, editor, &end);
+            (void)vxd_svdag_path_end(editor, args->view.depth, &end);
+            block->expanded_top = vxd_svdag_put_path(args, editor, &end);
         } else {
-            vxd_svdag_put_root(edit, editor);
-            block->expanded_top = {0, edit->view.depth, 1, 0};
+            vxd_svdag_put_root(args, editor);
+            block->expanded_top = {0, args->view.depth, 1, 0};
         }
     }
     __syncthreads();
-    vxd_svdag_stage_top(edit, stage);
+    vxd_svdag_stage_top(args, stage);
     if (stage->height > stage->subtree_height) {
         stage->kind = VXD_SVDAG_STAGE_EXPAND;
         stage->is_grid = false;
     } else if (threadIdx.x == 0) {
-        vxd_svdag_hand_over(edit, stage);
+        vxd_svdag_hand_over(args, stage);
     }
-    if (block->expanded_top.n_entries > 0) {
+    if (block->expanded_top.n_expanded > 0) {
         stage->kind = VXD_SVDAG_STAGE_EXPAND_PATH;
-        stage->n_cubes = block->expanded_top.n_entries;
+        stage->n_cubes = block->expanded_top.n_expanded;
     }
 }
 
@@ -357,7 +357,7 @@ VXD_SVDAG_DEVICE void
 vxd_svdag_to_next_stage(struct vxd_svdag_worker<Store, Editor> *worker,
                         struct vxd_svdag_stage *stage)
 {
-    const struct vxd_svdag_pass *edit = worker->edit;
+    const struct vxd_svdag_pass *args = worker->args;
     const struct vxd_svdag_level_counts *n_below = worker->block->batches.n_below;
 
     if (stage->kind == VXD_SVDAG_STAGE_EXPAND_PATH) {
@@ -366,13 +366,13 @@ vxd_svdag_to_next_stage(struct vxd_svdag_worker<Store, Editor> *worker,
     if (!stage->is_grid && stage->kind == VXD_SVDAG_STAGE_EXPAND && threadIdx.x == 0) {
         const int below = stage->height - 1;
 
-        edit->state->n_cubes[below] = n_below[below & 1].n_cubes;
-        edit->state->n_pairs[below] = n_below[below & 1].n_pairs;
+        args->state->n_cubes[below] = n_below[below & 1].n_cubes;
+        args->state->n_pairs[below] = n_below[below & 1].n_pairs;
     }
     if (vxd_svdag_is_reduce_top<Store>(stage)) {
         stage->kind = VXD_SVDAG_STAGE_END;
     } else {
-        vxd_svdag_stage_next(edit, &worker->block->batches, stage);
+        vxd_svdag_stage_next(args, &worker->block->batches, stage);
     }
 }
 
@@ -397,12 +397,12 @@ template <class Editor> constexpr int vxd_svdag_blocks_per_multiprocessor(void)
 /* By all threads of a block: what they work with, and its shared memory as it is at first. */
 template <class Store, class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_begin_worker(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_begin_worker(const struct vxd_svdag_pass *args, const Editor &editor,
                        struct vxd_svdag_worker<Store, Editor> *worker)
 {
     extern __shared__ uint4 vxd_svdag_shared[];
 
-    worker->edit = edit;
+    worker->args = args;
     worker->editor = &editor;
     worker->counts = (struct vxd_svdag_block_counts *)(void *)vxd_svdag_shared;
     worker->block =
@@ -427,13 +427,13 @@ vxd_svdag_run_any_stage(struct vxd_svdag_worker<Store, Editor> *worker,
                         const struct vxd_svdag_stage *stage)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const struct vxd_svdag_pass *edit = worker->edit;
+    const struct vxd_svdag_pass *args = worker->args;
 
     if (stage->kind == VXD_SVDAG_STAGE_DEDUP) {
         /* After a fault some entries are missing. */
-        if (!vxd_svdag_has_fault(edit)) {
+        if (!vxd_svdag_has_fault(args)) {
             vxd_svdag_dedup_entries(
-                edit, (entry_t *)edit->cubes, stage->cubes, stage->n_cubes,
+                args, (entry_t *)args->cubes, stage->cubes, stage->n_cubes,
                 threadIdx.x + (stage->is_grid ? blockIdx.x * blockDim.x : 0),
                 blockDim.x * (stage->is_grid ? gridDim.x : 1));
         }
@@ -446,7 +446,7 @@ vxd_svdag_run_any_stage(struct vxd_svdag_worker<Store, Editor> *worker,
     }
     if (stage->is_grid) {
         cooperative_groups::this_grid().sync();
-        vxd_svdag_fetch_counts(edit, stage, &worker->block->batches);
+        vxd_svdag_fetch_counts(args, stage, &worker->block->batches);
     } else {
         __syncthreads();
         if (vxd_svdag_is_scheduler()) {
@@ -458,26 +458,26 @@ vxd_svdag_run_any_stage(struct vxd_svdag_worker<Store, Editor> *worker,
 /* The whole edit, by all threads of a cooperative grid. */
 template <class Store, class Editor>
 static __device__ __forceinline__ void
-vxd_svdag_run_edit(const struct vxd_svdag_pass *edit, const Editor &editor)
+vxd_svdag_run_edit(const struct vxd_svdag_pass *args, const Editor &editor)
 {
     struct vxd_svdag_worker<Store, Editor> worker;
     struct vxd_svdag_stage stage = {};
     long long begin = clock64();
 
     /* A fault of an earlier kernel of the edit. This kernel sets it only after a barrier. */
-    if (vxd_svdag_load_now(&edit->progress->fault) != 0) {
+    if (vxd_svdag_load_now(&args->progress->fault) != 0) {
         return;
     }
     stage.kind = VXD_SVDAG_STAGE_HAND_OVER;
     stage.is_grid = true;
     stage.subtree_height = vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT;
-    vxd_svdag_begin_worker(edit, editor, &worker);
+    vxd_svdag_begin_worker(args, editor, &worker);
     if (vxd_svdag_is_first_block()) {
         if constexpr (Editor::CLASSIFIES_ALL) {
-            vxd_svdag_begin_after_top(edit, editor, worker.counts, worker.block, &stage);
+            vxd_svdag_begin_after_top(args, editor, worker.counts, worker.block, &stage);
             vxd_svdag_add_time(worker.counts, VXD_SVDAG_OPEN_BY_BLOCK, &begin);
         } else {
-            vxd_svdag_begin_at_root(edit, editor, worker.block, &stage);
+            vxd_svdag_begin_at_root(args, editor, worker.block, &stage);
         }
     }
     while (stage.kind != VXD_SVDAG_STAGE_END) {
@@ -487,22 +487,22 @@ vxd_svdag_run_edit(const struct vxd_svdag_pass *edit, const Editor &editor)
         }
         vxd_svdag_to_next_stage(&worker, &stage);
     }
-    vxd_svdag_block_counts_add(edit, worker.counts, edit->counts_changes);
+    vxd_svdag_block_counts_add(args, worker.counts, args->counts_changes);
     if (vxd_svdag_is_first_block() && threadIdx.x == 0) {
         for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
-            edit->progress->stage_cycles[i] += worker.counts->cycles[i];
+            args->progress->stage_cycles[i] += worker.counts->cycles[i];
         }
-        vxd_svdag_end_edit<Store, Editor>(edit);
+        vxd_svdag_end_edit<Store, Editor>(args);
     }
 }
 
 template <class Store, class Editor>
 static __global__ void __launch_bounds__(VXD_SVDAG_TEAM_THREADS,
                                          vxd_svdag_blocks_per_multiprocessor<Editor>())
-    edit_kernel(const __grid_constant__ struct vxd_svdag_pass edit,
+    edit_kernel(const __grid_constant__ struct vxd_svdag_pass args,
                 const __grid_constant__ Editor editor)
 {
-    vxd_svdag_run_edit<Store>(&edit, editor);
+    vxd_svdag_run_edit<Store>(&args, editor);
 }
 
 /* What an edit of several traversals changed ------------------------------------------------ */
@@ -512,7 +512,7 @@ static __global__ void __launch_bounds__(VXD_SVDAG_TEAM_THREADS,
 
 /* By all lanes of a warp: its share of the pairs of a height. At the last height they are
  * handed out by a counter, as some pairs have more below them than others. */
-VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *args,
                                              struct vxd_svdag_block_counts *counts,
                                              struct vxd_svdag_pair_list *list,
                                              const struct vxd_svdag_stage *stage)
@@ -521,7 +521,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *edit,
     const uint32_t at_once = is_subtrees ? 1 : 4;
     const uint32_t n_warps = blockDim.x / 32 * gridDim.x;
     const struct vxd_svdag_pairs_to to = {
-        is_subtrees ? NULL : &edit->state->n_pairs[stage->height - 1],
+        is_subtrees ? NULL : &args->state->n_pairs[stage->height - 1],
         stage->pairs + stage->n_pairs};
     /* Where pairs are few, each goes to a warp of another block. */
     uint32_t first = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * at_once;
@@ -532,12 +532,12 @@ VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *edit,
         struct vxd_svdag_change change = {0, 0, 0, 0};
         struct vxd_svdag_pair pair = {false, 0, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, 0};
 
-        vxd_svdag_list_pairs(edit, stage->pairs + first, n, stage->height, list);
-        vxd_svdag_count_pairs(edit, &to, &pair, list, n, &change);
+        vxd_svdag_list_pairs(args, stage->pairs + first, n, stage->height, list);
+        vxd_svdag_count_pairs(args, &to, &pair, list, n, &change);
         vxd_svdag_count_change(counts, &change);
         if (is_subtrees) {
             if (vxd_svdag_lane() == 0) {
-                first = atomicAdd(&edit->state->n_dealt, 1u);
+                first = atomicAdd(&args->state->n_dealt, 1u);
             }
             first = n_warps + __shfl_sync(UINT32_MAX, first, 0);
         } else {
@@ -549,12 +549,12 @@ VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *edit,
 /* Counts what changed from the edit's first root to its last, by all threads of a
  * cooperative grid: pairs alone are expanded. */
 static __device__ __forceinline__ void
-vxd_svdag_run_change(const struct vxd_svdag_pass *edit)
+vxd_svdag_run_change(const struct vxd_svdag_pass *args)
 {
     __shared__ struct vxd_svdag_block_counts counts;
     __shared__ struct vxd_svdag_pair_list lists[VXD_SVDAG_TEAM_THREADS / 32];
     const bool is_first = vxd_svdag_is_first_block() && threadIdx.x == 0;
-    struct vxd_svdag_progress *progress = edit->progress;
+    struct vxd_svdag_progress *progress = args->progress;
     struct vxd_svdag_stage stage = {};
 
     if (vxd_svdag_load_now(&progress->fault) != 0) {
@@ -565,30 +565,30 @@ vxd_svdag_run_change(const struct vxd_svdag_pass *edit)
     stage.subtree_height = VXD_SVDAG_CHANGE_HEIGHT;
     vxd_svdag_block_counts_clear(&counts);
     if (is_first) {
-        edit->pairs[0] = (uint64_t)progress->first_root << 32 | progress->root;
-        if (edit->pair_weights != NULL) {
-            edit->pair_weights[0] = 1;
+        args->pairs[0] = (uint64_t)progress->first_root << 32 | progress->root;
+        if (args->pair_weights != NULL) {
+            args->pair_weights[0] = 1;
         }
-        edit->state->n_pairs[edit->view.depth] = 1;
+        args->state->n_pairs[args->view.depth] = 1;
     }
     cooperative_groups::this_grid().sync();
-    vxd_svdag_stage_top(edit, &stage);
+    vxd_svdag_stage_top(args, &stage);
     for (; stage.kind != VXD_SVDAG_STAGE_END;) {
         stage.kind = stage.height > stage.subtree_height ? VXD_SVDAG_STAGE_EXPAND
                                                          : VXD_SVDAG_STAGE_SUBTREES;
-        vxd_svdag_change_stage(edit, &counts, &lists[threadIdx.x / 32], &stage);
+        vxd_svdag_change_stage(args, &counts, &lists[threadIdx.x / 32], &stage);
         cooperative_groups::this_grid().sync();
         if (stage.kind == VXD_SVDAG_STAGE_SUBTREES) {
             stage.kind = VXD_SVDAG_STAGE_END;
         } else {
-            vxd_svdag_stage_down(edit, NULL, &stage);
+            vxd_svdag_stage_down(args, NULL, &stage);
         }
     }
-    vxd_svdag_block_counts_add(edit, &counts, true);
-    if (is_first && vxd_svdag_has_fault(edit)) {
-        progress->fault = vxd_svdag_load_now(&edit->state->fault);
+    vxd_svdag_block_counts_add(args, &counts, true);
+    if (is_first && vxd_svdag_has_fault(args)) {
+        progress->fault = vxd_svdag_load_now(&args->state->fault);
         for (int i = 0; i < VXD_SVDAG_N_HEIGHTS; i++) {
-            progress->needs.n_pairs += vxd_svdag_load_now64(&edit->state->n_pairs[i]);
+            progress->needs.n_pairs += vxd_svdag_load_now64(&args->state->n_pairs[i]);
         }
     }
 }
@@ -597,9 +597,9 @@ vxd_svdag_run_change(const struct vxd_svdag_pass *edit)
  * used. */
 template <class Store>
 static __global__ void __launch_bounds__(VXD_SVDAG_TEAM_THREADS, VXD_SVDAG_TEAM_BLOCKS)
-    change_kernel(const __grid_constant__ struct vxd_svdag_pass edit)
+    change_kernel(const __grid_constant__ struct vxd_svdag_pass args)
 {
-    vxd_svdag_run_change(&edit);
+    vxd_svdag_run_change(&args);
 }
 
 /* Launches -------------------------------------------------------------------------------- */
@@ -646,12 +646,12 @@ out:
 /* Launches a kernel with an edit, and with a second argument where it has one. */
 static inline enum vxd_status vxd_svdag_launch_kernel(struct vxd_queue *queue,
                                                       struct vxd_svdag_kernel *kernel,
-                                                      const struct vxd_svdag_pass *edit,
+                                                      const struct vxd_svdag_pass *args,
                                                       const void *editor,
                                                       struct vxd_err *err)
 {
     /* Neither is written through these. */
-    void *args[2] = {(void *)edit, (void *)editor};
+    void *parameters[2] = {(void *)args, (void *)editor};
     int n_blocks = 0;
     enum vxd_status status = VXD_OK;
 
@@ -666,7 +666,7 @@ static inline enum vxd_status vxd_svdag_launch_kernel(struct vxd_queue *queue,
     VXD_TRY(vxd_cuda_status(
         queue->context,
         cudaLaunchCooperativeKernel(kernel->function, dim3((unsigned)n_blocks),
-                                    dim3(VXD_SVDAG_TEAM_THREADS), args,
+                                    dim3(VXD_SVDAG_TEAM_THREADS), parameters,
                                     kernel->shared_bytes, (cudaStream_t)queue->stream),
         kernel->name, err));
 out:
@@ -687,10 +687,10 @@ vxd_svdag_ball_of(const struct vxd_svdag_view *view, const struct vxd_svdag_op *
 /* The members of struct vxd_svdag_passes, for a store. */
 template <class Store>
 static enum vxd_status
-vxd_svdag_launch_shapes(struct vxd_queue *queue, const struct vxd_svdag_pass *edit,
-                        const struct vxd_svdag_shapes_run *run,
-                        enum vxd_svdag_shapes_form form, const struct vxd_svdag_op *ops,
-                        struct vxd_err *err)
+vxd_svdag_launch_shapes_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
+                            const struct vxd_svdag_shapes_run *run,
+                            enum vxd_svdag_shapes_form form,
+                            const struct vxd_svdag_op *ops, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel ball_kernel = {
         (const void *)edit_kernel<Store, struct vxd_svdag_ball_cuda>,
@@ -706,74 +706,74 @@ vxd_svdag_launch_shapes(struct vxd_queue *queue, const struct vxd_svdag_pass *ed
     const struct vxd_svdag_shapes_cuda shapes = {run};
 
     if (form == VXD_SVDAG_FORM_BALL) {
-        const struct vxd_svdag_ball_cuda ball = vxd_svdag_ball_of(&edit->view, ops);
+        const struct vxd_svdag_ball_cuda ball = vxd_svdag_ball_of(&args->view, ops);
 
-        return vxd_svdag_launch_kernel(queue, &ball_kernel, edit, &ball, err);
+        return vxd_svdag_launch_kernel(queue, &ball_kernel, args, &ball, err);
     }
     return form == VXD_SVDAG_FORM_LISTS
-               ? vxd_svdag_launch_kernel(queue, &lists_kernel, edit, &lists, err)
-               : vxd_svdag_launch_kernel(queue, &shapes_kernel, edit, &shapes, err);
+               ? vxd_svdag_launch_kernel(queue, &lists_kernel, args, &lists, err)
+               : vxd_svdag_launch_kernel(queue, &shapes_kernel, args, &shapes, err);
 }
 
 template <class Store>
 static enum vxd_status
-vxd_svdag_launch_copy(struct vxd_queue *queue, const struct vxd_svdag_pass *edit,
-                      const struct vxd_svdag_op *op, struct vxd_err *err)
+vxd_svdag_launch_copy_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
+                          const struct vxd_svdag_op *op, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
         (const void *)edit_kernel<Store, struct vxd_svdag_copy_cuda>,
         vxd_svdag_shared_bytes<struct vxd_svdag_copy_cuda>(), "edit_kernel of a copy", 0};
-    const struct vxd_svdag_copy_cuda editor = {*op, edit->view};
+    const struct vxd_svdag_copy_cuda editor = {*op, args->view};
 
-    return vxd_svdag_launch_kernel(queue, &kernel, edit, &editor, err);
+    return vxd_svdag_launch_kernel(queue, &kernel, args, &editor, err);
 }
 
 template <class Store>
 static enum vxd_status
-vxd_svdag_launch_morph(struct vxd_queue *queue, const struct vxd_svdag_pass *edit,
-                       const struct vxd_svdag_op *op, struct vxd_err *err)
+vxd_svdag_launch_morph_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
+                           const struct vxd_svdag_op *op, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
         (const void *)edit_kernel<Store, struct vxd_svdag_morph_cuda>,
         vxd_svdag_shared_bytes<struct vxd_svdag_morph_cuda>(),
         "edit_kernel of morphology", 0};
-    const struct vxd_svdag_morph_cuda editor = {op, edit->view};
+    const struct vxd_svdag_morph_cuda editor = {op, args->view};
 
-    return vxd_svdag_launch_kernel(queue, &kernel, edit, &editor, err);
+    return vxd_svdag_launch_kernel(queue, &kernel, args, &editor, err);
 }
 
 template <class Store>
 static enum vxd_status
-vxd_svdag_launch_undo(struct vxd_queue *queue, const struct vxd_svdag_pass *edit,
-                      const struct vxd_svdag_undo_state *roots, struct vxd_err *err)
+vxd_svdag_launch_undo_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
+                          const struct vxd_svdag_undo_state *roots, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
         (const void *)edit_kernel<Store, struct vxd_svdag_undo_cuda>,
         vxd_svdag_shared_bytes<struct vxd_svdag_undo_cuda>(), "edit_kernel of an undo",
         0};
-    const struct vxd_svdag_undo_cuda editor = {*roots, edit->view};
+    const struct vxd_svdag_undo_cuda editor = {*roots, args->view};
 
-    return vxd_svdag_launch_kernel(queue, &kernel, edit, &editor, err);
+    return vxd_svdag_launch_kernel(queue, &kernel, args, &editor, err);
 }
 
 template <class Store>
-static enum vxd_status vxd_svdag_launch_change(struct vxd_queue *queue,
-                                               const struct vxd_svdag_pass *edit,
-                                               struct vxd_err *err)
+static enum vxd_status vxd_svdag_launch_change_for(struct vxd_queue *queue,
+                                                   const struct vxd_svdag_pass *args,
+                                                   struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {(const void *)change_kernel<Store>, 0,
                                              "change_kernel", 0};
 
-    return vxd_svdag_launch_kernel(queue, &kernel, edit, NULL, err);
+    return vxd_svdag_launch_kernel(queue, &kernel, args, NULL, err);
 }
 
 /* The edits of a store: a .cu file instantiates all kernels by a table of them. Where the
  * store splits items the file defines VXD_SVDAG_SPLIT_FORM before its first include. */
-template <class Store> constexpr struct vxd_svdag_passes vxd_svdag_edits_of(void)
+template <class Store> constexpr struct vxd_svdag_passes vxd_svdag_edit_kernels_for(void)
 {
-    return {vxd_svdag_launch_shapes<Store>, vxd_svdag_launch_copy<Store>,
-            vxd_svdag_launch_morph<Store>, vxd_svdag_launch_undo<Store>,
-            vxd_svdag_launch_change<Store>};
+    return {vxd_svdag_launch_shapes_for<Store>, vxd_svdag_launch_copy_for<Store>,
+            vxd_svdag_launch_morph_for<Store>, vxd_svdag_launch_undo_for<Store>,
+            vxd_svdag_launch_change_for<Store>};
 }
 
 #endif

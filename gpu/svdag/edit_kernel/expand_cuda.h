@@ -31,13 +31,13 @@
 /* Classifies the children of the entry of this lane, if i is one. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_classify_entry(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_classify_entry(const struct vxd_svdag_pass *args, const Editor &editor,
                          struct vxd_svdag_block_memory<Editor> *block,
                          const struct vxd_svdag_phase *phase, uint32_t i)
 {
     if (i < phase->n) {
         const struct vxd_svdag_entry<typename Editor::state> *entry =
-            vxd_svdag_entry_at(edit, block, phase, phase->begin + i);
+            vxd_svdag_entry_at(args, block, phase, phase->begin + i);
         uint32_t *to = vxd_svdag_block_entry(block, phase, i)->words;
         const struct vxd_svdag_cube cube = vxd_svdag_cube_at(entry->place, phase->height);
         struct vxd_svdag_told classes = {0, 0, VXD_SVDAG_EMPTY};
@@ -54,7 +54,7 @@ vxd_svdag_classify_entry(const struct vxd_svdag_pass *edit, const Editor &editor
  * class_words gets how the editor classified the children of its cube. */
 template <class Editor>
 VXD_SVDAG_DEVICE void vxd_svdag_find_child(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_memory<Editor> *block,
+    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
     const struct vxd_svdag_phase *phase, uint32_t first, uint32_t class_words[2],
     struct vxd_svdag_visited<typename Editor::state> *at)
 {
@@ -89,10 +89,10 @@ VXD_SVDAG_DEVICE void vxd_svdag_find_child(
         class_words[0] = classes[0];
         class_words[1] = classes[1];
     }
-    entry = vxd_svdag_entry_at(edit, block, phase, at->parent);
+    entry = vxd_svdag_entry_at(args, block, phase, at->parent);
     at->top = entry->marks >> VXD_SVDAG_MARK_TOP;
     at->old = is_leaf ? entry->words[1 + at->octant]
-                      : vxd_svdag_below(&edit->view, entry->ref, (int)at->octant);
+                      : vxd_svdag_below(&args->view, entry->ref, (int)at->octant);
     if constexpr (Editor::CLASSIFIES_ALL) {
         if (is_leaf && (entry->marks >> at->octant & 1) != 0) {
             at->slot = at->old;
@@ -101,20 +101,20 @@ VXD_SVDAG_DEVICE void vxd_svdag_find_child(
     }
     if (!is_leaf && vxd_svdag_is_node(at->old)) {
         /* Its header is read soon, or its children at the next height. */
-        vxd_svdag_prefetch(vxd_svdag_words(&edit->view, at->old));
+        vxd_svdag_prefetch(vxd_svdag_words(&args->view, at->old));
     }
 }
 
 /* Decides what becomes of it. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_visit(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_visit(const struct vxd_svdag_pass *args, const Editor &editor,
                 struct vxd_svdag_block_memory<Editor> *block,
                 const struct vxd_svdag_phase *phase, const uint32_t class_words[2],
                 struct vxd_svdag_visited<typename Editor::state> *at)
 {
     const struct vxd_svdag_entry<typename Editor::state> *entry =
-        vxd_svdag_entry_at(edit, block, phase, at->parent);
+        vxd_svdag_entry_at(args, block, phase, at->parent);
     const struct vxd_svdag_cube cube =
         vxd_svdag_cube_at(entry->place, vxd_svdag_entry_height(phase, at->parent));
 
@@ -135,7 +135,7 @@ vxd_svdag_visit(const struct vxd_svdag_pass *edit, const Editor &editor,
         uint32_t uniform = VXD_SVDAG_EMPTY;
 
         editor.child(&cube, &entry->state, (int)at->octant, &at->state);
-        visit = editor.visit(&edit->view, &at->cube, at->old, &at->state, &uniform);
+        visit = editor.visit(&args->view, &at->cube, at->old, &at->state, &uniform);
         at->is_open = visit == VXD_SVDAG_DESCEND;
         at->ref = visit == VXD_SVDAG_SET ? uniform : at->old;
     }
@@ -145,7 +145,7 @@ vxd_svdag_visit(const struct vxd_svdag_pass *edit, const Editor &editor,
  * the lane of its first child writes them. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_put_header(const struct vxd_svdag_pass *edit,
+vxd_svdag_put_header(const struct vxd_svdag_pass *args,
                      struct vxd_svdag_block_memory<Editor> *block,
                      const struct vxd_svdag_phase *phase,
                      const struct vxd_svdag_visited<typename Editor::state> *at,
@@ -162,7 +162,7 @@ vxd_svdag_put_header(const struct vxd_svdag_pass *edit,
     uint32_t duplicates;
 
     if (is_known) {
-        part = vxd_svdag_part_of(&edit->view, at->ref, height - 1);
+        part = vxd_svdag_part_of(&args->view, at->ref, height - 1);
     }
     __syncwarp();
     occupied =
@@ -176,7 +176,7 @@ vxd_svdag_put_header(const struct vxd_svdag_pass *edit,
     }
     if (at->is_there && at->octant == 0) {
         struct vxd_svdag_entry<typename Editor::state> *entry =
-            vxd_svdag_entry_at(edit, block, phase, at->parent);
+            vxd_svdag_entry_at(args, block, phase, at->parent);
 
         entry->words[0] = ((occupied & 0xffu) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
                           ((free & 0xffu) != 0 ? VXD_SVDAG_HAS_FREE : 0) |
@@ -206,7 +206,7 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_frontier_places(uint64_t *n, bool takes
  * fault where the frontier is full. */
 template <class Editor>
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_entries(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_memory<Editor> *block,
+    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
     const struct vxd_svdag_phase *phase,
     const struct vxd_svdag_visited<typename Editor::state> *at, bool takes,
     uint64_t weight)
@@ -215,23 +215,23 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_entries(
     const uint64_t child =
         phase->is_local
             ? vxd_svdag_local_begin<Editor>(below) +
-                  vxd_svdag_take_places(&block->n_entries[phase->top - below], takes)
+                  vxd_svdag_take_places(&block->n_local[phase->top - below], takes)
             : block->batches.cubes_below +
                   vxd_svdag_take_frontier_places(
-                      vxd_svdag_n_cubes_below(edit, block, phase), takes);
+                      vxd_svdag_n_cubes_below(args, block, phase), takes);
 
-    if (takes && !phase->is_local && child >= edit->cubes_capacity) {
-        vxd_svdag_raise(edit, VXD_SVDAG_NO_CUBES);
+    if (takes && !phase->is_local && child >= args->cubes_capacity) {
+        vxd_svdag_raise(args, VXD_SVDAG_NO_CUBES);
     } else if (takes) {
         struct vxd_svdag_entry<typename Editor::state> *entry =
-            vxd_svdag_entry_at(edit, block, phase, (uint32_t)child);
+            vxd_svdag_entry_at(args, block, phase, (uint32_t)child);
 
         entry->place = vxd_svdag_place_of(&at->cube);
         entry->state = at->state;
         entry->ref = at->old;
         entry->marks = at->top << VXD_SVDAG_MARK_TOP;
-        if (!phase->is_local && edit->cube_weights != NULL) {
-            edit->cube_weights[child] = weight;
+        if (!phase->is_local && args->cube_weights != NULL) {
+            args->cube_weights[child] = weight;
         }
     }
     return (uint32_t)child;
@@ -240,12 +240,12 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_entries(
 /* How many equal cubes the parent of a child stands for. */
 template <class Editor>
 VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight_of(
-    const struct vxd_svdag_pass *edit, const struct vxd_svdag_block_memory<Editor> *block,
+    const struct vxd_svdag_pass *args, const struct vxd_svdag_block_memory<Editor> *block,
     const struct vxd_svdag_phase *phase,
     const struct vxd_svdag_visited<typename Editor::state> *at)
 {
     return phase->is_local ? block->weights[at->top]
-           : at->is_there  ? vxd_svdag_weight(edit->cube_weights, at->parent)
+           : at->is_there  ? vxd_svdag_weight(args->cube_weights, at->parent)
                            : 0;
 }
 
@@ -254,7 +254,7 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight_of(
  * may have to be expanded to know what changed. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_put_children(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_put_children(const struct vxd_svdag_pass *args, const Editor &editor,
                        struct vxd_svdag_block_memory<Editor> *block,
                        const struct vxd_svdag_phase *phase,
                        const struct vxd_svdag_visited<typename Editor::state> *at,
@@ -262,20 +262,20 @@ vxd_svdag_put_children(const struct vxd_svdag_pass *edit, const Editor &editor,
 {
     const int below = vxd_svdag_entry_height(phase, at->parent) - 1;
     const uint32_t number = at->parent * 8 + at->octant;
-    const uint64_t weight = vxd_svdag_weight_of(edit, block, phase, at);
+    const uint64_t weight = vxd_svdag_weight_of(args, block, phase, at);
     const bool is_above = below > VXD_SVDAG_LEAF_HEIGHT;
     uint32_t duplicate = VXD_SVDAG_NO_CHILD;
     bool is_entry;
     uint32_t child;
 
     pair->is_there =
-        at->is_there && !at->is_open && at->ref != at->old && edit->counts_changes;
+        at->is_there && !at->is_open && at->ref != at->old && args->counts_changes;
     pair->height = below;
     pair->from = at->old;
     pair->to = at->ref;
     pair->weight = weight;
-    if (!phase->is_local && at->is_open && edit->signs.n > 0) {
-        duplicate = vxd_svdag_find_duplicate(edit, editor, &at->cube, at->old, &at->state,
+    if (!phase->is_local && at->is_open && args->signs.n > 0) {
+        duplicate = vxd_svdag_find_duplicate(args, editor, &at->cube, at->old, &at->state,
                                              number);
     }
     __syncwarp();
@@ -283,7 +283,7 @@ vxd_svdag_put_children(const struct vxd_svdag_pass *edit, const Editor &editor,
     if (phase->is_path) {
         child = at->parent + 1;
     } else if (is_above) {
-        child = vxd_svdag_take_entries(edit, block, phase, at, is_entry, weight);
+        child = vxd_svdag_take_entries(args, block, phase, at, is_entry, weight);
     } else {
         child = vxd_svdag_take_places(&block->n_leaves, at->is_open);
         if (at->is_open) {
@@ -292,13 +292,13 @@ vxd_svdag_put_children(const struct vxd_svdag_pass *edit, const Editor &editor,
         }
     }
     if (at->is_there) {
-        vxd_svdag_entry_at(edit, block, phase, at->parent)->words[1 + at->octant] =
+        vxd_svdag_entry_at(args, block, phase, at->parent)->words[1 + at->octant] =
             duplicate != VXD_SVDAG_NO_CHILD ? duplicate
             : is_entry                      ? child
             : at->is_open                   ? at->old
                                             : at->ref;
     }
-    vxd_svdag_put_header(edit, block, phase, at, is_entry,
+    vxd_svdag_put_header(args, block, phase, at, is_entry,
                          duplicate != VXD_SVDAG_NO_CHILD);
     __syncwarp();
 }
@@ -319,7 +319,7 @@ struct vxd_svdag_classified_cube {
  * eight children are independent. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_classify_cube(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_classify_cube(const struct vxd_svdag_pass *args, const Editor &editor,
                         int height,
                         const struct vxd_svdag_entry<typename Editor::state> *entry,
                         struct vxd_svdag_classified_cube *at)
@@ -331,7 +331,7 @@ vxd_svdag_classify_cube(const struct vxd_svdag_pass *edit, const Editor &editor,
     (void)editor.classify(&at->cube, &entry->state, &at->classes);
     at->open = at->classes.open;
     at->changed = at->classes.set;
-    vxd_svdag_below_all(&edit->view, ref, at->olds);
+    vxd_svdag_below_all(&args->view, ref, at->olds);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         at->heads[i] = 0;
@@ -343,7 +343,7 @@ vxd_svdag_classify_cube(const struct vxd_svdag_pass *edit, const Editor &editor,
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         words[i] = vxd_svdag_is_node(at->olds[i]) && (at->classes.set >> i & 1) == 0
-                       ? vxd_svdag_words(&edit->view, at->olds[i])
+                       ? vxd_svdag_words(&args->view, at->olds[i])
                        : NULL;
     }
 #pragma unroll
@@ -360,7 +360,7 @@ vxd_svdag_classify_cube(const struct vxd_svdag_pass *edit, const Editor &editor,
  * references, and for open ones what stands there, to the entry. */
 template <class State>
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_classified_header(
-    const struct vxd_svdag_pass *edit, const struct vxd_svdag_classified_cube *at,
+    const struct vxd_svdag_pass *args, const struct vxd_svdag_classified_cube *at,
     struct vxd_svdag_entry<State> *entry)
 {
     const int below = at->cube.height - 1;
@@ -378,7 +378,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_classified_header(
             vxd_svdag_is_node(now)) {
             part = vxd_svdag_part_told(at->heads[i]);
         } else if ((at->open >> i & 1) == 0 && !vxd_svdag_is_node(now)) {
-            part = vxd_svdag_part_even(&edit->view, now, below);
+            part = vxd_svdag_part_even(&args->view, now, below);
         }
         flags |= part.flags;
         n_occupied += part.n_occupied;
@@ -392,7 +392,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_classified_header(
 
             if (vxd_svdag_is_node(ref)) {
                 const struct vxd_svdag_part part =
-                    vxd_svdag_part_of(&edit->view, ref, below);
+                    vxd_svdag_part_of(&args->view, ref, below);
 
                 flags |= part.flags;
                 n_occupied += part.n_occupied;
@@ -407,7 +407,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_classified_header(
  * children. Of the others each lane takes one, whoever has its cube, as most cubes have
  * several or none. */
 VXD_SVDAG_DEVICE void vxd_svdag_count_classified(
-    const struct vxd_svdag_pass *edit, const struct vxd_svdag_pairs_to *to,
+    const struct vxd_svdag_pass *args, const struct vxd_svdag_pairs_to *to,
     const struct vxd_svdag_classified_cube *at, uint32_t ref,
     union vxd_svdag_warp_lists *lists, struct vxd_svdag_change *sum)
 {
@@ -419,7 +419,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_classified(
     if (is_even && changed != 0) {
         struct vxd_svdag_change change;
 
-        (void)vxd_svdag_change_at_once(&edit->view, ref, at->classes.uniform,
+        (void)vxd_svdag_change_at_once(&args->view, ref, at->classes.uniform,
                                        at->cube.height - 1, &change);
         vxd_svdag_add_times(sum, &change, (uint64_t)__popc(changed));
         changed = 0;
@@ -442,12 +442,12 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_classified(
         struct vxd_svdag_pair pair = {is_there, height - 1, VXD_SVDAG_EMPTY, uniform, 1};
 
         if (is_there) {
-            pair.from = vxd_svdag_below(&edit->view, from, (int)(child % 8));
+            pair.from = vxd_svdag_below(&args->view, from, (int)(child % 8));
         }
         __syncwarp();
         /* Pairs of leaves are never open, and others go into device memory: there is
          * no list. */
-        vxd_svdag_count_pairs(edit, to, &pair, NULL, 0, sum);
+        vxd_svdag_count_pairs(args, to, &pair, NULL, 0, sum);
     }
 }
 
@@ -455,7 +455,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_classified(
  * frontier. Sets a fault where it is full. */
 template <class Editor>
 VXD_SVDAG_DEVICE void vxd_svdag_put_open_entries(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_memory<Editor> *block,
+    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
     const struct vxd_svdag_phase *phase, const struct vxd_svdag_classified_cube *at,
     struct vxd_svdag_entry<typename Editor::state> *entry)
 {
@@ -467,19 +467,20 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_open_entries(
     uint64_t child;
 
     if (total > 0 && vxd_svdag_lane() == 0) {
-        begin = vxd_svdag_atomic_add(vxd_svdag_n_cubes_below(edit, block, phase), total);
+        begin = vxd_svdag_atomic_add(vxd_svdag_n_cubes_below(args, block, phase), total);
     }
     child = block->batches.cubes_below + __shfl_sync(UINT32_MAX, begin, 0) + before;
-    if (open != 0 && child + (uint32_t)__popc(open) > edit->cubes_capacity) {
-        vxd_svdag_raise(edit, VXD_SVDAG_NO_CUBES);
+    if (open != 0 && child + (uint32_t)__popc(open) > args->cubes_capacity) {
+        vxd_svdag_raise(args, VXD_SVDAG_NO_CUBES);
     }
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
-        if ((open >> octant & 1) != 0 && child < edit->cubes_capacity) {
-            const struct vxd_svdag_cube part = vxd_svdag_cube_child(&at->cube, octant);
-            entry_t *to = (entry_t *)edit->cubes + child;
+        if ((open >> octant & 1) != 0 && child < args->cubes_capacity) {
+            const struct vxd_svdag_cube child_cube =
+                vxd_svdag_cube_child(&at->cube, octant);
+            entry_t *to = (entry_t *)args->cubes + child;
 
-            to->place = vxd_svdag_place_of(&part);
+            to->place = vxd_svdag_place_of(&child_cube);
             to->ref = at->olds[octant];
             entry->words[1 + octant] = (uint32_t)child++;
         }
@@ -492,7 +493,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_open_entries(
  * that take slots of the memo. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_expand_classified(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_expand_classified(const struct vxd_svdag_pass *args, const Editor &editor,
                             struct vxd_svdag_block_memory<Editor> *block,
                             const struct vxd_svdag_phase *phase, uint32_t first,
                             struct vxd_svdag_change *sum)
@@ -502,9 +503,9 @@ vxd_svdag_expand_classified(const struct vxd_svdag_pass *edit, const Editor &edi
     const bool is_there = i < phase->n;
     union vxd_svdag_warp_lists *lists = &block->warp_lists[threadIdx.x / 32];
     entry_t *entry =
-        vxd_svdag_entry_at(edit, block, phase, phase->begin + (is_there ? i : 0));
+        vxd_svdag_entry_at(args, block, phase, phase->begin + (is_there ? i : 0));
     const struct vxd_svdag_pairs_to to = {
-        phase->is_local ? NULL : vxd_svdag_n_pairs_below(edit, block, phase),
+        phase->is_local ? NULL : vxd_svdag_n_pairs_below(args, block, phase),
         block->batches.pairs_below};
     struct vxd_svdag_classified_cube at;
 
@@ -513,17 +514,17 @@ vxd_svdag_expand_classified(const struct vxd_svdag_pass *edit, const Editor &edi
     at.open = 0;
     at.changed = 0;
     if (is_there) {
-        vxd_svdag_classify_cube(edit, editor, phase->height, entry, &at);
-        entry->words[0] = vxd_svdag_classified_header(edit, &at, entry);
+        vxd_svdag_classify_cube(args, editor, phase->height, entry, &at);
+        entry->words[0] = vxd_svdag_classified_header(args, &at, entry);
         entry->marks = (phase->is_local ? 0 : at.open) |
                        (at.changed != 0 ? VXD_SVDAG_MARK_CHANGED : 0);
     }
     __syncwarp();
     if (!phase->is_local) {
-        vxd_svdag_put_open_entries(edit, block, phase, &at, entry);
+        vxd_svdag_put_open_entries(args, block, phase, &at, entry);
     }
-    if (edit->counts_changes) {
-        vxd_svdag_count_classified(edit, &to, &at, entry->ref, lists, sum);
+    if (args->counts_changes) {
+        vxd_svdag_count_classified(args, &to, &at, entry->ref, lists, sum);
     }
     if (phase->is_local) {
         uint32_t n_leaves;
@@ -542,20 +543,20 @@ vxd_svdag_expand_classified(const struct vxd_svdag_pass *edit, const Editor &edi
 
 /* By one thread: the entry of the root, which is always expanded. */
 template <class Editor>
-static __device__ void vxd_svdag_put_root(const struct vxd_svdag_pass *edit,
+static __device__ void vxd_svdag_put_root(const struct vxd_svdag_pass *args,
                                           const Editor &editor)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entry = (entry_t *)edit->cubes;
+    entry_t *entry = (entry_t *)args->cubes;
 
     entry->place = 0;
     entry->marks = 0;
-    entry->ref = edit->progress->root;
-    editor.begin(&edit->view, entry->ref, &entry->state);
-    if (edit->cube_weights != NULL) {
-        edit->cube_weights[0] = 1;
+    entry->ref = args->progress->root;
+    editor.begin(&args->view, entry->ref, &entry->state);
+    if (args->cube_weights != NULL) {
+        args->cube_weights[0] = 1;
     }
-    edit->state->n_cubes[edit->view.depth] = 1;
+    args->state->n_cubes[args->view.depth] = 1;
 }
 
 /* The height of the smallest cube, *end, that holds all that the editor edits; at least
@@ -596,15 +597,15 @@ VXD_SVDAG_DEVICE int vxd_svdag_path_octant(const struct vxd_svdag_cube *end, int
  * becomes of the next cube. The last entry is not expanded. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_top
-vxd_svdag_put_path(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_put_path(const struct vxd_svdag_pass *args, const Editor &editor,
                    const struct vxd_svdag_cube *end)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entry = (entry_t *)edit->cubes;
-    uint32_t ref = edit->progress->root;
-    int height = edit->view.depth;
+    entry_t *entry = (entry_t *)args->cubes;
+    uint32_t ref = args->progress->root;
+    int height = args->view.depth;
 
-    editor.begin(&edit->view, ref, &entry->state);
+    editor.begin(&args->view, ref, &entry->state);
     for (;; height--, entry++) {
         const struct vxd_svdag_cube cube = {end->x >> height << height,
                                             end->y >> height << height,
@@ -613,23 +614,23 @@ vxd_svdag_put_path(const struct vxd_svdag_pass *edit, const Editor &editor,
         entry->place = vxd_svdag_place_of(&cube);
         entry->marks = 0;
         entry->ref = ref;
-        edit->state->n_cubes[height] = 1;
-        if (edit->cube_weights != NULL) {
-            edit->cube_weights[edit->view.depth - height] = 1;
+        args->state->n_cubes[height] = 1;
+        if (args->cube_weights != NULL) {
+            args->cube_weights[args->view.depth - height] = 1;
         }
         if (height > end->height) {
             const int octant = vxd_svdag_path_octant(end, height);
             const struct vxd_svdag_cube child = vxd_svdag_cube_child(&cube, octant);
             uint32_t uniform;
 
-            ref = vxd_svdag_below(&edit->view, ref, octant);
+            ref = vxd_svdag_below(&args->view, ref, octant);
             editor.child(&cube, &entry->state, octant, &entry[1].state);
-            if (editor.visit(&edit->view, &child, ref, &entry[1].state, &uniform) ==
+            if (editor.visit(&args->view, &child, ref, &entry[1].state, &uniform) ==
                 VXD_SVDAG_DESCEND) {
                 continue;
             }
         }
-        return {(uint32_t)(edit->view.depth - height), height, 1, 0};
+        return {(uint32_t)(args->view.depth - height), height, 1, 0};
     }
 }
 
@@ -662,7 +663,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_expand_top_load(const struct vxd_svdag_view *vie
  * it. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_top_child
-vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *args, const Editor &editor,
                            const struct vxd_svdag_expand_top_memory *top, uint32_t n,
                            int height)
 {
@@ -671,7 +672,7 @@ vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *edit, const Editor &edit
     const uint32_t at = i < n ? i : 0;
     const struct vxd_svdag_cube cube = vxd_svdag_cube_at(top->places[at], height);
     const uint32_t ref = top->refs[at];
-    const bool is_split = vxd_svdag_reads_split(&edit->view);
+    const bool is_split = vxd_svdag_reads_split(&args->view);
     struct vxd_svdag_top_child child = {vxd_svdag_cube_child(&cube, (int)octant), ref,
                                         false, false};
     uint32_t header = 0;
@@ -679,9 +680,9 @@ vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *edit, const Editor &edit
     enum vxd_svdag_relation relation;
 
     if (vxd_svdag_is_node(ref) && is_split) {
-        child.old = vxd_svdag_below(&edit->view, ref, (int)octant);
+        child.old = vxd_svdag_below(&args->view, ref, (int)octant);
     } else if (vxd_svdag_is_node(ref)) {
-        vxd_svdag_expand_top_load(&edit->view, ref, &header, &word);
+        vxd_svdag_expand_top_load(&args->view, ref, &header, &word);
     }
     __syncwarp();
     /* The cube is classified while these loads are under way. */
@@ -699,7 +700,7 @@ vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *edit, const Editor &edit
 
 /* By all lanes of a warp: counts what changes in children that are set. Those of which it
  * is not known at once become pairs of the height below, counted in *n_pairs. */
-VXD_SVDAG_DEVICE void vxd_svdag_expand_top_count(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_expand_top_count(const struct vxd_svdag_pass *args,
                                                  struct vxd_svdag_block_counts *counts,
                                                  const struct vxd_svdag_top_child *child,
                                                  uint32_t uniform, uint64_t *n_pairs)
@@ -709,34 +710,34 @@ VXD_SVDAG_DEVICE void vxd_svdag_expand_top_count(const struct vxd_svdag_pass *ed
                                         uniform, 1};
     struct vxd_svdag_change change = {0, 0, 0, 0};
     const bool is_open =
-        child->is_set && !vxd_svdag_change_known(&edit->view, child->old, uniform,
+        child->is_set && !vxd_svdag_change_known(&args->view, child->old, uniform,
                                                  child->cube.height, &change);
 
     __syncwarp();
     vxd_svdag_count_change(counts, &change);
-    vxd_svdag_put_pairs(edit, &to, is_open, &pair, NULL, NULL);
+    vxd_svdag_put_pairs(args, &to, is_open, &pair, NULL, NULL);
 }
 
 /* By all threads of the block: writes the words of an entry, and the entries of its open
- * children from `below` on; the child of this thread is number `number` of them. */
+ * children from `first_child` on; the child of this thread is number `number` of them. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_expand_top_put(const struct vxd_svdag_pass *edit,
+vxd_svdag_expand_top_put(const struct vxd_svdag_pass *args,
                          struct vxd_svdag_expand_top_memory *top, uint32_t entry,
                          const struct vxd_svdag_top_child *child, uint32_t uniform,
-                         uint32_t below, uint32_t number)
+                         uint32_t first_child, uint32_t number)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entries = (entry_t *)edit->cubes;
+    entry_t *entries = (entry_t *)args->cubes;
 
-    entries[entry].words[1 + threadIdx.x % 8] = child->is_open  ? below + number
+    entries[entry].words[1 + threadIdx.x % 8] = child->is_open  ? first_child + number
                                                 : child->is_set ? uniform
                                                                 : child->old;
     if (child->is_open) {
         const uint64_t place = vxd_svdag_place_of(&child->cube);
 
-        entries[below + number].place = place;
-        entries[below + number].ref = child->old;
+        entries[first_child + number].place = place;
+        entries[first_child + number].ref = child->old;
         if (number < VXD_SVDAG_FEW_ENTRIES) {
             top->places[number] = place;
             top->refs[number] = child->old;
@@ -762,25 +763,25 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_expand_top_before(
  * those of a height are few and what changed is known at once. Returns where they end. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_top
-vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *edit, const Editor &editor,
+vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *args, const Editor &editor,
                             struct vxd_svdag_block_counts *counts,
                             struct vxd_svdag_expand_top_memory *top)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entries = (entry_t *)edit->cubes;
+    entry_t *entries = (entry_t *)args->cubes;
     const uint32_t lane = vxd_svdag_lane();
     const uint32_t i = threadIdx.x / 8;
-    struct vxd_svdag_top expanded_top = {0, edit->view.depth, 1, 0};
+    struct vxd_svdag_top expanded_top = {0, args->view.depth, 1, 0};
 
     while (expanded_top.height > vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT &&
            expanded_top.n_cubes > 0 && expanded_top.n_cubes <= VXD_SVDAG_FEW_ENTRIES &&
-           expanded_top.n_entries + expanded_top.n_cubes <= VXD_SVDAG_TOP_ENTRIES &&
+           expanded_top.n_expanded + expanded_top.n_cubes <= VXD_SVDAG_TOP_ENTRIES &&
            expanded_top.n_pairs == 0) {
         const struct vxd_svdag_top_child child = vxd_svdag_expand_top_visit(
-            edit, editor, top, expanded_top.n_cubes, expanded_top.height);
+            args, editor, top, expanded_top.n_cubes, expanded_top.height);
         const uint32_t open = __ballot_sync(UINT32_MAX, child.is_open);
         const uint32_t set = __ballot_sync(UINT32_MAX, child.is_set);
-        const uint32_t below = expanded_top.n_entries + expanded_top.n_cubes;
+        const uint32_t first_child = expanded_top.n_expanded + expanded_top.n_cubes;
         uint32_t number;
         uint32_t n;
         bool has_set;
@@ -791,15 +792,15 @@ vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *edit, const Editor &edi
         has_set = __syncthreads_or(child.is_set) != 0;
         number = vxd_svdag_expand_top_before(top, &n) +
                  (uint32_t)__popc(open & ((1u << lane) - 1));
-        if (below + n > edit->cubes_capacity) {
+        if (first_child + n > args->cubes_capacity) {
             break;
         }
-        if (has_set && edit->counts_changes) {
-            vxd_svdag_expand_top_count(edit, counts, &child, editor.uniform,
+        if (has_set && args->counts_changes) {
+            vxd_svdag_expand_top_count(args, counts, &child, editor.uniform,
                                        &top->n_pairs);
         }
         if (i < expanded_top.n_cubes) {
-            const uint32_t entry = expanded_top.n_entries + i;
+            const uint32_t entry = expanded_top.n_expanded + i;
 
             if (lane % 8 == 0) {
                 entries[entry].marks =
@@ -807,15 +808,15 @@ vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *edit, const Editor &edi
                     ((set >> lane & 0xffu) != 0 ? VXD_SVDAG_MARK_CHANGED : 0);
                 top->heights[entry] = (uint8_t)expanded_top.height;
             }
-            vxd_svdag_expand_top_put<Editor>(edit, top, entry, &child, editor.uniform,
-                                             below, number);
+            vxd_svdag_expand_top_put<Editor>(args, top, entry, &child, editor.uniform,
+                                             first_child, number);
         }
         __syncthreads();
-        expanded_top = {below, expanded_top.height - 1, n,
+        expanded_top = {first_child, expanded_top.height - 1, n,
                         has_set ? (uint32_t)top->n_pairs : 0};
         if (threadIdx.x == 0) {
-            edit->state->n_cubes[expanded_top.height] = n;
-            edit->state->n_pairs[expanded_top.height] = expanded_top.n_pairs;
+            args->state->n_cubes[expanded_top.height] = n;
+            args->state->n_pairs[expanded_top.height] = expanded_top.n_pairs;
         }
     }
     return expanded_top;
@@ -825,7 +826,7 @@ vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *edit, const Editor &edi
  * open. They are read after all entries are found, at once. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *edit,
+vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *args,
                              const struct vxd_svdag_expand_top_memory *top,
                              uint32_t n_entries)
 {
@@ -836,7 +837,7 @@ vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *edit,
     for (uint32_t i = threadIdx.x / 8; i - threadIdx.x / 8 < n_entries;
          i += blockDim.x / 8) {
         const uint32_t at = i < n_entries ? i : 0;
-        entry_t *entry = (entry_t *)edit->cubes + at;
+        entry_t *entry = (entry_t *)args->cubes + at;
         const int height = top->heights[at];
         const uint32_t ref = entry->words[1 + octant];
         struct vxd_svdag_part part = {0, 0};
@@ -844,8 +845,8 @@ vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *edit,
 
         if ((entry->marks >> octant & 1) == 0) {
             part = vxd_svdag_is_node(ref)
-                       ? vxd_svdag_part_told(vxd_svdag_words(&edit->view, ref)[0])
-                       : vxd_svdag_part_even(&edit->view, ref, height - 1);
+                       ? vxd_svdag_part_told(vxd_svdag_words(&args->view, ref)[0])
+                       : vxd_svdag_part_even(&args->view, ref, height - 1);
         }
         header = part.flags | part.n_occupied << 10;
         __syncwarp();
@@ -863,32 +864,32 @@ vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *edit,
 /* By all threads of the first block: expands the top. A small ball has one to eight cubes
  * of each height. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_expand_top(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_expand_top(const struct vxd_svdag_pass *args,
                                            const Editor &editor,
                                            struct vxd_svdag_block_counts *counts,
                                            struct vxd_svdag_block_memory<Editor> *block)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *root = (entry_t *)edit->cubes;
+    entry_t *root = (entry_t *)args->cubes;
     struct vxd_svdag_top expanded_top;
 
     if (threadIdx.x == 0) {
         root->place = 0;
-        root->ref = edit->progress->root;
-        edit->state->n_cubes[edit->view.depth] = 1;
+        root->ref = args->progress->root;
+        args->state->n_cubes[args->view.depth] = 1;
         block->expand_top.places[0] = 0;
         block->expand_top.refs[0] = root->ref;
         block->expand_top.n_pairs = 0;
     }
     __syncthreads();
-    expanded_top = vxd_svdag_expand_top_levels(edit, editor, counts, &block->expand_top);
-    vxd_svdag_expand_top_headers<Editor>(edit, &block->expand_top,
-                                         expanded_top.n_entries);
+    expanded_top = vxd_svdag_expand_top_levels(args, editor, counts, &block->expand_top);
+    vxd_svdag_expand_top_headers<Editor>(args, &block->expand_top,
+                                         expanded_top.n_expanded);
     if (threadIdx.x == 0) {
         block->expanded_top = expanded_top;
     }
     if (vxd_svdag_is_scheduler()) {
-        block->batches.n_visits += expanded_top.n_entries * 8;
+        block->batches.n_visits += expanded_top.n_expanded * 8;
     }
 }
 

@@ -182,7 +182,7 @@ struct vxd_svdag_batches {
 
 /* Entries that the first block begins with (expand_cuda.h), and the height below them. */
 struct vxd_svdag_top {
-    uint32_t n_entries;
+    uint32_t n_expanded;
     int height;
     uint32_t n_cubes;
     uint32_t n_pairs;
@@ -262,7 +262,7 @@ struct vxd_svdag_block_counts {
 
 /* What a thread works with. */
 template <class Store, class Editor> struct vxd_svdag_worker {
-    const struct vxd_svdag_pass *edit;
+    const struct vxd_svdag_pass *args;
     const Editor *editor;
     struct vxd_svdag_block_counts *counts;
     struct vxd_svdag_block_memory<Editor> *block;
@@ -341,12 +341,12 @@ struct vxd_svdag_phase {
 /* An entry of the phase: of the frontier, or of shared memory. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_entry<typename Editor::state> *
-vxd_svdag_entry_at(const struct vxd_svdag_pass *edit,
+vxd_svdag_entry_at(const struct vxd_svdag_pass *args,
                    struct vxd_svdag_block_memory<Editor> *block,
                    const struct vxd_svdag_phase *phase, uint32_t entry) {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
 
-    return (phase->is_local ? block->entries : (entry_t *)edit->cubes) + entry;
+    return (phase->is_local ? block->entries : (entry_t *)args->cubes) + entry;
 }
 
 /* The height of an entry of the phase. */
@@ -369,27 +369,27 @@ vxd_svdag_block_entry(struct vxd_svdag_block_memory<Editor> *block,
  * block is alone. */
 template <class Editor>
 VXD_SVDAG_DEVICE uint64_t *
-vxd_svdag_n_cubes_below(const struct vxd_svdag_pass *edit,
+vxd_svdag_n_cubes_below(const struct vxd_svdag_pass *args,
                         struct vxd_svdag_block_memory<Editor> *block,
                         const struct vxd_svdag_phase *phase)
 {
     const int below = phase->height - 1;
 
     return phase->is_alone ? &block->batches.n_below[below & 1].n_cubes
-                           : &edit->state->n_cubes[below];
+                           : &args->state->n_cubes[below];
 }
 
 /* Where the pairs of the next height are counted, likewise. */
 template <class Editor>
 VXD_SVDAG_DEVICE uint64_t *
-vxd_svdag_n_pairs_below(const struct vxd_svdag_pass *edit,
+vxd_svdag_n_pairs_below(const struct vxd_svdag_pass *args,
                         struct vxd_svdag_block_memory<Editor> *block,
                         const struct vxd_svdag_phase *phase)
 {
     const int below = phase->height - 1;
 
     return phase->is_alone ? &block->batches.n_below[below & 1].n_pairs
-                           : &edit->state->n_pairs[below];
+                           : &args->state->n_pairs[below];
 }
 
 /* Places ---------------------------------------------------------------------------------- */

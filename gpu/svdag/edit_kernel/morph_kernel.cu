@@ -8,8 +8,8 @@ size_t vxd_svdag_morph_row_bytes(void)
 }
 
 enum vxd_status vxd_svdag_morph_pass(struct vxd_queue *queue,
-                                     const struct vxd_svdag_pass *edit,
+                                     const struct vxd_svdag_pass *args,
                                      const struct vxd_svdag_op *op, struct vxd_err *err)
 {
-    return vxd_svdag_launch_morph<struct vxd_svdag_arena_cuda>(queue, edit, op, err);
+    return vxd_svdag_launch_morph_for<struct vxd_svdag_arena_cuda>(queue, args, op, err);
 }

@@ -33,7 +33,7 @@ struct vxd_svdag_reduced_child {
  * words of two counts each, of 16 bits. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_reduced_child_at(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_memory<Editor> *block,
+    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
     const struct vxd_svdag_phase *phase, uint32_t word, uint32_t counts[2])
 {
     const struct vxd_svdag_entry<typename Editor::state> *child;
@@ -48,7 +48,7 @@ VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_reduced_child_at(
             return {ref, memo->headers[word], ref != vxd_svdag_leaf_memo_old(memo, word)};
         }
     }
-    child = vxd_svdag_entry_at(edit, block, phase, word);
+    child = vxd_svdag_entry_at(args, block, phase, word);
     return {child->ref, child->words[0], (child->marks & VXD_SVDAG_MARK_CHANGED) != 0};
 }
 
@@ -57,14 +57,14 @@ VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_reduced_child_at(
  * became. Adds what changed in leaves that have slots to *sum. The loads of the eight
  * children are independent. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *args,
                                              struct vxd_svdag_block_memory<Editor> *block,
                                              const struct vxd_svdag_phase *phase,
                                              uint32_t i, int *n_words,
                                              struct vxd_svdag_change *sum)
 {
     struct vxd_svdag_entry<typename Editor::state> *entry =
-        vxd_svdag_entry_at(edit, block, phase, phase->begin + i);
+        vxd_svdag_entry_at(args, block, phase, phase->begin + i);
     struct vxd_svdag_entry<typename Editor::state> *to =
         vxd_svdag_block_entry(block, phase, i);
     const uint32_t marks = entry->marks;
@@ -83,7 +83,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *edit,
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
         if ((marks >> octant & 1) != 0) {
-            children[octant] = vxd_svdag_reduced_child_at(edit, block, phase,
+            children[octant] = vxd_svdag_reduced_child_at(args, block, phase,
                                                           children[octant].ref, counts);
         }
     }
@@ -120,7 +120,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *edit,
 /* What the child of an entry became. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_compose_child(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_memory<Editor> *block,
+    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
     const struct vxd_svdag_phase *phase,
     const struct vxd_svdag_entry<typename Editor::state> *entry, uint32_t octant)
 {
@@ -130,7 +130,7 @@ VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_compose_child(
 
     if ((marks >> octant & 1) != 0) {
         const struct vxd_svdag_entry<typename Editor::state> *from =
-            vxd_svdag_entry_at(edit, block, phase, child.ref);
+            vxd_svdag_entry_at(args, block, phase, child.ref);
 
         child.ref = from->ref;
         child.header = from->words[0];
@@ -144,7 +144,7 @@ VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_compose_child(
  * children are reduced, in the block's own entries. Where no node is needed the entry has
  * what it became. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *args,
                                         struct vxd_svdag_block_memory<Editor> *block,
                                         const struct vxd_svdag_phase *phase,
                                         uint32_t first)
@@ -153,7 +153,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *edit,
     const uint32_t i = first + vxd_svdag_lane() / 8;
     const bool is_there = i < phase->n;
     struct vxd_svdag_entry<typename Editor::state> *entry =
-        vxd_svdag_entry_at(edit, block, phase, phase->begin + (is_there ? i : 0));
+        vxd_svdag_entry_at(args, block, phase, phase->begin + (is_there ? i : 0));
     struct vxd_svdag_entry<typename Editor::state> *to =
         vxd_svdag_block_entry(block, phase, is_there ? i : 0);
     struct vxd_svdag_reduced_child child = {VXD_SVDAG_EMPTY, 0, false};
@@ -166,7 +166,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *edit,
     uint32_t header;
 
     if (is_there) {
-        child = vxd_svdag_compose_child(edit, block, phase, entry, octant);
+        child = vxd_svdag_compose_child(args, block, phase, entry, octant);
     }
     n_occupied = child.header >> 10;
     /* The lane of the first child also has what the entry itself holds. */
@@ -245,12 +245,12 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_reduce_top_number(void)
 
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduce_top_entry
-vxd_svdag_reduce_top_load(const struct vxd_svdag_pass *edit,
+vxd_svdag_reduce_top_load(const struct vxd_svdag_pass *args,
                           const struct vxd_svdag_reduce_top_level *level)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const entry_t *entry =
-        (const entry_t *)edit->cubes + level->begin + vxd_svdag_reduce_top_number();
+        (const entry_t *)args->cubes + level->begin + vxd_svdag_reduce_top_number();
 
     if (vxd_svdag_reduce_top_number() >= level->n) {
         return {VXD_SVDAG_EMPTY, 0, 0, VXD_SVDAG_EMPTY};
@@ -263,7 +263,7 @@ vxd_svdag_reduce_top_load(const struct vxd_svdag_pass *edit,
  * first height (is_first). */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduce_top_entry
-vxd_svdag_reduce_top_child(const struct vxd_svdag_pass *edit,
+vxd_svdag_reduce_top_child(const struct vxd_svdag_pass *args,
                            const struct vxd_svdag_reduce_top_memory *top,
                            const struct vxd_svdag_reduce_top_level *level,
                            const struct vxd_svdag_reduce_top_entry *entry, bool is_first)
@@ -272,7 +272,7 @@ vxd_svdag_reduce_top_child(const struct vxd_svdag_pass *edit,
     const bool is_entry = (entry->marks >> vxd_svdag_eight_lane() & 1) != 0;
 
     if (is_entry && is_first) {
-        const entry_t *child = (const entry_t *)edit->cubes + entry->word;
+        const entry_t *child = (const entry_t *)args->cubes + entry->word;
 
         return {0, child->words[0], child->marks, child->ref};
     }
@@ -365,7 +365,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_reduce_top_words(uint32_t taken)
 
 /* By all lanes of a warp: takes words, which lie in one chunk from *first on, and items.
  * False: the store has no capacity, and a fault is set. */
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_pass *args,
                                                 struct vxd_svdag_reduce_top_memory *top,
                                                 uint32_t n_words, uint32_t n_items,
                                                 uint32_t *first)
@@ -387,9 +387,9 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_pass *edi
     fault = (taken >> VXD_SVDAG_REDUCE_TOP_ITEMS) + n_items > top->n_items_left
                 ? VXD_SVDAG_NO_SLOTS
                 : 0;
-    fault |= begin + n_words > edit->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
+    fault |= begin + n_words > args->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
     if (fault != 0) {
-        vxd_svdag_raise(edit, fault);
+        vxd_svdag_raise(args, fault);
     }
     *first = (uint32_t)begin;
     return fault == 0;
@@ -397,7 +397,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_pass *edi
 
 /* By all lanes of a warp: addresses for the nodes that are to be inserted (takes), and
  * their words there. False: the store has no capacity. */
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_pass *args,
                                                  struct vxd_svdag_reduce_top_memory *top,
                                                  const struct vxd_svdag_eight *at,
                                                  bool takes, uint32_t *ref)
@@ -420,14 +420,14 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_pass *ed
     if (n_words == 0) {
         return true;
     }
-    if (!vxd_svdag_reduce_top_take(edit, top, n_words, n_items, &first)) {
+    if (!vxd_svdag_reduce_top_take(args, top, n_words, n_items, &first)) {
         return false;
     }
     if (takes) {
         uint32_t *to;
 
         *ref = first + before;
-        to = vxd_svdag_words_to(edit, *ref);
+        to = vxd_svdag_words_to(args, *ref);
         for (uint32_t i = vxd_svdag_eight_lane(); i < own; i += 8) {
             to[i] = at->words[i];
         }
@@ -442,19 +442,19 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_pass *ed
  * *ref, but is not in the index. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_reduce_top_stored(const struct vxd_svdag_pass *edit,
+vxd_svdag_reduce_top_stored(const struct vxd_svdag_pass *args,
                             struct vxd_svdag_reduce_top_memory *top, uint32_t entry,
                             bool is_there, struct vxd_svdag_eight *at, uint32_t *ref)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const entry_t *from = (const entry_t *)edit->cubes + (is_there ? entry : 0);
+    const entry_t *from = (const entry_t *)args->cubes + (is_there ? entry : 0);
     const bool is_stored = is_there && (from->marks & VXD_SVDAG_MARK_STORED) != 0;
     uint32_t *words = top->words[vxd_svdag_reduce_top_number()];
     int n_words = 0;
 
     *ref = is_stored ? from->ref : (uint32_t)VXD_SVDAG_EMPTY;
     if (is_stored) {
-        const uint32_t *stored = vxd_svdag_words_to(edit, *ref);
+        const uint32_t *stored = vxd_svdag_words_to(args, *ref);
 
         n_words = 1 + __popc(__ldcg(stored) & 0xffu);
         for (int i = (int)vxd_svdag_eight_lane(); i < n_words; i += 8) {
@@ -468,17 +468,17 @@ vxd_svdag_reduce_top_stored(const struct vxd_svdag_pass *edit,
 /* By all lanes of a warp, after a lookup of that node: enters it into the index. False:
  * not yet. */
 template <class Editor>
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_enter(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_enter(const struct vxd_svdag_pass *args,
                                                  uint32_t entry,
                                                  const struct vxd_svdag_eight *at,
                                                  uint32_t ref, bool *has_capacity)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const bool enters = ref != VXD_SVDAG_EMPTY;
-    const bool is_done = vxd_svdag_eight_enter(edit, at, ref, enters, has_capacity);
+    const bool is_done = vxd_svdag_eight_enter(args, at, ref, enters, has_capacity);
 
     if (enters && is_done && vxd_svdag_eight_lane() == 0) {
-        ((entry_t *)edit->cubes)[entry].marks &= ~VXD_SVDAG_MARK_STORED;
+        ((entry_t *)args->cubes)[entry].marks &= ~VXD_SVDAG_MARK_STORED;
     }
     return is_done;
 }
@@ -516,13 +516,13 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_count(struct vxd_svdag_block_counts *
  * the height above and to the frontier. */
 template <class Editor>
 VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_put(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_reduce_top_memory *top,
+    const struct vxd_svdag_pass *args, struct vxd_svdag_reduce_top_memory *top,
     const struct vxd_svdag_reduce_top_level *level,
     const struct vxd_svdag_reduce_top_node *node, uint32_t ref, uint32_t marks)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const uint32_t i = vxd_svdag_reduce_top_number();
-    entry_t *entry = (entry_t *)edit->cubes + level->begin + i;
+    entry_t *entry = (entry_t *)args->cubes + level->begin + i;
 
     if (i < level->n && vxd_svdag_eight_lane() == 0) {
         top->refs[i] = ref;
@@ -537,14 +537,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_put(
  * children decide it, and which nodes have to be looked up. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduce_top_node
-vxd_svdag_reduce_top_begin_lookup(const struct vxd_svdag_pass *edit,
+vxd_svdag_reduce_top_begin_lookup(const struct vxd_svdag_pass *args,
                                   struct vxd_svdag_reduce_top_memory *top,
                                   const struct vxd_svdag_reduce_top_level *level,
                                   const struct vxd_svdag_reduce_top_entry *entry,
                                   bool is_first, struct vxd_svdag_eight *at)
 {
     const struct vxd_svdag_reduce_top_entry child =
-        vxd_svdag_reduce_top_child<Editor>(edit, top, level, entry, is_first);
+        vxd_svdag_reduce_top_child<Editor>(args, top, level, entry, is_first);
     const struct vxd_svdag_reduce_top_node node =
         vxd_svdag_reduce_top_compose(top, level->height, entry, &child);
     const bool is_one = level->n <= 1;
@@ -560,7 +560,7 @@ vxd_svdag_reduce_top_begin_lookup(const struct vxd_svdag_pass *edit,
  * capacity. */
 template <class Editor>
 VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_finish_level(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_counts *counts,
+    const struct vxd_svdag_pass *args, struct vxd_svdag_block_counts *counts,
     struct vxd_svdag_reduce_top_memory *top,
     const struct vxd_svdag_reduce_top_level *level,
     const struct vxd_svdag_reduce_top_node *node, const struct vxd_svdag_eight *at,
@@ -583,11 +583,11 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_finish_level(
         duplicate = vxd_svdag_reduce_top_duplicate(top, at, inserts);
     }
     has_capacity =
-        vxd_svdag_reduce_top_place(edit, top, at, inserts && duplicate == i, &ref);
+        vxd_svdag_reduce_top_place(args, top, at, inserts && duplicate == i, &ref);
     marks = (node->is_changed ? VXD_SVDAG_MARK_CHANGED : 0) |
             (inserts ? VXD_SVDAG_MARK_NEW : 0) |
             (inserts && duplicate == i ? VXD_SVDAG_MARK_STORED : 0);
-    vxd_svdag_reduce_top_put<Editor>(edit, top, level, node, ref, marks);
+    vxd_svdag_reduce_top_put<Editor>(args, top, level, node, ref, marks);
     vxd_svdag_reduce_top_count(counts, top, level->height, node->n_words,
                                inserts && duplicate == i);
     if (vxd_svdag_reduce_top_any(is_block, !has_capacity)) {
@@ -595,7 +595,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_finish_level(
     }
     if (!is_one) {
         if (duplicate != i) {
-            vxd_svdag_reduce_top_put<Editor>(edit, top, level, node, top->refs[duplicate],
+            vxd_svdag_reduce_top_put<Editor>(args, top, level, node, top->refs[duplicate],
                                              marks);
         }
         (void)vxd_svdag_reduce_top_any(is_block, false);
@@ -605,15 +605,15 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_finish_level(
 }
 
 /* By one thread: what the store has capacity for. */
-VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_begin(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_begin(const struct vxd_svdag_pass *args,
                                                  struct vxd_svdag_reduce_top_memory *top)
 {
-    const uint64_t taken = vxd_svdag_load_now64(&edit->state->n_taken);
-    const uint64_t n_slots = (uint64_t)edit->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
+    const uint64_t taken = vxd_svdag_load_now64(&args->state->n_taken);
+    const uint64_t n_slots = (uint64_t)args->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
     const uint64_t n_most = vxd_svdag_index_most(n_slots);
-    const uint64_t n_items = edit->state->n_items + vxd_svdag_taken_items(taken);
+    const uint64_t n_items = args->state->n_items + vxd_svdag_taken_items(taken);
 
-    top->next = edit->store->next + vxd_svdag_taken_words(taken);
+    top->next = args->store->next + vxd_svdag_taken_words(taken);
     top->n_items_left = n_items < n_most ? n_most - n_items : 0;
     top->n_taken = 0;
     top->n_new_words = 0;
@@ -621,15 +621,16 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_begin(const struct vxd_svdag_pass *ed
 }
 
 /* By one thread: what was taken. */
-VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_end(
-    const struct vxd_svdag_pass *edit, struct vxd_svdag_block_counts *counts,
-    const struct vxd_svdag_reduce_top_memory *top, uint32_t n_entries)
+VXD_SVDAG_DEVICE void
+vxd_svdag_reduce_top_end(const struct vxd_svdag_pass *args,
+                         struct vxd_svdag_block_counts *counts,
+                         const struct vxd_svdag_reduce_top_memory *top, uint32_t n_all)
 {
-    edit->state->n_taken +=
+    args->state->n_taken +=
         vxd_svdag_reduce_top_words(top->n_taken) +
         ((uint64_t)(top->n_taken >> VXD_SVDAG_REDUCE_TOP_ITEMS) << VXD_SVDAG_TAKEN_ITEMS);
     counts->n_new_words += top->n_new_words;
-    edit->state->n_closed += n_entries;
+    args->state->n_closed += n_all;
 }
 
 /* What a turn does: it looks up the nodes of a height, or enters nodes into the index. */
@@ -644,7 +645,7 @@ struct vxd_svdag_reduce_top_turn {
  * looked up, and all others after the root. False: there is no further turn. */
 VXD_SVDAG_DEVICE bool
 vxd_svdag_reduce_top_next_turn(const struct vxd_svdag_reduce_top_level *level,
-                               uint32_t n_entries, bool is_root, bool is_missing,
+                               uint32_t n_all, bool is_root, bool is_missing,
                                bool is_done, struct vxd_svdag_reduce_top_turn *turn)
 {
     if (turn->enters) {
@@ -654,7 +655,7 @@ vxd_svdag_reduce_top_next_turn(const struct vxd_svdag_reduce_top_level *level,
     }
     turn->enters = is_root || is_missing;
     turn->entry = is_root ? 0 : level->begin;
-    turn->end = is_root ? n_entries : level->begin + level->n;
+    turn->end = is_root ? n_all : level->begin + level->n;
     return true;
 }
 
@@ -676,7 +677,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take_turn(
     struct vxd_svdag_reduce_top_level *level, struct vxd_svdag_reduce_top_entry *entry,
     bool *is_missing, bool *is_done)
 {
-    const struct vxd_svdag_pass *edit = worker->edit;
+    const struct vxd_svdag_pass *args = worker->args;
     struct vxd_svdag_reduce_top_memory *top = &worker->block->reduce_top;
     const uint32_t entering = turn->entry + vxd_svdag_reduce_top_number();
     struct vxd_svdag_reduce_top_node node = {VXD_SVDAG_EMPTY, 0, 0, false, false};
@@ -685,7 +686,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take_turn(
     bool has_capacity = true;
 
     if (turn->enters) {
-        vxd_svdag_reduce_top_stored<Editor>(edit, top, entering, entering < turn->end,
+        vxd_svdag_reduce_top_stored<Editor>(args, top, entering, entering < turn->end,
                                             &at, &ref);
     } else {
         struct vxd_svdag_reduce_top_level above;
@@ -693,32 +694,32 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take_turn(
         *level = vxd_svdag_reduce_top_above(level, stage);
         above = vxd_svdag_reduce_top_above(level, stage);
         node = vxd_svdag_reduce_top_begin_lookup<Editor>(
-            edit, top, level, entry, level->height == stage->height, &at);
-        *entry = vxd_svdag_reduce_top_load<Editor>(edit, &above);
+            args, top, level, entry, level->height == stage->height, &at);
+        *entry = vxd_svdag_reduce_top_load<Editor>(args, &above);
     }
-    vxd_svdag_eight_search(edit, &at);
+    vxd_svdag_eight_search(args, &at);
     *is_missing = false;
     *is_done = true;
     if (!turn->enters) {
         return vxd_svdag_reduce_top_finish_level<Editor>(
-            edit, worker->counts, top, level, &node, &at, turn->is_block, is_missing);
+            args, worker->counts, top, level, &node, &at, turn->is_block, is_missing);
     }
     *is_done = !vxd_svdag_reduce_top_any(
         turn->is_block,
-        !vxd_svdag_reduce_top_enter<Editor>(edit, entering, &at, ref, &has_capacity));
+        !vxd_svdag_reduce_top_enter<Editor>(args, entering, &at, ref, &has_capacity));
     return !vxd_svdag_reduce_top_any(turn->is_block, !has_capacity);
 }
 
 /* By all lanes of a warp: whether each of the first n_entries entries has one child that
  * is an entry. */
 template <class Editor>
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_is_chain(const struct vxd_svdag_pass *edit,
-                                                    uint32_t n_entries)
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_is_chain(const struct vxd_svdag_pass *args,
+                                                    uint32_t n_all)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const entry_t *entry = (const entry_t *)edit->cubes + vxd_svdag_lane();
+    const entry_t *entry = (const entry_t *)args->cubes + vxd_svdag_lane();
 
-    return __all_sync(UINT32_MAX, vxd_svdag_lane() >= n_entries ||
+    return __all_sync(UINT32_MAX, vxd_svdag_lane() >= n_all ||
                                       __popc(entry->marks & VXD_SVDAG_MARK_ENTRIES) == 1);
 }
 
@@ -727,20 +728,18 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_is_chain(const struct vxd_svdag_pass 
  * new then. A lane takes an entry; what one holds all above it hold too. False: the store
  * has no capacity. */
 template <class Editor>
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_chain(const struct vxd_svdag_pass *edit,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_chain(const struct vxd_svdag_pass *args,
                                                  struct vxd_svdag_block_counts *counts,
                                                  struct vxd_svdag_reduce_top_memory *top,
-                                                 uint32_t n_entries)
+                                                 uint32_t n_all)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const uint32_t lane = vxd_svdag_lane();
-    const bool is_there = lane < n_entries;
-    entry_t *entry = (entry_t *)edit->cubes + (is_there ? lane : 0);
+    const bool is_there = lane < n_all;
+    entry_t *entry = (entry_t *)args->cubes + (is_there ? lane : 0);
     const uint32_t marks = entry->marks & VXD_SVDAG_MARK_ENTRIES;
-    const int height = edit->view.depth - (int)lane;
-    uint32_t header = is_there            ? entry->words[0]
-                      : lane == n_entries ? top->headers[0]
-                                          : 0;
+    const int height = args->view.depth - (int)lane;
+    uint32_t header = is_there ? entry->words[0] : lane == n_all ? top->headers[0] : 0;
     uint32_t words[8];
     uint32_t mask = 0;
     uint32_t before;
@@ -754,20 +753,20 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_chain(const struct vxd_svdag_pass *ed
         mask |= words[i] != VXD_SVDAG_EMPTY ? 1u << i : 0;
     }
     before = vxd_svdag_sum_before(is_there ? 1 + (uint32_t)__popc(mask) : 0, &total);
-    if (!vxd_svdag_reduce_top_take(edit, top, total, n_entries, &first)) {
+    if (!vxd_svdag_reduce_top_take(args, top, total, n_all, &first)) {
         return false;
     }
 #pragma unroll 1
     for (int step = 1; step < 32; step *= 2) {
-        const uint32_t below = __shfl_down_sync(UINT32_MAX, header, step);
+        const uint32_t lower = __shfl_down_sync(UINT32_MAX, header, step);
 
-        header = lane + (uint32_t)step < 32 ? vxd_svdag_headers_join(header, below)
+        header = lane + (uint32_t)step < 32 ? vxd_svdag_headers_join(header, lower)
                                             : header & ~0xffu;
     }
     child = __shfl_down_sync(UINT32_MAX, first + before, 1);
-    child = lane + 1 == n_entries ? top->refs[0] : child;
+    child = lane + 1 == n_all ? top->refs[0] : child;
     if (is_there) {
-        uint32_t *to = vxd_svdag_words_to(edit, first + before);
+        uint32_t *to = vxd_svdag_words_to(args, first + before);
 
         *to++ = vxd_svdag_header_at(header, height) | mask;
 #pragma unroll
@@ -796,12 +795,12 @@ template <class Store, class Editor>
 VXD_SVDAG_DEVICE void vxd_svdag_reduce_top(struct vxd_svdag_worker<Store, Editor> *worker,
                                            const struct vxd_svdag_stage *stage)
 {
-    const struct vxd_svdag_pass *edit = worker->edit;
+    const struct vxd_svdag_pass *args = worker->args;
     struct vxd_svdag_reduce_top_memory *top = &worker->block->reduce_top;
-    const uint32_t n_entries = stage->cubes + stage->n_cubes;
+    const uint32_t n_all = stage->cubes + stage->n_cubes;
     const uint32_t many = __ballot_sync(UINT32_MAX, stage->n_cubes_at > 4);
     const uint32_t several = __ballot_sync(UINT32_MAX, stage->n_cubes_at > 1);
-    struct vxd_svdag_reduce_top_level level = {stage->height - 1, n_entries, 0};
+    struct vxd_svdag_reduce_top_level level = {stage->height - 1, n_all, 0};
     struct vxd_svdag_reduce_top_level first = {stage->height, stage->cubes,
                                                stage->n_cubes};
     struct vxd_svdag_reduce_top_turn turn = {true, false, 0, 0};
@@ -809,13 +808,13 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top(struct vxd_svdag_worker<Store, Editor
     bool goes_on = true;
 
     if (threadIdx.x == 0) {
-        vxd_svdag_reduce_top_begin(edit, top);
+        vxd_svdag_reduce_top_begin(args, top);
     }
     __syncthreads();
     if (worker->block->batches.is_bad != 0) {
         return; /* entries may be missing */
     }
-    entry = vxd_svdag_reduce_top_load<Editor>(edit, &first);
+    entry = vxd_svdag_reduce_top_load<Editor>(args, &first);
 #pragma unroll 1
     while (goes_on) {
         bool is_missing = false;
@@ -828,33 +827,33 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top(struct vxd_svdag_worker<Store, Editor
         if (turn.is_block || threadIdx.x < 32) {
             has_capacity = vxd_svdag_reduce_top_take_turn(worker, stage, &turn, &level,
                                                           &entry, &is_missing, &is_done);
-            if (has_capacity && !turn.enters && level.height < edit->view.depth &&
+            if (has_capacity && !turn.enters && level.height < args->view.depth &&
                 level.n == 1 && several >> level.height == 0 &&
                 (top->marks[0] & VXD_SVDAG_MARK_NEW) != 0 &&
-                vxd_svdag_reduce_top_is_chain<Editor>(edit, level.begin)) {
-                has_capacity = vxd_svdag_reduce_top_chain<Editor>(edit, worker->counts,
+                vxd_svdag_reduce_top_is_chain<Editor>(args, level.begin)) {
+                has_capacity = vxd_svdag_reduce_top_chain<Editor>(args, worker->counts,
                                                                   top, level.begin);
-                level = {edit->view.depth, 0, 1};
+                level = {args->view.depth, 0, 1};
             }
             if (!has_capacity && threadIdx.x == 0) {
                 top->has_failed = 1;
             }
         } else {
-            level.height = edit->view.depth;
+            level.height = args->view.depth;
             has_capacity = true;
         }
         goes_on = has_capacity && vxd_svdag_reduce_top_next_turn(
-                                      &level, n_entries, level.height == edit->view.depth,
+                                      &level, n_all, level.height == args->view.depth,
                                       is_missing, is_done, &turn);
         if (!turn.is_block &&
-            (!goes_on || (turn.enters && level.height == edit->view.depth))) {
+            (!goes_on || (turn.enters && level.height == args->view.depth))) {
             __syncthreads(); /* waits for the first warp */
             goes_on = top->has_failed == 0;
             turn.is_block = true;
         }
     }
     if (threadIdx.x == 0) {
-        vxd_svdag_reduce_top_end(edit, worker->counts, top, n_entries - level.begin);
+        vxd_svdag_reduce_top_end(args, worker->counts, top, n_all - level.begin);
     }
 }
 

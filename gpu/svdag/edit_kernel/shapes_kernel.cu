@@ -13,11 +13,11 @@ size_t vxd_svdag_shapes_row_bytes(enum vxd_svdag_shapes_form form)
 }
 
 enum vxd_status vxd_svdag_shapes_pass(struct vxd_queue *queue,
-                                      const struct vxd_svdag_pass *edit,
+                                      const struct vxd_svdag_pass *args,
                                       const struct vxd_svdag_shapes_run *run,
                                       enum vxd_svdag_shapes_form form,
                                       const struct vxd_svdag_op *ops, struct vxd_err *err)
 {
-    return vxd_svdag_launch_shapes<struct vxd_svdag_arena_cuda>(queue, edit, run, form,
-                                                                ops, err);
+    return vxd_svdag_launch_shapes_for<struct vxd_svdag_arena_cuda>(queue, args, run,
+                                                                    form, ops, err);
 }

@@ -8,9 +8,10 @@ size_t vxd_svdag_undo_row_bytes(void)
 }
 
 enum vxd_status vxd_svdag_undo_pass(struct vxd_queue *queue,
-                                    const struct vxd_svdag_pass *edit,
+                                    const struct vxd_svdag_pass *args,
                                     const struct vxd_svdag_undo_state *roots,
                                     struct vxd_err *err)
 {
-    return vxd_svdag_launch_undo<struct vxd_svdag_arena_cuda>(queue, edit, roots, err);
+    return vxd_svdag_launch_undo_for<struct vxd_svdag_arena_cuda>(queue, args, roots,
+                                                                  err);
 }
