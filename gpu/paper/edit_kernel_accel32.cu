@@ -2,8 +2,8 @@
 /* The passes of edits for scenes in the store ACCEL32. */
 #include "gpu/paper/slab_store_cuda.h"
 
-#define VXD_SVDAG_PASS_STORE struct vxd_svdag_slabs_cuda<VXD_SVDAG_ACCEL32>
-#define VXD_SVDAG_PASS_FORM(name) name##_accel32
+#define VXD_SVDAG_KERNEL_STORE struct vxd_svdag_slabs_cuda<VXD_SVDAG_ACCEL32>
+#define VXD_SVDAG_KERNEL_FORM(name) name##_accel32
 
 #include "gpu/svdag/edit_kernel/change_kernel.cu"
 #include "gpu/svdag/edit_kernel/copy_kernel.cu"

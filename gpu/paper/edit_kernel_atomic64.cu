@@ -4,8 +4,8 @@
 
 #include "gpu/paper/slab_store_cuda.h"
 
-#define VXD_SVDAG_PASS_STORE struct vxd_svdag_slabs_cuda<VXD_SVDAG_ATOMIC64>
-#define VXD_SVDAG_PASS_FORM(name) name##_atomic64
+#define VXD_SVDAG_KERNEL_STORE struct vxd_svdag_slabs_cuda<VXD_SVDAG_ATOMIC64>
+#define VXD_SVDAG_KERNEL_FORM(name) name##_atomic64
 
 #include "gpu/svdag/edit_kernel/change_kernel.cu"
 #include "gpu/svdag/edit_kernel/copy_kernel.cu"

@@ -29,7 +29,7 @@ struct vxd_slab_table_view {
 
 /* Bits of all lanes of a group. */
 template <uint32_t LANES>
-static __device__ __forceinline__ uint32_t vxd_slab_join(uint32_t bits)
+static __device__ __forceinline__ uint32_t vxd_slab_append(uint32_t bits)
 {
 #pragma unroll
     for (uint32_t step = 1; step < LANES; step *= 2) {
@@ -116,7 +116,7 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
     if (STORE != VXD_SVDAG_ACCEL8) {
         *next = vxd_slab_from<LANES>(*next, STORE == VXD_SVDAG_ATOMIC64 ? LANES - 1 : 0);
     }
-    return vxd_slab_join<LANES>(places);
+    return vxd_slab_append<LANES>(places);
 }
 
 /* --- SlabAlloc --------------------------------------------------------------------------- */

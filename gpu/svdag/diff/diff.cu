@@ -14,9 +14,9 @@
 /* --- a warp's way, as in query_cuda.h --------------------------------------------------- */
 
 struct diff_walk {
-    uint64_t places[VXD_SVDAG_WALK_ROOM];
-    uint32_t before[VXD_SVDAG_WALK_ROOM];
-    uint32_t after[VXD_SVDAG_WALK_ROOM];
+    uint64_t places[VXD_SVDAG_WALK_CAPACITY];
+    uint32_t before[VXD_SVDAG_WALK_CAPACITY];
+    uint32_t after[VXD_SVDAG_WALK_CAPACITY];
 };
 
 /* The octants of a pair in which something of the area may differ. */
@@ -178,7 +178,7 @@ diff_lists_set(const struct diff_lists *lists, uint32_t side, uint32_t i,
 }
 
 /* Whether to go below a pair that is looked at for its row: whether more may be found there. */
-static __device__ bool diff_is_open(const struct vxd_svdag_diff_call *call,
+static __device__ bool diff_expands(const struct vxd_svdag_diff_call *call,
                                     const struct vxd_svdag_diff_spot *spot,
                                     uint32_t *found)
 {
@@ -192,9 +192,9 @@ static __device__ bool diff_is_open(const struct vxd_svdag_diff_call *call,
 
 /* A height of the list, from the one above it, of n spots; returns how many. By the block. */
 template <bool HAS_ROWS>
-static __device__ uint32_t diff_list_below(const struct vxd_svdag_diff_call *call,
-                                           const struct diff_lists *lists, uint32_t side,
-                                           uint32_t n, int height)
+static __device__ uint32_t diff_list_children(const struct vxd_svdag_diff_call *call,
+                                              const struct diff_lists *lists,
+                                              uint32_t side, uint32_t n, int height)
 {
     uint32_t n_below = 0;
 
@@ -210,7 +210,7 @@ static __device__ uint32_t diff_list_below(const struct vxd_svdag_diff_call *cal
         if (i < n) {
             spot = diff_lists_get(lists, side, i);
             row = lists->rows[side][i];
-            octants = !HAS_ROWS || diff_is_open(call, &spot, &lists->found[row])
+            octants = !HAS_ROWS || diff_expands(call, &spot, &lists->found[row])
                           ? diff_octants(call, &spot)
                           : 0;
         }
@@ -237,7 +237,7 @@ static __device__ void diff_list_make(const struct vxd_svdag_diff_call *call,
 
     for (; n > 0 && n <= VXD_SVDAG_SPOTS_MOST / 8 && height > least; height--) {
         __syncthreads();
-        n = diff_list_below<HAS_ROWS>(call, lists, side, n, height);
+        n = diff_list_children<HAS_ROWS>(call, lists, side, n, height);
         side = 1 - side;
     }
     if (threadIdx.x == 0) {
@@ -454,7 +454,7 @@ diff_of_row(const struct vxd_svdag_diff_call *call, uint64_t row)
 
 /* One block: the list of few rows. */
 static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
-    diff_parts_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
+    diff_subtrees_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
     const struct diff_lists lists = diff_lists_of(&call);
     const uint64_t n = call.n_cells[0];
@@ -522,7 +522,7 @@ static enum vxd_status diff_find(struct vxd_queue *queue,
     cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 
-    diff_parts_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
+    diff_subtrees_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_parts_kernel", err));
     diff_find_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_find_kernel", err));

@@ -23,10 +23,10 @@
 
 /* A thread of a block. */
 template <class Store, class Editor> struct vxd_svdag_worker {
-    const struct vxd_svdag_pass *pass;
+    const struct vxd_svdag_kernel_args *args;
     const Editor *editor;
-    struct vxd_svdag_board *board;
-    struct vxd_svdag_desk<Editor> *desk;
+    struct vxd_svdag_block_counts *block_counts;
+    struct vxd_svdag_block_shared<Editor> *shared;
     typename Store::spare spare;
 };
 
@@ -35,28 +35,28 @@ template <class Store, class Editor> struct vxd_svdag_worker {
 /* By all lanes of a warp: finds or stores what lanes have made, blocks before the leaves that they
  * are of. False: there was no room for some. */
 template <class Store, class Editor>
-VXD_SVDAG_DEVICE bool vxd_svdag_store_made(struct vxd_svdag_worker<Store, Editor> *worker,
-                                           int height, const uint32_t *words,
-                                           struct vxd_svdag_leaf_made *made)
+VXD_SVDAG_DEVICE bool
+vxd_svdag_insert_made(struct vxd_svdag_worker<Store, Editor> *worker, int height,
+                      const uint32_t *words, struct vxd_svdag_leaf_made *made)
 {
     const bool has_blocks =
-        height == VXD_SVDAG_LEAF_HEIGHT && worker->pass->view.value_bits > 4;
+        height == VXD_SVDAG_LEAF_HEIGHT && worker->args->view.value_bits > 4;
 
 #pragma unroll 1
     for (int number = has_blocks ? 0 : height;; number = height) {
         if (__any_sync(UINT32_MAX, made->n_words > 0)) {
-            const struct vxd_svdag_sought sought = {
+            const struct vxd_svdag_lane_key key = {
                 words, made->n_words,
                 number == 0                       ? VXD_SVDAG_BLOCK
                 : number == VXD_SVDAG_LEAF_HEIGHT ? VXD_SVDAG_LEAF
                                                   : VXD_SVDAG_INNER,
-                &worker->desk->pools[threadIdx.x / 32]};
+                &worker->shared->pools[threadIdx.x / 32]};
             bool is_new;
             const uint32_t ref =
-                Store::find_or_store(worker->pass, &sought, &worker->spare, &is_new);
+                Store::find_or_insert(worker->args, &key, &worker->spare, &is_new);
             const bool is_bad = made->n_words > 0 && ref == VXD_SVDAG_EMPTY;
 
-            vxd_svdag_count_items_of(worker->board, number, made->n_words, is_new);
+            vxd_svdag_count_items_of(worker->block_counts, number, made->n_words, is_new);
             made->ref = made->n_words > 0 ? ref : made->ref;
             made->is_new = is_new;
             if (__any_sync(UINT32_MAX, is_bad)) {
@@ -66,7 +66,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_store_made(struct vxd_svdag_worker<Store, Editor
         if (number == height) {
             return true;
         }
-        vxd_svdag_join_block(made);
+        vxd_svdag_compose_block_leaf(made);
     }
 }
 
@@ -79,40 +79,40 @@ vxd_svdag_run_items(struct vxd_svdag_worker<Store, Editor> *worker,
                     const struct vxd_svdag_visited<typename Editor::state> *at,
                     struct vxd_svdag_leaf_made *made)
 {
-    typedef struct vxd_svdag_row<typename Editor::state> row_t;
+    typedef struct vxd_svdag_frontier_entry<typename Editor::state> entry_t;
     const bool is_leaf = phase->kind == VXD_SVDAG_PHASE_LEAVES;
     const uint32_t i = first + vxd_svdag_lane();
     const bool is_there = i < phase->n;
-    row_t *row =
-        vxd_svdag_row_at(worker->pass, worker->desk, phase,
-                         is_leaf ? at->parent : phase->begin + (is_there ? i : 0));
+    entry_t *entry =
+        vxd_svdag_entry_at(worker->args, worker->shared, phase,
+                           is_leaf ? at->parent : phase->begin + (is_there ? i : 0));
     const uint32_t *words = made->words;
-    bool has_room;
+    bool has_capacity;
 
     if (!is_leaf && is_there) {
-        const row_t *from = vxd_svdag_shadow(worker->desk, phase, i);
+        const entry_t *from = vxd_svdag_local_copy(worker->shared, phase, i);
 
         words = from->words;
-        made->ref = row->ref;
-        if (phase->kind == VXD_SVDAG_PHASE_STORE) {
+        made->ref = entry->ref;
+        if (phase->kind == VXD_SVDAG_PHASE_INSERT) {
             made->n_words = (from->marks & VXD_SVDAG_MARK_NODE) != 0
                                 ? 1 + __popc(from->words[0] & 0xffu)
                                 : 0;
         }
     }
     __syncwarp();
-    has_room = vxd_svdag_store_made(
+    has_capacity = vxd_svdag_insert_made(
         worker, is_leaf ? VXD_SVDAG_LEAF_HEIGHT : phase->height, words, made);
     if (is_leaf && is_there) {
-        vxd_svdag_put_leaf(worker->desk, at, made->ref);
+        vxd_svdag_put_leaf(worker->shared, at, made->ref);
     } else if (is_there) {
-        row->ref = made->ref;
+        entry->ref = made->ref;
         if (made->is_new) {
-            row->marks |= VXD_SVDAG_MARK_NEW;
+            entry->marks |= VXD_SVDAG_MARK_NEW;
         }
     }
     __syncwarp();
-    return has_room;
+    return has_capacity;
 }
 
 /* Steps ----------------------------------------------------------------------------------- */
@@ -144,27 +144,27 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_step_size(const struct vxd_svdag_phase *phas
  * pairs. */
 template <class Store, class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_open_four(struct vxd_svdag_worker<Store, Editor> *worker,
-                    const struct vxd_svdag_phase *phase, uint32_t first,
-                    const struct vxd_svdag_visited<typename Editor::state> *at,
-                    struct vxd_svdag_change *change)
+vxd_svdag_expand_four(struct vxd_svdag_worker<Store, Editor> *worker,
+                      const struct vxd_svdag_phase *phase, uint32_t first,
+                      const struct vxd_svdag_visited<typename Editor::state> *at,
+                      struct vxd_svdag_change *change)
 {
-    const struct vxd_svdag_pass *pass = worker->pass;
-    struct vxd_svdag_desk<Editor> *desk = worker->desk;
-    struct vxd_svdag_pair_list *list = &desk->lists[threadIdx.x / 32].pairs;
+    const struct vxd_svdag_kernel_args *args = worker->args;
+    struct vxd_svdag_block_shared<Editor> *shared = worker->shared;
+    struct vxd_svdag_pair_list *list = &shared->lists[threadIdx.x / 32].pairs;
     const struct vxd_svdag_pairs_to to = {
-        phase->is_local ? NULL : vxd_svdag_n_pairs_below(pass, desk, phase),
-        desk->jobs.pairs_below};
+        phase->is_local ? NULL : vxd_svdag_next_n_pairs(args, shared, phase),
+        shared->batches.next_pairs};
     struct vxd_svdag_pair pair = {false, 0, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, 0};
     uint32_t n_listed = 0;
 
-    if (!Editor::TELLS_ALL && phase->kind == VXD_SVDAG_PHASE_OPEN) {
-        vxd_svdag_put_children(pass, *worker->editor, desk, phase, at, &pair);
+    if (!Editor::CLASSIFIES_ALL && phase->kind == VXD_SVDAG_PHASE_EXPAND) {
+        vxd_svdag_put_children(args, *worker->editor, shared, phase, at, &pair);
     } else {
         n_listed = phase->n - first;
-        vxd_svdag_list_pairs(pass, phase->begin + first, n_listed, phase->height, list);
+        vxd_svdag_list_pairs(args, phase->begin + first, n_listed, phase->height, list);
     }
-    vxd_svdag_count_pairs(pass, &to, &pair, list, n_listed, change);
+    vxd_svdag_count_pairs(args, &to, &pair, list, n_listed, change);
 }
 
 /* By all lanes of a warp: goes to children of open cubes, edits leaves, or goes into pairs. */
@@ -175,27 +175,27 @@ vxd_svdag_run_children(struct vxd_svdag_worker<Store, Editor> *worker,
                        struct vxd_svdag_visited<typename Editor::state> *at,
                        struct vxd_svdag_leaf_made *made, struct vxd_svdag_change *sum)
 {
-    const struct vxd_svdag_pass *pass = worker->pass;
-    struct vxd_svdag_desk<Editor> *desk = worker->desk;
+    const struct vxd_svdag_kernel_args *args = worker->args;
+    struct vxd_svdag_block_shared<Editor> *shared = worker->shared;
 
     if (phase->kind != VXD_SVDAG_PHASE_PAIRS) {
-        uint32_t telling[2];
+        uint32_t class_words[2];
 
-        vxd_svdag_find_child(pass, desk, phase, first, telling, at);
+        vxd_svdag_find_child(args, shared, phase, first, class_words, at);
         if (at->is_there) {
-            vxd_svdag_visit(pass, *worker->editor, desk, phase, telling, at);
+            vxd_svdag_visit(args, *worker->editor, shared, phase, class_words, at);
         }
         __syncwarp();
     }
     if (phase->kind != VXD_SVDAG_PHASE_LEAVES) {
-        vxd_svdag_open_four(worker, phase, first, at, sum);
+        vxd_svdag_expand_four(worker, phase, first, at, sum);
     } else if (at->is_there) {
         struct vxd_svdag_change change = {0, 0, 0, 0};
         uint32_t header;
 
         made->ref = at->old;
-        header = vxd_svdag_edit_leaf(&pass->view, *worker->editor, at, made, &change);
-        vxd_svdag_keep_leaf(desk, at, header, &change, sum);
+        header = vxd_svdag_edit_leaf(&args->view, *worker->editor, at, made, &change);
+        vxd_svdag_keep_leaf(shared, at, header, &change, sum);
     }
 }
 
@@ -206,8 +206,8 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
                                          const struct vxd_svdag_phase *phase,
                                          uint32_t first)
 {
-    const struct vxd_svdag_pass *pass = worker->pass;
-    struct vxd_svdag_desk<Editor> *desk = worker->desk;
+    const struct vxd_svdag_kernel_args *args = worker->args;
+    struct vxd_svdag_block_shared<Editor> *shared = worker->shared;
     struct vxd_svdag_change change = {0, 0, 0, 0};
     struct vxd_svdag_visited<typename Editor::state> at;
     struct vxd_svdag_leaf_made made;
@@ -216,32 +216,34 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
     made.n_words = 0;
     made.is_block = false;
     made.is_new = false;
-    if (phase->kind == VXD_SVDAG_PHASE_CLOSE) {
+    if (phase->kind == VXD_SVDAG_PHASE_REDUCE) {
         if (first + vxd_svdag_lane() < phase->n) {
-            vxd_svdag_close_row(pass, desk, phase, first + vxd_svdag_lane(),
-                                &made.n_words, &change);
+            vxd_svdag_reduce_entry(args, shared, phase, first + vxd_svdag_lane(),
+                                   &made.n_words, &change);
         }
-    } else if constexpr (Editor::TELLS_ALL) {
-        if (phase->kind == VXD_SVDAG_PHASE_TELL) {
-            vxd_svdag_open_told(pass, *worker->editor, desk, phase, first, &change);
+    } else if constexpr (Editor::CLASSIFIES_ALL) {
+        if (phase->kind == VXD_SVDAG_PHASE_EXPAND_CLASSIFIED) {
+            vxd_svdag_expand_classified(args, *worker->editor, shared, phase, first,
+                                        &change);
         } else {
             vxd_svdag_run_children(worker, phase, first, &at, &made, &change);
         }
     } else if (phase->kind == VXD_SVDAG_PHASE_COMPOSE) {
-        vxd_svdag_compose(pass, desk, phase, first);
+        vxd_svdag_compose(args, shared, phase, first);
         return true;
-    } else if (phase->kind == VXD_SVDAG_PHASE_ASK) {
-        if (Editor::TELLS) {
-            vxd_svdag_ask(pass, *worker->editor, desk, phase, first + vxd_svdag_lane());
+    } else if (phase->kind == VXD_SVDAG_PHASE_CLASSIFY) {
+        if (Editor::CLASSIFIES) {
+            vxd_svdag_classify(args, *worker->editor, shared, phase,
+                               first + vxd_svdag_lane());
             __syncwarp();
         }
         return true;
-    } else if (phase->kind != VXD_SVDAG_PHASE_STORE) {
+    } else if (phase->kind != VXD_SVDAG_PHASE_INSERT) {
         vxd_svdag_run_children(worker, phase, first, &at, &made, &change);
     }
     __syncwarp();
-    if (pass->counts_changes && phase->kind != VXD_SVDAG_PHASE_STORE) {
-        vxd_svdag_count_change(worker->board, &change);
+    if (args->counts_changes && phase->kind != VXD_SVDAG_PHASE_INSERT) {
+        vxd_svdag_count_change(worker->block_counts, &change);
     }
     if (!vxd_svdag_phase_stores(phase->kind)) {
         return true;
@@ -255,9 +257,9 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
 template <class Editor>
 VXD_SVDAG_DEVICE enum vxd_svdag_phase_kind vxd_svdag_phase_down(void)
 {
-    return Editor::TELLS_ALL ? VXD_SVDAG_PHASE_TELL
-           : Editor::TELLS   ? VXD_SVDAG_PHASE_ASK
-                             : VXD_SVDAG_PHASE_OPEN;
+    return Editor::CLASSIFIES_ALL ? VXD_SVDAG_PHASE_EXPAND_CLASSIFIED
+           : Editor::CLASSIFIES   ? VXD_SVDAG_PHASE_CLASSIFY
+                                  : VXD_SVDAG_PHASE_EXPAND;
 }
 
 /* The phase after this one. */
@@ -265,11 +267,11 @@ template <class Editor>
 VXD_SVDAG_DEVICE void vxd_svdag_phase_next(struct vxd_svdag_phase *phase)
 {
     switch (phase->kind) {
-    case VXD_SVDAG_PHASE_ASK:
-        phase->kind = VXD_SVDAG_PHASE_OPEN;
+    case VXD_SVDAG_PHASE_CLASSIFY:
+        phase->kind = VXD_SVDAG_PHASE_EXPAND;
         return;
-    case VXD_SVDAG_PHASE_TELL:
-    case VXD_SVDAG_PHASE_OPEN:
+    case VXD_SVDAG_PHASE_EXPAND_CLASSIFIED:
+    case VXD_SVDAG_PHASE_EXPAND:
         if (phase->is_local && phase->height > VXD_SVDAG_LEAF_HEIGHT + 1) {
             phase->height--;
             phase->kind = vxd_svdag_phase_down<Editor>();
@@ -278,18 +280,18 @@ VXD_SVDAG_DEVICE void vxd_svdag_phase_next(struct vxd_svdag_phase *phase)
         phase->kind = phase->is_local ? VXD_SVDAG_PHASE_LEAVES : VXD_SVDAG_PHASE_END;
         return;
     case VXD_SVDAG_PHASE_LEAVES:
-        phase->kind = VXD_SVDAG_PHASE_CLOSE;
+        phase->kind = VXD_SVDAG_PHASE_REDUCE;
         return;
-    case VXD_SVDAG_PHASE_CLOSE:
+    case VXD_SVDAG_PHASE_REDUCE:
         if (phase->height < phase->top) {
             phase->height++;
             return;
         }
         break;
     case VXD_SVDAG_PHASE_COMPOSE:
-        phase->kind = VXD_SVDAG_PHASE_STORE;
+        phase->kind = VXD_SVDAG_PHASE_INSERT;
         return;
-    case VXD_SVDAG_PHASE_STORE:
+    case VXD_SVDAG_PHASE_INSERT:
     case VXD_SVDAG_PHASE_PAIRS:
     case VXD_SVDAG_PHASE_END:
         break;
@@ -299,73 +301,77 @@ VXD_SVDAG_DEVICE void vxd_svdag_phase_next(struct vxd_svdag_phase *phase)
 
 /* Of a block's own: where the rows of the phase are, and how many. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_phase_find_rows(const struct vxd_svdag_desk<Editor> *desk,
-                                                struct vxd_svdag_phase *phase)
+VXD_SVDAG_DEVICE void
+vxd_svdag_phase_find_entries(const struct vxd_svdag_block_shared<Editor> *shared,
+                             struct vxd_svdag_phase *phase)
 {
     phase->begin = vxd_svdag_local_begin<Editor>(phase->height);
     phase->n = phase->kind == VXD_SVDAG_PHASE_LEAVES
-                   ? desk->n_leaves
-                   : desk->n_rows[phase->top - phase->height];
+                   ? shared->n_leaves
+                   : shared->n_local[phase->top - phase->height];
 }
 
 /* By all threads of a block: rows of the pass become its own. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *pass,
-                                        struct vxd_svdag_desk<Editor> *desk,
+VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_kernel_args *args,
+                                        struct vxd_svdag_block_shared<Editor> *shared,
                                         uint32_t begin, uint32_t n)
 {
-    typedef struct vxd_svdag_row<typename Editor::state> row_t;
-    const row_t *rows = (const row_t *)pass->cubes + begin;
+    typedef struct vxd_svdag_frontier_entry<typename Editor::state> entry_t;
+    const entry_t *entries = (const entry_t *)args->entries + begin;
 
-    if constexpr (Editor::TELLS_ALL) {
-        vxd_svdag_table_clear(&desk->table, false);
+    if constexpr (Editor::CLASSIFIES_ALL) {
+        vxd_svdag_leaf_memo_clear(&shared->memo, false);
         if (threadIdx.x < n) {
-            row_t *to = &desk->rows[threadIdx.x];
+            entry_t *to = &shared->entries[threadIdx.x];
 
-            to->place = rows[threadIdx.x].place;
-            to->state = rows[threadIdx.x].state;
-            to->ref = rows[threadIdx.x].ref;
+            to->place = entries[threadIdx.x].place;
+            to->state = entries[threadIdx.x].state;
+            to->ref = entries[threadIdx.x].ref;
             to->marks = 0;
         }
     } else {
-        const uint32_t n_words = sizeof(row_t) / sizeof(uint32_t);
-        const uint32_t marks = offsetof(row_t, marks) / sizeof(uint32_t);
-        const uint32_t *from = (const uint32_t *)(const void *)rows;
-        uint32_t *to = (uint32_t *)(void *)desk->rows;
+        const uint32_t n_words = sizeof(entry_t) / sizeof(uint32_t);
+        const uint32_t marks = offsetof(entry_t, marks) / sizeof(uint32_t);
+        const uint32_t *from = (const uint32_t *)(const void *)entries;
+        uint32_t *to = (uint32_t *)(void *)shared->entries;
 
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < n * n_words; i += blockDim.x) {
-            to[i] = i % n_words == marks ? (i / n_words) << VXD_SVDAG_MARK_TOP : from[i];
+            to[i] =
+                i % n_words == marks ? (i / n_words) << VXD_SVDAG_MARK_SUBTREE : from[i];
         }
     }
     if (threadIdx.x < n) {
-        desk->weights[threadIdx.x] =
-            Editor::TELLS_ALL ? 1
-                              : vxd_svdag_weight(pass->cube_weights, begin + threadIdx.x);
+        shared->weights[threadIdx.x] =
+            Editor::CLASSIFIES_ALL
+                ? 1
+                : vxd_svdag_weight(args->entry_weights, begin + threadIdx.x);
     }
     if (threadIdx.x < vxd_svdag_sizes<Editor>::LEVELS) {
-        desk->n_rows[threadIdx.x] = threadIdx.x == 0 ? n : 0;
+        shared->n_local[threadIdx.x] = threadIdx.x == 0 ? n : 0;
     }
     if (threadIdx.x == 0) {
-        desk->n_leaves = 0;
+        shared->n_leaves = 0;
     }
     __syncthreads();
 }
 
 /* By all threads of a block: what its own became. Then they are free. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_copy_out(const struct vxd_svdag_pass *pass,
-                                         const struct vxd_svdag_desk<Editor> *desk,
-                                         uint32_t begin, uint32_t n)
+VXD_SVDAG_DEVICE void
+vxd_svdag_copy_out(const struct vxd_svdag_kernel_args *args,
+                   const struct vxd_svdag_block_shared<Editor> *shared, uint32_t begin,
+                   uint32_t n)
 {
-    typedef struct vxd_svdag_row<typename Editor::state> row_t;
+    typedef struct vxd_svdag_frontier_entry<typename Editor::state> entry_t;
 
     if (threadIdx.x < n) {
-        row_t *to = (row_t *)pass->cubes + begin + threadIdx.x;
+        entry_t *to = (entry_t *)args->entries + begin + threadIdx.x;
 
-        to->ref = desk->rows[threadIdx.x].ref;
-        to->marks = desk->rows[threadIdx.x].marks;
-        to->words[0] = desk->rows[threadIdx.x].words[0];
+        to->ref = shared->entries[threadIdx.x].ref;
+        to->marks = shared->entries[threadIdx.x].marks;
+        to->words[0] = shared->entries[threadIdx.x].words[0];
     }
     __syncthreads();
 }
@@ -374,11 +380,11 @@ VXD_SVDAG_DEVICE void vxd_svdag_copy_out(const struct vxd_svdag_pass *pass,
 VXD_SVDAG_DEVICE bool vxd_svdag_phase_is_last(const struct vxd_svdag_phase *phase)
 {
     return phase->kind == VXD_SVDAG_PHASE_PAIRS ||
-           ((phase->kind == VXD_SVDAG_PHASE_OPEN ||
-             phase->kind == VXD_SVDAG_PHASE_TELL) &&
+           ((phase->kind == VXD_SVDAG_PHASE_EXPAND ||
+             phase->kind == VXD_SVDAG_PHASE_EXPAND_CLASSIFIED) &&
             !phase->is_local) ||
-           phase->kind == VXD_SVDAG_PHASE_STORE ||
-           (phase->kind == VXD_SVDAG_PHASE_CLOSE && phase->height == phase->top);
+           phase->kind == VXD_SVDAG_PHASE_INSERT ||
+           (phase->kind == VXD_SVDAG_PHASE_REDUCE && phase->height == phase->top);
 }
 
 #endif

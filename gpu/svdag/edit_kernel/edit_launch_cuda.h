@@ -7,9 +7,9 @@
 #include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
 /* Files of passes are compiled once a store: another form defines both before it includes them. */
-#ifndef VXD_SVDAG_PASS_STORE
-#define VXD_SVDAG_PASS_STORE struct vxd_svdag_arena_cuda
-#define VXD_SVDAG_PASS_FORM(name) name
+#ifndef VXD_SVDAG_KERNEL_STORE
+#define VXD_SVDAG_KERNEL_STORE struct vxd_svdag_arena_cuda
+#define VXD_SVDAG_KERNEL_FORM(name) name
 #endif
 
 /* A kernel of passes. What fits is asked for once, as the answers take as long as a launch. */
@@ -39,25 +39,24 @@ static inline enum vxd_status vxd_svdag_kernel_fits(struct vxd_queue *queue,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)kernel->shared_bytes),
                      err));
-    VXD_TRY(VXD_CUDA(queue->context,
-                     cudaOccupancyMaxActiveBlocksPerMultiprocessor(out, kernel->function,
-                                                                   VXD_SVDAG_TEAM_THREADS,
-                                                                   kernel->shared_bytes),
-                     err));
+    VXD_TRY(VXD_CUDA(
+        queue->context,
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            out, kernel->function, VXD_SVDAG_BLOCK_THREADS, kernel->shared_bytes),
+        err));
     __atomic_store_n(&kernel->fits, device | (uint32_t)(*out + 1), __ATOMIC_RELEASE);
 out:
     return status;
 }
 
 /* Launches a kernel of a pass, and of a second argument where there is one. */
-static inline enum vxd_status vxd_svdag_launch_pass(struct vxd_queue *queue,
-                                                    struct vxd_svdag_kernel *kernel,
-                                                    const struct vxd_svdag_pass *pass,
-                                                    const void *editor,
-                                                    struct vxd_err *err)
+static inline enum vxd_status
+vxd_svdag_launch_edit_kernel(struct vxd_queue *queue, struct vxd_svdag_kernel *kernel,
+                             const struct vxd_svdag_kernel_args *args, const void *editor,
+                             struct vxd_err *err)
 {
     /* Neither is written through these. */
-    void *args[2] = {(void *)pass, (void *)editor};
+    void *parameters[2] = {(void *)args, (void *)editor};
     int n_blocks = 0;
     enum vxd_status status = VXD_OK;
 
@@ -72,7 +71,7 @@ static inline enum vxd_status vxd_svdag_launch_pass(struct vxd_queue *queue,
     VXD_TRY(vxd_cuda_status(
         queue->context,
         cudaLaunchCooperativeKernel(kernel->function, dim3((unsigned)n_blocks),
-                                    dim3(VXD_SVDAG_TEAM_THREADS), args,
+                                    dim3(VXD_SVDAG_BLOCK_THREADS), parameters,
                                     kernel->shared_bytes, (cudaStream_t)queue->stream),
         kernel->name, err));
 out:

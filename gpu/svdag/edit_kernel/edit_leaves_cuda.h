@@ -41,7 +41,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_make_leaf(const struct vxd_svdag_view *view,
 }
 
 /* Once its block has a reference, or is uniform: the leaf's words. */
-VXD_SVDAG_DEVICE void vxd_svdag_join_block(struct vxd_svdag_leaf_made *made)
+VXD_SVDAG_DEVICE void vxd_svdag_compose_block_leaf(struct vxd_svdag_leaf_made *made)
 {
     made->n_words = 0;
     if (made->is_block) {
@@ -80,43 +80,44 @@ vxd_svdag_edit_leaf(const struct vxd_svdag_view *view, const Editor &editor,
  * slot. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_keep_leaf(struct vxd_svdag_desk<Editor> *desk,
+vxd_svdag_keep_leaf(struct vxd_svdag_block_shared<Editor> *shared,
                     const struct vxd_svdag_visited<typename Editor::state> *at,
                     uint32_t header, const struct vxd_svdag_change *change,
                     struct vxd_svdag_change *sum)
 {
-    if constexpr (Editor::TELLS_ALL) {
+    if constexpr (Editor::CLASSIFIES_ALL) {
         if (at->slot != VXD_SVDAG_NO_SLOT) {
-            desk->table.headers[at->slot] = header;
-            desk->table.counts[at->slot] =
+            shared->memo.headers[at->slot] = header;
+            shared->memo.counts[at->slot] =
                 (uint32_t)change->n_added | (uint32_t)change->n_removed << 8 |
                 (uint32_t)change->n_changed << 16 | (uint32_t)change->n_freed << 24;
             return;
         }
     }
-    vxd_svdag_add_times(sum, change, desk->weights[at->top]);
-    (void)atomicAdd(&desk->rows[at->parent].words[0], header & ~((1u << 10) - 1));
-    (void)atomicOr(&desk->rows[at->parent].words[0], header & ((1u << 10) - 1));
+    vxd_svdag_add_times(sum, change, shared->weights[at->top]);
+    (void)atomicAdd(&shared->entries[at->parent].words[0], header & ~((1u << 10) - 1));
+    (void)atomicOr(&shared->entries[at->parent].words[0], header & ((1u << 10) - 1));
 }
 
 /* The same of its reference. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_put_leaf(struct vxd_svdag_desk<Editor> *desk,
+vxd_svdag_put_leaf(struct vxd_svdag_block_shared<Editor> *shared,
                    const struct vxd_svdag_visited<typename Editor::state> *at,
                    uint32_t ref)
 {
-    struct vxd_svdag_row<typename Editor::state> *row = &desk->rows[at->parent];
+    struct vxd_svdag_frontier_entry<typename Editor::state> *entry =
+        &shared->entries[at->parent];
 
-    if constexpr (Editor::TELLS_ALL) {
+    if constexpr (Editor::CLASSIFIES_ALL) {
         if (at->slot != VXD_SVDAG_NO_SLOT) {
-            desk->table.refs[at->slot] = ref;
+            shared->memo.refs[at->slot] = ref;
             return;
         }
     }
     if (ref != at->old) {
-        row->words[1 + at->octant] = ref;
-        (void)atomicOr(&row->marks, VXD_SVDAG_MARK_CHANGED);
+        entry->words[1 + at->octant] = ref;
+        (void)atomicOr(&entry->marks, VXD_SVDAG_MARK_CHANGED);
     }
 }
 

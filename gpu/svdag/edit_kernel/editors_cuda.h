@@ -31,16 +31,16 @@ vxd_svdag_clip_voxels(int depth, const int64_t from[3], const int64_t end[3],
 /* Shapes, lists of voxels among them. */
 struct vxd_svdag_lists_cuda {
     typedef struct vxd_svdag_shapes_state state;
-    const struct vxd_svdag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;         /* of all parts of a cube at once, */
-    static const bool TELLS_ALL = false;    /* and of every cube */
-    static const bool HAS_BOUNDS = false;   /* of what it edits */
+    const struct vxd_svdag_shapes_run *run;   /* in device memory */
+    static const bool CLASSIFIES = true;      /* of all parts of a cube at once, */
+    static const bool CLASSIFIES_ALL = false; /* and of every cube */
+    static const bool HAS_BOUNDS = false;     /* of what it edits */
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
-        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, told);
+        return vxd_svdag_shapes_classify(run, cube, at->partial, at->inside, classes);
     }
     __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
                                           uint32_t root, state *at) const
@@ -55,10 +55,10 @@ struct vxd_svdag_lists_cuda {
     {
         return vxd_svdag_shapes_visit(run, view, cube, old, at, uniform);
     }
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
-        return vxd_svdag_shapes_sign(run, cube, at, words);
+        return vxd_svdag_shapes_edit_key(run, cube, at, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -83,16 +83,16 @@ struct vxd_svdag_shapes_cuda {
         uint64_t partial;
         uint64_t inside;
     };
-    const struct vxd_svdag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;         /* of all parts of a cube at once, */
-    static const bool TELLS_ALL = false;    /* and of every cube */
-    static const bool HAS_BOUNDS = false;   /* of what it edits */
+    const struct vxd_svdag_shapes_run *run;   /* in device memory */
+    static const bool CLASSIFIES = true;      /* of all parts of a cube at once, */
+    static const bool CLASSIFIES_ALL = false; /* and of every cube */
+    static const bool HAS_BOUNDS = false;     /* of what it edits */
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
-        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, told);
+        return vxd_svdag_shapes_classify(run, cube, at->partial, at->inside, classes);
     }
 
     /* Ranges are looked at for lists alone. */
@@ -126,13 +126,13 @@ struct vxd_svdag_shapes_cuda {
         at->inside = wide.inside;
         return visit;
     }
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         struct vxd_svdag_shapes_state wide;
 
         widen(at, &wide);
-        return vxd_svdag_shapes_sign(run, cube, &wide, words);
+        return vxd_svdag_shapes_edit_key(run, cube, &wide, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -164,16 +164,16 @@ struct vxd_svdag_ball_cuda {
     uint32_t uniform; /* what becomes of a region in it */
     uint16_t value;
     bool has_materials;
-    static const bool TELLS = true;
-    static const bool TELLS_ALL = true;
+    static const bool CLASSIFIES = true;
+    static const bool CLASSIFIES_ALL = true;
     static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)at;
-        vxd_svdag_ball_tell(&shape, cube, uniform, told);
+        vxd_svdag_ball_classify(&shape, cube, uniform, classes);
         return true;
     }
     __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
@@ -183,8 +183,8 @@ struct vxd_svdag_ball_cuda {
         (void)root;
         at->none = 0;
     }
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
@@ -254,17 +254,17 @@ struct vxd_svdag_copy_cuda {
     typedef struct vxd_svdag_sources state;
     struct vxd_svdag_op op;
     struct vxd_svdag_view view;
-    static const bool TELLS = false; /* of all parts of a cube at once */
-    static const bool TELLS_ALL = false;
+    static const bool CLASSIFIES = false; /* of all parts of a cube at once */
+    static const bool CLASSIFIES_ALL = false;
     static const bool HAS_BOUNDS = true;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
-        (void)told;
+        (void)classes;
         return false;
     }
 
@@ -295,8 +295,8 @@ struct vxd_svdag_copy_cuda {
         return vxd_svdag_clip_voxels(depth, op.shape.low, op.shape.high, low, high);
     }
     /* Every cube stands for itself. */
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
@@ -327,17 +327,17 @@ struct vxd_svdag_morph_cuda {
     typedef struct vxd_svdag_morph_state state;
     const struct vxd_svdag_op *op; /* in device memory */
     struct vxd_svdag_view view;
-    static const bool TELLS = false; /* of all parts of a cube at once */
-    static const bool TELLS_ALL = false;
+    static const bool CLASSIFIES = false; /* of all parts of a cube at once */
+    static const bool CLASSIFIES_ALL = false;
     static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
-        (void)told;
+        (void)classes;
         return false;
     }
 
@@ -365,8 +365,8 @@ struct vxd_svdag_morph_cuda {
         return vxd_svdag_morph_visit(&from, cube, at);
     }
     /* Every cube stands for itself. */
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;

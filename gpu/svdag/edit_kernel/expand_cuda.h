@@ -20,165 +20,178 @@ template <class State> struct vxd_svdag_visited {
     uint32_t ref;  /* where it is not open */
     uint32_t slot; /* of a leaf that others are like, or VXD_SVDAG_NO_SLOT */
     bool is_there;
-    bool is_open;
-    bool is_told;
+    bool expands;
+    bool is_classified;
 };
 
 /* What an editor tells of the children of a cube, in the first words of its row: masks of octants
  * that are open and set, and a bit that says that it tells. */
-#define VXD_SVDAG_TOLD_SET 8
-#define VXD_SVDAG_TOLD 16
+#define VXD_SVDAG_CLASSIFIED_SET 8
+#define VXD_SVDAG_CLASSIFIED 16
 
 /* Visits ---------------------------------------------------------------------------------- */
 
 /* Of the row of this lane, if i is one. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_ask(const struct vxd_svdag_pass *pass,
-                                    const Editor &editor,
-                                    struct vxd_svdag_desk<Editor> *desk,
-                                    const struct vxd_svdag_phase *phase, uint32_t i)
+VXD_SVDAG_DEVICE void vxd_svdag_classify(const struct vxd_svdag_kernel_args *args,
+                                         const Editor &editor,
+                                         struct vxd_svdag_block_shared<Editor> *shared,
+                                         const struct vxd_svdag_phase *phase, uint32_t i)
 {
     if (i < phase->n) {
-        const struct vxd_svdag_row<typename Editor::state> *row =
-            vxd_svdag_row_at(pass, desk, phase, phase->begin + i);
-        uint32_t *to = vxd_svdag_shadow(desk, phase, i)->words;
-        const struct vxd_svdag_cube cube = vxd_svdag_cube_at(row->place, phase->height);
-        struct vxd_svdag_told told = {0, 0, VXD_SVDAG_EMPTY};
-        const bool tells = editor.tell(&cube, &row->state, &told);
+        const struct vxd_svdag_frontier_entry<typename Editor::state> *entry =
+            vxd_svdag_entry_at(args, shared, phase, phase->begin + i);
+        uint32_t *to = vxd_svdag_local_copy(shared, phase, i)->words;
+        const struct vxd_svdag_cube cube = vxd_svdag_cube_at(entry->place, phase->height);
+        struct vxd_svdag_classes classes = {0, 0, VXD_SVDAG_EMPTY};
+        const bool decides = editor.classify(&cube, &entry->state, &classes);
 
-        to[0] =
-            tells ? told.open | told.set << VXD_SVDAG_TOLD_SET | 1u << VXD_SVDAG_TOLD : 0;
-        to[1] = told.uniform;
+        to[0] = decides ? classes.expand | classes.set << VXD_SVDAG_CLASSIFIED_SET |
+                              1u << VXD_SVDAG_CLASSIFIED
+                        : 0;
+        to[1] = classes.uniform;
     }
 }
 
 /* The child that this lane is to look at: of four open cubes, or a leaf that is listed; with
  * what its cube's editor told. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_find_child(
-    const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
-    const struct vxd_svdag_phase *phase, uint32_t first, uint32_t telling[2],
-    struct vxd_svdag_visited<typename Editor::state> *at)
+VXD_SVDAG_DEVICE void
+vxd_svdag_find_child(const struct vxd_svdag_kernel_args *args,
+                     struct vxd_svdag_block_shared<Editor> *shared,
+                     const struct vxd_svdag_phase *phase, uint32_t first,
+                     uint32_t class_words[2],
+                     struct vxd_svdag_visited<typename Editor::state> *at)
 {
     const bool is_leaf = phase->kind == VXD_SVDAG_PHASE_LEAVES;
     const uint32_t i = first + (is_leaf ? vxd_svdag_lane() : vxd_svdag_lane() / 8);
-    const struct vxd_svdag_row<typename Editor::state> *row;
+    const struct vxd_svdag_frontier_entry<typename Editor::state> *entry;
 
     at->is_there = i < phase->n;
-    at->is_open = false;
-    at->is_told = false;
+    at->expands = false;
+    at->is_classified = false;
     at->old = VXD_SVDAG_EMPTY;
     at->ref = VXD_SVDAG_EMPTY;
     at->top = 0;
     at->slot = VXD_SVDAG_NO_SLOT;
     at->octant = vxd_svdag_lane() % 8;
     at->parent = phase->begin + (at->is_there ? i : 0);
-    telling[0] = 0;
-    telling[1] = VXD_SVDAG_EMPTY;
+    class_words[0] = 0;
+    class_words[1] = VXD_SVDAG_EMPTY;
     if (!at->is_there) {
         return;
     }
     if (is_leaf) {
-        const uint32_t leaf = desk->leaves[i];
+        const uint32_t leaf = shared->leaves[i];
 
         at->octant = leaf % 8;
-        at->parent = (leaf & (VXD_SVDAG_LEAF_TOLD - 1)) / 8;
-        telling[0] = (leaf & VXD_SVDAG_LEAF_TOLD) != 0 ? 1u << VXD_SVDAG_TOLD : 0;
-    } else if (Editor::TELLS) {
-        const uint32_t *told = vxd_svdag_shadow(desk, phase, i)->words;
+        at->parent = (leaf & (VXD_SVDAG_LEAF_CLASSIFIED - 1)) / 8;
+        class_words[0] =
+            (leaf & VXD_SVDAG_LEAF_CLASSIFIED) != 0 ? 1u << VXD_SVDAG_CLASSIFIED : 0;
+    } else if (Editor::CLASSIFIES) {
+        const uint32_t *classes = vxd_svdag_local_copy(shared, phase, i)->words;
 
-        telling[0] = told[0];
-        telling[1] = told[1];
+        class_words[0] = classes[0];
+        class_words[1] = classes[1];
     }
-    row = vxd_svdag_row_at(pass, desk, phase, at->parent);
-    at->top = row->marks >> VXD_SVDAG_MARK_TOP;
-    at->old = is_leaf ? row->words[1 + at->octant]
-                      : vxd_svdag_below(&pass->view, row->ref, (int)at->octant);
-    if constexpr (Editor::TELLS_ALL) {
-        if (is_leaf && (row->marks >> at->octant & 1) != 0) {
+    entry = vxd_svdag_entry_at(args, shared, phase, at->parent);
+    at->top = entry->marks >> VXD_SVDAG_MARK_SUBTREE;
+    at->old = is_leaf ? entry->words[1 + at->octant]
+                      : vxd_svdag_child_ref(&args->view, entry->ref, (int)at->octant);
+    if constexpr (Editor::CLASSIFIES_ALL) {
+        if (is_leaf && (entry->marks >> at->octant & 1) != 0) {
             at->slot = at->old;
-            at->old = vxd_svdag_table_old(&desk->table, at->slot);
+            at->old = vxd_svdag_leaf_memo_old(&shared->memo, at->slot);
         }
     }
     if (!is_leaf && vxd_svdag_is_node(at->old)) {
         /* Its header is read here, or its children at the next height. */
-        vxd_svdag_prefetch(vxd_svdag_words(&pass->view, at->old));
+        vxd_svdag_prefetch(vxd_svdag_words(&args->view, at->old));
     }
 }
 
 /* What becomes of it. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_visit(const struct vxd_svdag_pass *pass, const Editor &editor,
-                struct vxd_svdag_desk<Editor> *desk, const struct vxd_svdag_phase *phase,
-                const uint32_t telling[2],
+vxd_svdag_visit(const struct vxd_svdag_kernel_args *args, const Editor &editor,
+                struct vxd_svdag_block_shared<Editor> *shared,
+                const struct vxd_svdag_phase *phase, const uint32_t class_words[2],
                 struct vxd_svdag_visited<typename Editor::state> *at)
 {
-    const struct vxd_svdag_row<typename Editor::state> *row =
-        vxd_svdag_row_at(pass, desk, phase, at->parent);
+    const struct vxd_svdag_frontier_entry<typename Editor::state> *entry =
+        vxd_svdag_entry_at(args, shared, phase, at->parent);
     const struct vxd_svdag_cube cube =
-        vxd_svdag_cube_at(row->place, vxd_svdag_row_height(phase, at->parent));
+        vxd_svdag_cube_at(entry->place, vxd_svdag_entry_height(phase, at->parent));
 
     at->cube = vxd_svdag_cube_child(&cube, (int)at->octant);
-    at->is_told = Editor::TELLS_ALL || telling[0] >> VXD_SVDAG_TOLD != 0;
-    if (at->is_told) {
-        at->state = row->state;
-        at->is_open = (telling[0] >> at->octant & 1) != 0 && at->old != telling[1];
-        at->ref = (telling[0] >> (VXD_SVDAG_TOLD_SET + at->octant) & 1) != 0 ? telling[1]
-                                                                             : at->old;
+    at->is_classified =
+        Editor::CLASSIFIES_ALL || class_words[0] >> VXD_SVDAG_CLASSIFIED != 0;
+    if (at->is_classified) {
+        at->state = entry->state;
+        at->expands =
+            (class_words[0] >> at->octant & 1) != 0 && at->old != class_words[1];
+        at->ref = (class_words[0] >> (VXD_SVDAG_CLASSIFIED_SET + at->octant) & 1) != 0
+                      ? class_words[1]
+                      : at->old;
         return;
     }
-    if constexpr (!Editor::TELLS_ALL) {
+    if constexpr (!Editor::CLASSIFIES_ALL) {
         enum vxd_svdag_visit visit;
         uint32_t uniform = VXD_SVDAG_EMPTY;
 
-        editor.child(&cube, &row->state, (int)at->octant, &at->state);
-        visit = editor.visit(&pass->view, &at->cube, at->old, &at->state, &uniform);
-        at->is_open = visit == VXD_SVDAG_DESCEND;
+        editor.child(&cube, &entry->state, (int)at->octant, &at->state);
+        visit = editor.visit(&args->view, &at->cube, at->old, &at->state, &uniform);
+        at->expands = visit == VXD_SVDAG_DESCEND;
         at->ref = visit == VXD_SVDAG_SET ? uniform : at->old;
     }
 }
 
 /* A cube's header, by the lane of its first child, from the children that are not open. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_put_header(
-    const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
-    const struct vxd_svdag_phase *phase,
-    const struct vxd_svdag_visited<typename Editor::state> *at, bool is_row, bool is_like)
+VXD_SVDAG_DEVICE void
+vxd_svdag_put_header(const struct vxd_svdag_kernel_args *args,
+                     struct vxd_svdag_block_shared<Editor> *shared,
+                     const struct vxd_svdag_phase *phase,
+                     const struct vxd_svdag_visited<typename Editor::state> *at,
+                     bool is_entry, bool is_duplicate)
 {
     const uint32_t shift = vxd_svdag_lane() & 24;
-    const bool is_known = at->is_there && !at->is_open;
-    const int height = vxd_svdag_row_height(phase, at->parent);
-    struct vxd_svdag_part part = {0, 0};
+    const bool is_known = at->is_there && !at->expands;
+    const int height = vxd_svdag_entry_height(phase, at->parent);
+    struct vxd_svdag_occupancy occupancy = {0, 0};
     uint32_t occupied;
     uint32_t free;
     uint32_t changed;
-    uint32_t is_rows;
-    uint32_t likes;
+    uint32_t entry_mask;
+    uint32_t duplicates;
 
     if (is_known) {
-        part = vxd_svdag_part_of(&pass->view, at->ref, height - 1);
+        occupancy = vxd_svdag_occupancy_of(&args->view, at->ref, height - 1);
     }
     __syncwarp();
     occupied =
-        __ballot_sync(UINT32_MAX, (part.flags & VXD_SVDAG_HAS_OCCUPIED) != 0) >> shift;
-    free = __ballot_sync(UINT32_MAX, (part.flags & VXD_SVDAG_HAS_FREE) != 0) >> shift;
+        __ballot_sync(UINT32_MAX, (occupancy.flags & VXD_SVDAG_HAS_OCCUPIED) != 0) >>
+        shift;
+    free =
+        __ballot_sync(UINT32_MAX, (occupancy.flags & VXD_SVDAG_HAS_FREE) != 0) >> shift;
     changed = __ballot_sync(UINT32_MAX, is_known && at->ref != at->old) >> shift;
-    is_rows = __ballot_sync(UINT32_MAX, is_row || is_like) >> shift;
-    likes = __ballot_sync(UINT32_MAX, is_like) >> shift;
+    entry_mask = __ballot_sync(UINT32_MAX, is_entry || is_duplicate) >> shift;
+    duplicates = __ballot_sync(UINT32_MAX, is_duplicate) >> shift;
     for (int step = 1; step < 8; step *= 2) {
-        part.n_occupied += __shfl_xor_sync(UINT32_MAX, part.n_occupied, step);
+        occupancy.n_occupied += __shfl_xor_sync(UINT32_MAX, occupancy.n_occupied, step);
     }
     if (at->is_there && at->octant == 0) {
-        struct vxd_svdag_row<typename Editor::state> *row =
-            vxd_svdag_row_at(pass, desk, phase, at->parent);
+        struct vxd_svdag_frontier_entry<typename Editor::state> *entry =
+            vxd_svdag_entry_at(args, shared, phase, at->parent);
 
-        row->words[0] = ((occupied & 0xffu) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
-                        ((free & 0xffu) != 0 ? VXD_SVDAG_HAS_FREE : 0) |
-                        (height <= VXD_SVDAG_COUNT_HEIGHT ? part.n_occupied << 10 : 0);
-        row->marks =
-            (is_rows & 0xffu) | ((changed & 0xffu) != 0 ? VXD_SVDAG_MARK_CHANGED : 0) |
-            (likes & 0xffu) << VXD_SVDAG_MARK_LIKES | at->top << VXD_SVDAG_MARK_TOP;
+        entry->words[0] =
+            ((occupied & 0xffu) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
+            ((free & 0xffu) != 0 ? VXD_SVDAG_HAS_FREE : 0) |
+            (height <= VXD_SVDAG_COUNT_HEIGHT ? occupancy.n_occupied << 10 : 0);
+        entry->marks = (entry_mask & 0xffu) |
+                       ((changed & 0xffu) != 0 ? VXD_SVDAG_MARK_CHANGED : 0) |
+                       (duplicates & 0xffu) << VXD_SVDAG_MARK_DUPLICATES |
+                       at->top << VXD_SVDAG_MARK_SUBTREE;
     }
 }
 
@@ -196,7 +209,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_places(uint32_t *n, bool takes)
 }
 
 /* By all lanes of a warp: likewise, of the rows of the pass; which may be beyond those there are. */
-VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_rows_of_pass(uint64_t *n, bool takes)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_frontier_entries(uint64_t *n, bool takes)
 {
     const uint32_t mask = __ballot_sync(UINT32_MAX, takes);
     unsigned long long begin = 0;
@@ -211,33 +224,33 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_rows_of_pass(uint64_t *n, bool takes)
 /* By all lanes of a warp: a row for each child that takes one; its number. Where there is none a
  * fault is raised. */
 template <class Editor>
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_rows(
-    const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
-    const struct vxd_svdag_phase *phase,
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_entries(
+    const struct vxd_svdag_kernel_args *args,
+    struct vxd_svdag_block_shared<Editor> *shared, const struct vxd_svdag_phase *phase,
     const struct vxd_svdag_visited<typename Editor::state> *at, bool takes,
     uint64_t weight)
 {
-    const int below = phase->height - 1;
+    const int child_height = phase->height - 1;
     const uint64_t child =
-        phase->is_local
-            ? vxd_svdag_local_begin<Editor>(below) +
-                  vxd_svdag_take_places(&desk->n_rows[phase->top - below], takes)
-            : desk->jobs.cubes_below +
-                  vxd_svdag_take_rows_of_pass(vxd_svdag_n_cubes_below(pass, desk, phase),
-                                              takes);
+        phase->is_local ? vxd_svdag_local_begin<Editor>(child_height) +
+                              vxd_svdag_take_places(
+                                  &shared->n_local[phase->top - child_height], takes)
+                        : shared->batches.next_entries +
+                              vxd_svdag_take_frontier_entries(
+                                  vxd_svdag_next_n_entries(args, shared, phase), takes);
 
-    if (takes && !phase->is_local && child >= pass->cubes_capacity) {
-        vxd_svdag_raise(pass, VXD_SVDAG_NO_CUBES);
+    if (takes && !phase->is_local && child >= args->entries_capacity) {
+        vxd_svdag_set_fault(args, VXD_SVDAG_NO_ENTRIES);
     } else if (takes) {
-        struct vxd_svdag_row<typename Editor::state> *row =
-            vxd_svdag_row_at(pass, desk, phase, (uint32_t)child);
+        struct vxd_svdag_frontier_entry<typename Editor::state> *entry =
+            vxd_svdag_entry_at(args, shared, phase, (uint32_t)child);
 
-        row->place = vxd_svdag_place_of(&at->cube);
-        row->state = at->state;
-        row->ref = at->old;
-        row->marks = at->top << VXD_SVDAG_MARK_TOP;
-        if (!phase->is_local && pass->cube_weights != NULL) {
-            pass->cube_weights[child] = weight;
+        entry->place = vxd_svdag_place_of(&at->cube);
+        entry->state = at->state;
+        entry->ref = at->old;
+        entry->marks = at->top << VXD_SVDAG_MARK_SUBTREE;
+        if (!phase->is_local && args->entry_weights != NULL) {
+            args->entry_weights[child] = weight;
         }
     }
     return (uint32_t)child;
@@ -247,13 +260,14 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_rows(
 
 /* How many cubes stand for one. */
 template <class Editor>
-VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight_of(
-    const struct vxd_svdag_pass *pass, const struct vxd_svdag_desk<Editor> *desk,
-    const struct vxd_svdag_phase *phase,
-    const struct vxd_svdag_visited<typename Editor::state> *at)
+VXD_SVDAG_DEVICE uint64_t
+vxd_svdag_weight_of(const struct vxd_svdag_kernel_args *args,
+                    const struct vxd_svdag_block_shared<Editor> *shared,
+                    const struct vxd_svdag_phase *phase,
+                    const struct vxd_svdag_visited<typename Editor::state> *at)
 {
-    return phase->is_local ? desk->weights[at->top]
-           : at->is_there  ? vxd_svdag_weight(pass->cube_weights, at->parent)
+    return phase->is_local ? shared->weights[at->top]
+           : at->is_there  ? vxd_svdag_weight(args->entry_weights, at->parent)
                            : 0;
 }
 
@@ -262,50 +276,52 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight_of(
  * changed. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_put_children(const struct vxd_svdag_pass *pass, const Editor &editor,
-                       struct vxd_svdag_desk<Editor> *desk,
+vxd_svdag_put_children(const struct vxd_svdag_kernel_args *args, const Editor &editor,
+                       struct vxd_svdag_block_shared<Editor> *shared,
                        const struct vxd_svdag_phase *phase,
                        const struct vxd_svdag_visited<typename Editor::state> *at,
                        struct vxd_svdag_pair *pair)
 {
-    const int below = vxd_svdag_row_height(phase, at->parent) - 1;
+    const int child_height = vxd_svdag_entry_height(phase, at->parent) - 1;
     const uint32_t number = at->parent * 8 + at->octant;
-    const uint64_t weight = vxd_svdag_weight_of(pass, desk, phase, at);
-    const bool is_above = below > VXD_SVDAG_LEAF_HEIGHT;
-    uint32_t like = VXD_SVDAG_NO_CHILD;
-    bool is_row;
+    const uint64_t weight = vxd_svdag_weight_of(args, shared, phase, at);
+    const bool is_above = child_height > VXD_SVDAG_LEAF_HEIGHT;
+    uint32_t duplicate = VXD_SVDAG_NO_CHILD;
+    bool is_entry;
     uint32_t child;
 
     pair->is_there =
-        at->is_there && !at->is_open && at->ref != at->old && pass->counts_changes;
-    pair->height = below;
+        at->is_there && !at->expands && at->ref != at->old && args->counts_changes;
+    pair->height = child_height;
     pair->from = at->old;
     pair->to = at->ref;
     pair->weight = weight;
-    if (!phase->is_local && at->is_open && pass->signs.n > 0) {
-        like = vxd_svdag_find_like(pass, editor, &at->cube, at->old, &at->state, number);
+    if (!phase->is_local && at->expands && args->dedup.n > 0) {
+        duplicate = vxd_svdag_find_duplicate(args, editor, &at->cube, at->old, &at->state,
+                                             number);
     }
     __syncwarp();
-    is_row = is_above && at->is_open && like == VXD_SVDAG_NO_CHILD;
+    is_entry = is_above && at->expands && duplicate == VXD_SVDAG_NO_CHILD;
     if (phase->is_path) {
         child = at->parent + 1;
     } else if (is_above) {
-        child = vxd_svdag_take_rows(pass, desk, phase, at, is_row, weight);
+        child = vxd_svdag_take_entries(args, shared, phase, at, is_entry, weight);
     } else {
-        child = vxd_svdag_take_places(&desk->n_leaves, at->is_open);
-        if (at->is_open) {
-            desk->leaves[child] =
-                (uint16_t)(number | (at->is_told ? VXD_SVDAG_LEAF_TOLD : 0));
+        child = vxd_svdag_take_places(&shared->n_leaves, at->expands);
+        if (at->expands) {
+            shared->leaves[child] =
+                (uint16_t)(number | (at->is_classified ? VXD_SVDAG_LEAF_CLASSIFIED : 0));
         }
     }
     if (at->is_there) {
-        vxd_svdag_row_at(pass, desk, phase, at->parent)->words[1 + at->octant] =
-            like != VXD_SVDAG_NO_CHILD ? like
-            : is_row                   ? child
-            : at->is_open              ? at->old
-                                       : at->ref;
+        vxd_svdag_entry_at(args, shared, phase, at->parent)->words[1 + at->octant] =
+            duplicate != VXD_SVDAG_NO_CHILD ? duplicate
+            : is_entry                      ? child
+            : at->expands                   ? at->old
+                                            : at->ref;
     }
-    vxd_svdag_put_header(pass, desk, phase, at, is_row, like != VXD_SVDAG_NO_CHILD);
+    vxd_svdag_put_header(args, shared, phase, at, is_entry,
+                         duplicate != VXD_SVDAG_NO_CHILD);
     __syncwarp();
 }
 

@@ -22,8 +22,8 @@ VXD_SVDAG_DEVICE int vxd_svdag_path_end(const Editor &editor, int depth,
             (low[0] ^ high[0]) | (low[1] ^ high[1]) | (low[2] ^ high[2]);
 
         height = 32 - __clz((int)differ);
-        height = height < vxd_svdag_sizes<Editor>::ROW_HEIGHT
-                     ? vxd_svdag_sizes<Editor>::ROW_HEIGHT
+        height = height < vxd_svdag_sizes<Editor>::SUBTREE_HEIGHT
+                     ? vxd_svdag_sizes<Editor>::SUBTREE_HEIGHT
                      : height;
     }
     end->height = height;
@@ -44,40 +44,40 @@ VXD_SVDAG_DEVICE int vxd_svdag_path_octant(const struct vxd_svdag_cube *end, int
  * becomes of the next cube. The last one is not opened. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_path
-vxd_svdag_put_path(const struct vxd_svdag_pass *pass, const Editor &editor,
+vxd_svdag_put_path(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                    const struct vxd_svdag_cube *end)
 {
-    typedef struct vxd_svdag_row<typename Editor::state> row_t;
-    row_t *row = (row_t *)pass->cubes;
-    uint32_t ref = pass->progress->root;
-    int height = pass->view.depth;
+    typedef struct vxd_svdag_frontier_entry<typename Editor::state> entry_t;
+    entry_t *entry = (entry_t *)args->entries;
+    uint32_t ref = args->progress->root;
+    int height = args->view.depth;
 
-    editor.begin(&pass->view, ref, &row->state);
-    for (;; height--, row++) {
+    editor.begin(&args->view, ref, &entry->state);
+    for (;; height--, entry++) {
         const struct vxd_svdag_cube cube = {end->x >> height << height,
                                             end->y >> height << height,
                                             end->z >> height << height, height};
 
-        row->place = vxd_svdag_place_of(&cube);
-        row->marks = 0;
-        row->ref = ref;
-        pass->state->n_cubes[height] = 1;
-        if (pass->cube_weights != NULL) {
-            pass->cube_weights[pass->view.depth - height] = 1;
+        entry->place = vxd_svdag_place_of(&cube);
+        entry->marks = 0;
+        entry->ref = ref;
+        args->state->n_entries[height] = 1;
+        if (args->entry_weights != NULL) {
+            args->entry_weights[args->view.depth - height] = 1;
         }
         if (height > end->height) {
             const int octant = vxd_svdag_path_octant(end, height);
             const struct vxd_svdag_cube child = vxd_svdag_cube_child(&cube, octant);
             uint32_t uniform;
 
-            ref = vxd_svdag_below(&pass->view, ref, octant);
-            editor.child(&cube, &row->state, octant, &row[1].state);
-            if (editor.visit(&pass->view, &child, ref, &row[1].state, &uniform) ==
+            ref = vxd_svdag_child_ref(&args->view, ref, octant);
+            editor.child(&cube, &entry->state, octant, &entry[1].state);
+            if (editor.visit(&args->view, &child, ref, &entry[1].state, &uniform) ==
                 VXD_SVDAG_DESCEND) {
                 continue;
             }
         }
-        return {(uint32_t)(pass->view.depth - height), height, 1, 0};
+        return {(uint32_t)(args->view.depth - height), height, 1, 0};
     }
 }
 

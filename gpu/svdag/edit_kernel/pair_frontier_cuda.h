@@ -8,9 +8,9 @@
 #include "gpu/svdag/edit_kernel/frontier_cuda.h"
 
 /* How many cubes, or pairs, a row stands for. */
-VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight(const uint64_t *weights, uint64_t row)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight(const uint64_t *weights, uint64_t entry)
 {
-    return weights == NULL ? 1 : weights[row];
+    return weights == NULL ? 1 : weights[entry];
 }
 
 VXD_SVDAG_DEVICE void vxd_svdag_add_times(struct vxd_svdag_change *sum,
@@ -24,14 +24,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_add_times(struct vxd_svdag_change *sum,
 }
 
 /* Adds a pair to what changed, or says that it has to be a row. */
-VXD_SVDAG_DEVICE bool vxd_svdag_pair_is_open(const struct vxd_svdag_pass *pass,
+VXD_SVDAG_DEVICE bool vxd_svdag_pair_expands(const struct vxd_svdag_kernel_args *args,
                                              uint32_t from, uint32_t to, int height,
                                              uint64_t weight,
                                              struct vxd_svdag_change *sum)
 {
     struct vxd_svdag_change change;
 
-    if (!vxd_svdag_change_at_once(&pass->view, from, to, height, &change)) {
+    if (!vxd_svdag_change_at_once(&args->view, from, to, height, &change)) {
         return true;
     }
     vxd_svdag_add_times(sum, &change, weight);
@@ -54,13 +54,13 @@ struct vxd_svdag_pairs_to {
 };
 
 /* By all lanes of a warp: lists the pairs of those that have an open one. */
-VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *pass,
+VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_kernel_args *args,
                                           const struct vxd_svdag_pairs_to *to,
-                                          bool is_open, const struct vxd_svdag_pair *pair,
+                                          bool expands, const struct vxd_svdag_pair *pair,
                                           struct vxd_svdag_pair_list *list,
                                           uint32_t *n_listed)
 {
-    const uint32_t mask = __ballot_sync(UINT32_MAX, is_open);
+    const uint32_t mask = __ballot_sync(UINT32_MAX, expands);
     const uint32_t rank = (uint32_t)__popc(mask & ((1u << vxd_svdag_lane()) - 1));
     const uint64_t both = (uint64_t)pair->from << 32 | pair->to;
     unsigned long long begin = 0;
@@ -69,7 +69,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *pass,
         return;
     }
     if (to->n == NULL) {
-        if (is_open) {
+        if (expands) {
             list->pairs[*n_listed + rank] = both;
             list->weights[*n_listed + rank] = pair->weight << 5 | (uint64_t)pair->height;
         }
@@ -81,26 +81,26 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *pass,
         begin = vxd_svdag_atomic_add(to->n, (uint64_t)__popc(mask));
     }
     begin = to->begin + __shfl_sync(UINT32_MAX, begin, 0) + rank;
-    if (is_open && begin >= pass->pairs_capacity) {
-        vxd_svdag_raise(pass, VXD_SVDAG_NO_PAIRS);
-    } else if (is_open) {
-        pass->pairs[begin] = both;
-        if (pass->pair_weights != NULL) {
-            pass->pair_weights[begin] = pair->weight;
+    if (expands && begin >= args->pairs_capacity) {
+        vxd_svdag_set_fault(args, VXD_SVDAG_NO_PAIRS);
+    } else if (expands) {
+        args->pairs[begin] = both;
+        if (args->pair_weights != NULL) {
+            args->pair_weights[begin] = pair->weight;
         }
     }
     __syncwarp();
 }
 
 /* By all lanes of a warp: lists up to 32 rows of pairs. */
-VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *pass,
+VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_kernel_args *args,
                                            uint32_t begin, uint32_t n, int height,
                                            struct vxd_svdag_pair_list *list)
 {
     if (vxd_svdag_lane() < n) {
-        list->pairs[vxd_svdag_lane()] = pass->pairs[begin + vxd_svdag_lane()];
+        list->pairs[vxd_svdag_lane()] = args->pairs[begin + vxd_svdag_lane()];
         list->weights[vxd_svdag_lane()] =
-            vxd_svdag_weight(pass->pair_weights, begin + vxd_svdag_lane()) << 5 |
+            vxd_svdag_weight(args->pair_weights, begin + vxd_svdag_lane()) << 5 |
             (uint64_t)height;
     }
     __syncwarp();
@@ -109,7 +109,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *pass,
 /* By all lanes of a warp: adds the pairs that lanes have, then those that are listed, four at a
  * time with a lane for each of their children, and all that these come to where they are the
  * warp's own. The last ones go first, so that few are listed at once. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *pass,
+VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_kernel_args *args,
                                             const struct vxd_svdag_pairs_to *to,
                                             struct vxd_svdag_pair *pair,
                                             struct vxd_svdag_pair_list *list,
@@ -118,13 +118,13 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *pass,
 {
 #pragma unroll 1
     for (;;) {
-        const bool is_open =
-            pair->is_there && vxd_svdag_pair_is_open(pass, pair->from, pair->to,
+        const bool expands =
+            pair->is_there && vxd_svdag_pair_expands(args, pair->from, pair->to,
                                                      pair->height, pair->weight, sum);
         uint32_t n;
 
         __syncwarp();
-        vxd_svdag_put_pairs(pass, to, is_open, pair, list, &n_listed);
+        vxd_svdag_put_pairs(args, to, expands, pair, list, &n_listed);
         if (n_listed == 0) {
             return;
         }
@@ -136,8 +136,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *pass,
             const uint64_t weight = list->weights[n_listed + vxd_svdag_lane() / 8];
             const int octant = (int)(vxd_svdag_lane() % 8);
 
-            pair->from = vxd_svdag_below(&pass->view, (uint32_t)(both >> 32), octant);
-            pair->to = vxd_svdag_below(&pass->view, (uint32_t)both, octant);
+            pair->from = vxd_svdag_child_ref(&args->view, (uint32_t)(both >> 32), octant);
+            pair->to = vxd_svdag_child_ref(&args->view, (uint32_t)both, octant);
             pair->height = (int)(weight & 31) - 1;
             pair->weight = weight >> 5;
         }

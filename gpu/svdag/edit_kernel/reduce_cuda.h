@@ -11,7 +11,7 @@
 #define VXD_SVDAG_HEADER_FLAGS ((1u << 10) - 1)
 
 /* The header of what is in two, where masks of children are left out. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_headers_join(uint32_t one, uint32_t other)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_merge_headers(uint32_t one, uint32_t other)
 {
     return ((one | (other & VXD_SVDAG_HEADER_FLAGS)) & ~0xffu) +
            (other & ~VXD_SVDAG_HEADER_FLAGS);
@@ -24,7 +24,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_header_at(uint32_t header, int height)
 }
 
 /* What a parent takes of a child that is a row, or a slot of leaves. */
-struct vxd_svdag_closed {
+struct vxd_svdag_reduced {
     uint32_t ref;
     uint32_t header;
     bool is_changed;
@@ -33,23 +33,25 @@ struct vxd_svdag_closed {
 /* Of the child of a row whose word tells of one. Counts of a slot are added to two times two of 16
  * bits. */
 template <class Editor>
-VXD_SVDAG_DEVICE struct vxd_svdag_closed vxd_svdag_closed_at(
-    const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
-    const struct vxd_svdag_phase *phase, uint32_t word, uint32_t counts[2])
+VXD_SVDAG_DEVICE struct vxd_svdag_reduced
+vxd_svdag_reduced_at(const struct vxd_svdag_kernel_args *args,
+                     struct vxd_svdag_block_shared<Editor> *shared,
+                     const struct vxd_svdag_phase *phase, uint32_t word,
+                     uint32_t counts[2])
 {
-    const struct vxd_svdag_row<typename Editor::state> *child;
+    const struct vxd_svdag_frontier_entry<typename Editor::state> *child;
 
-    if constexpr (Editor::TELLS_ALL) {
+    if constexpr (Editor::CLASSIFIES_ALL) {
         if (phase->is_local) {
-            const struct vxd_svdag_leaf_table *table = &desk->table;
-            const uint32_t ref = table->refs[word];
+            const struct vxd_svdag_leaf_memo *memo = &shared->memo;
+            const uint32_t ref = memo->refs[word];
 
-            counts[0] += table->counts[word] & 0x00ff00ffu;
-            counts[1] += table->counts[word] >> 8 & 0x00ff00ffu;
-            return {ref, table->headers[word], ref != vxd_svdag_table_old(table, word)};
+            counts[0] += memo->counts[word] & 0x00ff00ffu;
+            counts[1] += memo->counts[word] >> 8 & 0x00ff00ffu;
+            return {ref, memo->headers[word], ref != vxd_svdag_leaf_memo_old(memo, word)};
         }
     }
-    child = vxd_svdag_row_at(pass, desk, phase, word);
+    child = vxd_svdag_entry_at(args, shared, phase, word);
     return {child->ref, child->words[0], (child->marks & VXD_SVDAG_MARK_CHANGED) != 0};
 }
 
@@ -57,18 +59,20 @@ VXD_SVDAG_DEVICE struct vxd_svdag_closed vxd_svdag_closed_at(
  * what the block keeps of it; where no node is needed, the row has what it became, and *n_words
  * is 0. Adds what changed in leaves that have slots. Loads do not wait for each other. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_close_row(const struct vxd_svdag_pass *pass,
-                                          struct vxd_svdag_desk<Editor> *desk,
-                                          const struct vxd_svdag_phase *phase, uint32_t i,
-                                          int *n_words, struct vxd_svdag_change *sum)
+VXD_SVDAG_DEVICE void
+vxd_svdag_reduce_entry(const struct vxd_svdag_kernel_args *args,
+                       struct vxd_svdag_block_shared<Editor> *shared,
+                       const struct vxd_svdag_phase *phase, uint32_t i, int *n_words,
+                       struct vxd_svdag_change *sum)
 {
-    struct vxd_svdag_row<typename Editor::state> *row =
-        vxd_svdag_row_at(pass, desk, phase, phase->begin + i);
-    struct vxd_svdag_row<typename Editor::state> *to = vxd_svdag_shadow(desk, phase, i);
-    const uint32_t marks = row->marks;
-    struct vxd_svdag_closed children[8];
+    struct vxd_svdag_frontier_entry<typename Editor::state> *entry =
+        vxd_svdag_entry_at(args, shared, phase, phase->begin + i);
+    struct vxd_svdag_frontier_entry<typename Editor::state> *to =
+        vxd_svdag_local_copy(shared, phase, i);
+    const uint32_t marks = entry->marks;
+    struct vxd_svdag_reduced children[8];
     uint32_t counts[2] = {0, 0};
-    uint32_t header = row->words[0] & ~0xffu;
+    uint32_t header = entry->words[0] & ~0xffu;
     uint32_t mask = 0;
     uint32_t differ = 0;
     bool is_changed = (marks & VXD_SVDAG_MARK_CHANGED) != 0;
@@ -76,20 +80,20 @@ VXD_SVDAG_DEVICE void vxd_svdag_close_row(const struct vxd_svdag_pass *pass,
 
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
-        children[octant] = {row->words[1 + octant], 0, false};
+        children[octant] = {entry->words[1 + octant], 0, false};
     }
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
         if ((marks >> octant & 1) != 0) {
             children[octant] =
-                vxd_svdag_closed_at(pass, desk, phase, children[octant].ref, counts);
+                vxd_svdag_reduced_at(args, shared, phase, children[octant].ref, counts);
         }
     }
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
-        const struct vxd_svdag_closed *child = &children[octant];
+        const struct vxd_svdag_reduced *child = &children[octant];
 
-        header = vxd_svdag_headers_join(header, child->header);
+        header = vxd_svdag_merge_headers(header, child->header);
         is_changed = is_changed || child->is_changed;
         differ |= child->ref ^ children[0].ref;
         mask |= (child->ref != VXD_SVDAG_EMPTY ? 1u : 0u) << octant;
@@ -100,10 +104,10 @@ VXD_SVDAG_DEVICE void vxd_svdag_close_row(const struct vxd_svdag_pass *pass,
     header = vxd_svdag_header_at(header, phase->height) | mask;
     *n_words = 0;
     to->words[0] = header;
-    row->words[0] = header;
-    row->marks = is_changed ? VXD_SVDAG_MARK_CHANGED : 0;
+    entry->words[0] = header;
+    entry->marks = is_changed ? VXD_SVDAG_MARK_CHANGED : 0;
     if (is_changed && differ == 0 && !vxd_svdag_is_node(children[0].ref)) {
-        row->ref = children[0].ref;
+        entry->ref = children[0].ref;
     } else if (is_changed) {
         *n_words = n;
     }
@@ -117,18 +121,19 @@ VXD_SVDAG_DEVICE void vxd_svdag_close_row(const struct vxd_svdag_pass *pass,
  * all that is below is closed, in what the block keeps of them. Where no node is needed, the row
  * has what it became. */
 template <class Editor>
-VXD_SVDAG_DEVICE void
-vxd_svdag_compose(const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
-                  const struct vxd_svdag_phase *phase, uint32_t first)
+VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_kernel_args *args,
+                                        struct vxd_svdag_block_shared<Editor> *shared,
+                                        const struct vxd_svdag_phase *phase,
+                                        uint32_t first)
 {
     const uint32_t shift = vxd_svdag_lane() & 24;
     const uint32_t octant = vxd_svdag_lane() % 8;
     const uint32_t i = first + vxd_svdag_lane() / 8;
     const bool is_there = i < phase->n;
-    struct vxd_svdag_row<typename Editor::state> *row =
-        vxd_svdag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
-    struct vxd_svdag_row<typename Editor::state> *to =
-        vxd_svdag_shadow(desk, phase, is_there ? i : 0);
+    struct vxd_svdag_frontier_entry<typename Editor::state> *entry =
+        vxd_svdag_entry_at(args, shared, phase, phase->begin + (is_there ? i : 0));
+    struct vxd_svdag_frontier_entry<typename Editor::state> *to =
+        vxd_svdag_local_copy(shared, phase, is_there ? i : 0);
     uint32_t ref = VXD_SVDAG_EMPTY;
     uint32_t header =
         0; /* a row's; of the first child what the row itself was told too */
@@ -141,13 +146,13 @@ vxd_svdag_compose(const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Edito
     uint32_t differ;
 
     if (is_there) {
-        const uint32_t marks = row->marks;
+        const uint32_t marks = entry->marks;
 
-        ref = row->words[1 + octant];
+        ref = entry->words[1 + octant];
         is_changed = (marks & VXD_SVDAG_MARK_CHANGED) != 0;
         if ((marks >> octant & 1) != 0) {
-            const struct vxd_svdag_row<typename Editor::state> *child =
-                vxd_svdag_row_at(pass, desk, phase, ref);
+            const struct vxd_svdag_frontier_entry<typename Editor::state> *child =
+                vxd_svdag_entry_at(args, shared, phase, ref);
 
             ref = child->ref;
             header = child->words[0];
@@ -156,8 +161,8 @@ vxd_svdag_compose(const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Edito
     }
     n_occupied = header >> 10;
     if (is_there && octant == 0) {
-        n_occupied += row->words[0] >> 10;
-        header |= row->words[0];
+        n_occupied += entry->words[0] >> 10;
+        header |= entry->words[0];
     }
 #pragma unroll 1
     for (int step = 1; step < 8; step *= 2) {
@@ -185,10 +190,10 @@ vxd_svdag_compose(const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Edito
     if (is_there && octant == 0) {
         const bool is_even = differ == 0 && !vxd_svdag_is_node(even);
 
-        row->words[0] = header;
-        row->marks = changed != 0 ? VXD_SVDAG_MARK_CHANGED : 0;
+        entry->words[0] = header;
+        entry->marks = changed != 0 ? VXD_SVDAG_MARK_CHANGED : 0;
         if (changed != 0 && is_even) {
-            row->ref = even;
+            entry->ref = even;
         }
         to->words[0] = header;
         to->marks = changed == 0 ? 0

@@ -4,39 +4,40 @@
 #include "gpu/svdag/edit_kernel/edit_launch_cuda.h"
 
 static __global__ void
-__launch_bounds__(VXD_SVDAG_TEAM_THREADS,
-                  vxd_svdag_team_blocks<struct vxd_svdag_shapes_cuda>())
-    shapes_kernel(const __grid_constant__ struct vxd_svdag_pass pass,
+__launch_bounds__(VXD_SVDAG_BLOCK_THREADS,
+                  vxd_svdag_blocks_per_sm<struct vxd_svdag_shapes_cuda>())
+    shapes_kernel(const __grid_constant__ struct vxd_svdag_kernel_args args,
                   const __grid_constant__ struct vxd_svdag_shapes_cuda editor)
 {
-    vxd_svdag_run_pass<VXD_SVDAG_PASS_STORE>(&pass, editor);
+    vxd_svdag_run_edit_kernel<VXD_SVDAG_KERNEL_STORE>(&args, editor);
 }
 
 static __global__ void
-__launch_bounds__(VXD_SVDAG_TEAM_THREADS,
-                  vxd_svdag_team_blocks<struct vxd_svdag_lists_cuda>())
-    lists_kernel(const __grid_constant__ struct vxd_svdag_pass pass,
+__launch_bounds__(VXD_SVDAG_BLOCK_THREADS,
+                  vxd_svdag_blocks_per_sm<struct vxd_svdag_lists_cuda>())
+    lists_kernel(const __grid_constant__ struct vxd_svdag_kernel_args args,
                  const __grid_constant__ struct vxd_svdag_lists_cuda editor)
 {
-    vxd_svdag_run_pass<VXD_SVDAG_PASS_STORE>(&pass, editor);
+    vxd_svdag_run_edit_kernel<VXD_SVDAG_KERNEL_STORE>(&args, editor);
 }
 
 static __global__ void
-__launch_bounds__(VXD_SVDAG_TEAM_THREADS,
-                  vxd_svdag_team_blocks<struct vxd_svdag_ball_cuda>())
-    ball_kernel(const __grid_constant__ struct vxd_svdag_pass pass,
+__launch_bounds__(VXD_SVDAG_BLOCK_THREADS,
+                  vxd_svdag_blocks_per_sm<struct vxd_svdag_ball_cuda>())
+    ball_kernel(const __grid_constant__ struct vxd_svdag_kernel_args args,
                 const __grid_constant__ struct vxd_svdag_ball_cuda editor)
 {
-    vxd_svdag_run_pass<VXD_SVDAG_PASS_STORE>(&pass, editor);
+    vxd_svdag_run_edit_kernel<VXD_SVDAG_KERNEL_STORE>(&args, editor);
 }
 
-size_t VXD_SVDAG_PASS_FORM(vxd_svdag_shapes_row_bytes)(enum vxd_svdag_shapes_form form)
+size_t
+VXD_SVDAG_KERNEL_FORM(vxd_svdag_shapes_entry_bytes)(enum vxd_svdag_shapes_form form)
 {
     return form == VXD_SVDAG_FORM_LISTS
-               ? sizeof(struct vxd_svdag_row<vxd_svdag_lists_cuda::state>)
+               ? sizeof(struct vxd_svdag_frontier_entry<vxd_svdag_lists_cuda::state>)
            : form == VXD_SVDAG_FORM_BALL
-               ? sizeof(struct vxd_svdag_row<vxd_svdag_ball_cuda::state>)
-               : sizeof(struct vxd_svdag_row<vxd_svdag_shapes_cuda::state>);
+               ? sizeof(struct vxd_svdag_frontier_entry<vxd_svdag_ball_cuda::state>)
+               : sizeof(struct vxd_svdag_frontier_entry<vxd_svdag_shapes_cuda::state>);
 }
 
 /* The editor of a ball. */
@@ -50,8 +51,8 @@ static struct vxd_svdag_ball_cuda ball_of(const struct vxd_svdag_view *view,
             (uint16_t)op->value, run.has_materials};
 }
 
-enum vxd_status VXD_SVDAG_PASS_FORM(vxd_svdag_shapes_pass)(
-    struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+enum vxd_status VXD_SVDAG_KERNEL_FORM(vxd_svdag_launch_shapes)(
+    struct vxd_queue *queue, const struct vxd_svdag_kernel_args *args,
     const struct vxd_svdag_shapes_run *run, enum vxd_svdag_shapes_form form,
     const struct vxd_svdag_op *ops, struct vxd_err *err)
 {
@@ -68,11 +69,11 @@ enum vxd_status VXD_SVDAG_PASS_FORM(vxd_svdag_shapes_pass)(
     const struct vxd_svdag_shapes_cuda shapes = {run};
 
     if (form == VXD_SVDAG_FORM_BALL) {
-        const struct vxd_svdag_ball_cuda ball = ball_of(&pass->view, ops);
+        const struct vxd_svdag_ball_cuda ball = ball_of(&args->view, ops);
 
-        return vxd_svdag_launch_pass(queue, &ball_pass, pass, &ball, err);
+        return vxd_svdag_launch_edit_kernel(queue, &ball_pass, args, &ball, err);
     }
     return form == VXD_SVDAG_FORM_LISTS
-               ? vxd_svdag_launch_pass(queue, &lists_pass, pass, &lists, err)
-               : vxd_svdag_launch_pass(queue, &shapes_pass, pass, &shapes, err);
+               ? vxd_svdag_launch_edit_kernel(queue, &lists_pass, args, &lists, err)
+               : vxd_svdag_launch_edit_kernel(queue, &shapes_pass, args, &shapes, err);
 }

@@ -12,17 +12,17 @@ struct undo_cuda {
     typedef struct vxd_svdag_undo_state state;
     struct vxd_svdag_undo_state roots;
     struct vxd_svdag_view view;
-    static const bool TELLS = false; /* of all parts of a cube at once */
-    static const bool TELLS_ALL = false;
+    static const bool CLASSIFIES = false; /* of all parts of a cube at once */
+    static const bool CLASSIFIES_ALL = false;
     static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
-        (void)told;
+        (void)classes;
         return false;
     }
 
@@ -45,11 +45,11 @@ struct undo_cuda {
                    ? VXD_SVDAG_DESCEND
                    : visit;
     }
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         (void)cube;
-        return vxd_svdag_undo_sign(at, words);
+        return vxd_svdag_undo_edit_key(at, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -68,27 +68,27 @@ struct undo_cuda {
     }
 };
 
-static __global__ void __launch_bounds__(VXD_SVDAG_TEAM_THREADS,
-                                         vxd_svdag_team_blocks<struct undo_cuda>())
-    undo_kernel(const __grid_constant__ struct vxd_svdag_pass pass,
+static __global__ void __launch_bounds__(VXD_SVDAG_BLOCK_THREADS,
+                                         vxd_svdag_blocks_per_sm<struct undo_cuda>())
+    undo_kernel(const __grid_constant__ struct vxd_svdag_kernel_args args,
                 const __grid_constant__ struct undo_cuda editor)
 {
-    vxd_svdag_run_pass<VXD_SVDAG_PASS_STORE>(&pass, editor);
+    vxd_svdag_run_edit_kernel<VXD_SVDAG_KERNEL_STORE>(&args, editor);
 }
 
-size_t VXD_SVDAG_PASS_FORM(vxd_svdag_undo_row_bytes)(void)
+size_t VXD_SVDAG_KERNEL_FORM(vxd_svdag_undo_entry_bytes)(void)
 {
-    return sizeof(struct vxd_svdag_row<undo_cuda::state>);
+    return sizeof(struct vxd_svdag_frontier_entry<undo_cuda::state>);
 }
 
-enum vxd_status VXD_SVDAG_PASS_FORM(vxd_svdag_undo_pass)(
-    struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+enum vxd_status VXD_SVDAG_KERNEL_FORM(vxd_svdag_launch_undo)(
+    struct vxd_queue *queue, const struct vxd_svdag_kernel_args *args,
     const struct vxd_svdag_undo_state *roots, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {(const void *)undo_kernel,
                                              vxd_svdag_shared_bytes<struct undo_cuda>(),
                                              "undo_kernel", 0};
-    const struct undo_cuda editor = {*roots, pass->view};
+    const struct undo_cuda editor = {*roots, args->view};
 
-    return vxd_svdag_launch_pass(queue, &kernel, pass, &editor, err);
+    return vxd_svdag_launch_edit_kernel(queue, &kernel, args, &editor, err);
 }

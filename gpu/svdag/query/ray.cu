@@ -101,7 +101,7 @@ go(const struct vxd_svdag_view *view, uint32_t *nodes, uint32_t n_busy, struct t
         __syncwarp();
     }
     if (task->state == BUSY && !vxd_svdag_ray_can_descend(&task->spot)) {
-        height = vxd_svdag_ray_look(view, &task->ray, &task->spot, &task->value);
+        height = vxd_svdag_ray_visit(view, &task->ray, &task->spot, &task->value);
         task->state = height < 0 ? HIT : BUSY;
     }
     __syncwarp();
