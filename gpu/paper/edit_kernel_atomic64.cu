@@ -6,5 +6,5 @@
 #include "gpu/paper/slab_store_cuda.h"
 #include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
-const struct vxd_svdag_passes vxd_paper_atomic64_passes =
+const struct vxd_svdag_edit_kernels vxd_paper_atomic64_kernels =
     vxd_svdag_edit_kernels_for<struct vxd_svdag_slabs_cuda<VXD_SVDAG_ATOMIC64>>();

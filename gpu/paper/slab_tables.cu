@@ -40,7 +40,7 @@ struct vxd_slab_table_view {
 
 /* Bits of all lanes of a group. */
 template <uint32_t LANES>
-static __device__ __forceinline__ uint32_t vxd_slab_join(uint32_t bits)
+static __device__ __forceinline__ uint32_t vxd_slab_append(uint32_t bits)
 {
 #pragma unroll
     for (uint32_t step = 1; step < LANES; step *= 2) {
@@ -127,7 +127,7 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
     if (STORE != VXD_SVDAG_ACCEL8) {
         *next = vxd_slab_from<LANES>(*next, STORE == VXD_SVDAG_ATOMIC64 ? LANES - 1 : 0);
     }
-    return vxd_slab_join<LANES>(places);
+    return vxd_slab_append<LANES>(places);
 }
 
 /* --- SlabAlloc --------------------------------------------------------------------------- */
@@ -256,8 +256,8 @@ static __device__ __forceinline__ void take_hand(const struct batch *batch, uint
 /* Gives groups that have no work an item each, as long as there are some. False when all are
  * done. */
 template <enum vxd_svdag_store STORE, uint32_t LANES, bool FINDS>
-static __device__ __forceinline__ bool deal(const struct batch *batch, struct hand *hand,
-                                            struct work *work)
+static __device__ __forceinline__ bool next_batch(const struct batch *batch,
+                                                  struct hand *hand, struct work *work)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t takers = __ballot_sync(VXD_SLAB_WARP, !work->is_busy && lane % LANES == 0);
@@ -325,7 +325,7 @@ static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
         }
         *next = board.y;
     }
-    return vxd_slab_join<LANES>(places);
+    return vxd_slab_append<LANES>(places);
 }
 
 /* Which of the places of a slab holds the item, of which two words are known to be equal in
@@ -381,7 +381,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     uint64_t left = (batch.n / hand.stride + 1) * 64 *
                     ((uint64_t)view->n_chunks * view->form.n_slabs + 1);
 
-    for (; deal<STORE, LANES, true>(&batch, &hand, &work) && left > 0; left--) {
+    for (; next_batch<STORE, LANES, true>(&batch, &hand, &work) && left > 0; left--) {
         const uint32_t *words = work.is_busy && work.from != VXD_SVDAG_EMPTY
                                     ? vxd_slab_words(view, work.from)
                                     : NULL;
@@ -477,10 +477,10 @@ static __device__ __forceinline__ uint32_t claim(uint32_t lane, uint32_t *slab,
         }
     } else {
         uint32_t next;
-        uint32_t room = vxd_slab_look<STORE, LANES, true>(lane, slab, 0, &next);
+        uint32_t n_left = vxd_slab_look<STORE, LANES, true>(lane, slab, 0, &next);
 
-        for (; lane == 0 && room != 0; room &= room - 1) {
-            uint32_t lowest = (uint32_t)__ffs((int)room) - 1;
+        for (; lane == 0 && n_left != 0; n_left &= n_left - 1) {
+            uint32_t lowest = (uint32_t)__ffs((int)n_left) - 1;
 
             if (take_place<STORE>(slab, lowest, value)) {
                 place = lowest;
@@ -556,7 +556,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     struct work work = {false, 0, 0, 0};
     uint64_t left = (batch.n / hand.stride + 1) * 32 * (2 * batch.n + 2);
 
-    while (deal<STORE, LANES, false>(&batch, &hand, &work)) {
+    while (next_batch<STORE, LANES, false>(&batch, &hand, &work)) {
         uint32_t front = vxd_slab_from<LANES>(
             work.is_busy ? vxd_slab_read(view->lists + work.from) : VXD_SVDAG_EMPTY, 0);
         uint32_t *words = front != VXD_SVDAG_EMPTY ? vxd_slab_words(view, front) : NULL;
@@ -608,9 +608,9 @@ static __global__ void __launch_bounds__(N_THREADS)
 static unsigned blocks_of(const struct vxd_queue *queue, uint64_t n)
 {
     uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * N_BLOCKS;
-    uint64_t wanted = (n + N_THREADS - 1) / N_THREADS;
+    uint64_t needed = (n + N_THREADS - 1) / N_THREADS;
 
-    return (unsigned)(wanted < most ? wanted : most);
+    return (unsigned)(needed < most ? needed : most);
 }
 
 /* Warps that one launch over n items has at once: each may hold one slab that is in no list. */
@@ -724,7 +724,7 @@ static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_svdag_tabl
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "n_items", "too many bytes");
         goto out;
     }
-    VXD_TRY(vxd_svdag_table_take(queue, table, n_chunks, n_bytes, &index, err));
+    VXD_TRY(vxd_svdag_table_alloc(queue, table, n_chunks, n_bytes, &index, err));
     own->view.kind = table->view.kind;
     own->view.n_words = table->view.n_words;
     own->view.chunks = table->view.chunks;

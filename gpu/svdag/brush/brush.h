@@ -99,29 +99,29 @@ struct vxd_svdag_op {
     bool copy_empty;
 };
 
-/* Room that an edit did not find, 0 of what was enough; for vxd_svdag_make_room. */
+/* Room that an edit did not find, 0 of what was enough; for vxd_svdag_reserve. */
 struct vxd_svdag_needs {
-    uint64_t n_cubes; /* cubes to look into, */
-    uint64_t n_pairs; /* of references to compare */
-    uint64_t n_items; /* in the store, */
-    uint64_t n_words; /* and addresses */
+    uint64_t n_entries; /* cubes to look into, */
+    uint64_t n_pairs;   /* of references to compare */
+    uint64_t n_items;   /* in the store, */
+    uint64_t n_words;   /* and addresses */
 };
 
 /* What passes of an edit on a GPU do, one after the other. */
 enum vxd_svdag_edit_stage {
-    VXD_SVDAG_OPEN_BY_BLOCK, /* cubes, from the root down, as long as they are few */
-    VXD_SVDAG_OPEN_BY_GRID,  /* those of the heights below */
-    VXD_SVDAG_EDIT_ROWS,     /* from height 4 down to the leaves and up again */
-    VXD_SVDAG_CLOSE_BY_GRID,
-    VXD_SVDAG_CLOSE_BY_BLOCK,
+    VXD_SVDAG_EXPAND_BY_BLOCK, /* cubes, from the root down, as long as they are few */
+    VXD_SVDAG_EXPAND_BY_GRID,  /* those of the heights below */
+    VXD_SVDAG_EDIT_SUBTREES,   /* from height 4 down to the leaves and up again */
+    VXD_SVDAG_REDUCE_BY_GRID,
+    VXD_SVDAG_REDUCE_BY_BLOCK,
     VXD_SVDAG_N_STAGES
 };
 
 struct vxd_svdag_edit_result {
     /* On a GPU an edit grows nothing: where there was no room it has no result (nothing else
-     * is to be used, and `root` is the one before), vxd_svdag_make_room is to be called and the
+     * is to be used, and `root` is the one before), vxd_svdag_reserve is to be called and the
      * edit repeated. Never on the CPU. */
-    bool needs_room;
+    bool needs_capacity;
     struct vxd_svdag_needs needs;
     uint32_t root;
     uint64_t n_added;   /* voxels occupied now and not before, */

@@ -53,7 +53,7 @@ VXD_HD int64_t vxd_svdag_length_1(const int64_t v[3])
 
 /* True where 64 bits do for d and a v whose sum of magnitudes is v_1: then v . d is at most 2^31,
  * and (d . d) (v . v) at most 2^62. */
-VXD_HD bool vxd_svdag_is_brush(const int64_t d[3], int64_t v_1)
+VXD_HD bool vxd_svdag_capsule_fits_64(const int64_t d[3], int64_t v_1)
 {
     int64_t d_1 = vxd_svdag_length_1(d);
 
@@ -62,8 +62,8 @@ VXD_HD bool vxd_svdag_is_brush(const int64_t d[3], int64_t v_1)
 }
 
 /* In these 64 bits: whether a centre is within r of the segment, by v . d, v . v and d . d. */
-VXD_HD bool vxd_svdag_is_near_brush(int64_t along, int64_t square, int64_t length,
-                                    int64_t r_square)
+VXD_HD bool vxd_svdag_is_near_segment_64(int64_t along, int64_t square, int64_t length,
+                                         int64_t r_square)
 {
     return along <= 0 ? square <= r_square
            : along >= length
@@ -122,7 +122,7 @@ VXD_HD bool vxd_svdag_is_near_segment(const int64_t c[3], const int64_t a[3],
             return false;
         }
     }
-    if (!vxd_svdag_is_brush(d, vxd_svdag_length_1(v))) {
+    if (!vxd_svdag_capsule_fits_64(d, vxd_svdag_length_1(v))) {
         return vxd_svdag_is_near_line(c, a, b, r);
     }
     for (int axis = 0; axis < 3; axis++) {
@@ -130,7 +130,8 @@ VXD_HD bool vxd_svdag_is_near_segment(const int64_t c[3], const int64_t a[3],
         square += v[axis] * v[axis];
         length += d[axis] * d[axis];
     }
-    return vxd_svdag_is_near_brush(along, square, length, (int64_t)vxd_svdag_square(r));
+    return vxd_svdag_is_near_segment_64(along, square, length,
+                                        (int64_t)vxd_svdag_square(r));
 }
 
 /* Radius of a ball around a cube's centres, which half their distance along an axis tells: half their
@@ -178,7 +179,8 @@ VXD_HD bool vxd_svdag_capsule_mask_near(const struct vxd_svdag_shape *shape,
         d[axis] = shape->b[axis] - shape->a[axis];
         v[axis] = extent->low[axis] - shape->a[axis];
     }
-    if (!vxd_svdag_is_brush(d, vxd_svdag_length_1(v) + (int64_t)9 * VXD_SVDAG_UNIT)) {
+    if (!vxd_svdag_capsule_fits_64(d,
+                                   vxd_svdag_length_1(v) + (int64_t)9 * VXD_SVDAG_UNIT)) {
         return false;
     }
     for (int axis = 0; axis < 3; axis++) {
@@ -197,7 +199,7 @@ VXD_HD bool vxd_svdag_capsule_mask_near(const struct vxd_svdag_shape *shape,
         uint64_t bits = 0;
 
         for (int k = 0; k < 4; k++) {
-            bits |= (uint64_t)vxd_svdag_is_near_brush(
+            bits |= (uint64_t)vxd_svdag_is_near_segment_64(
                         along[0][i] + along[1][j] + along[2][k],
                         square[0][i] + square[1][j] + square[2][k], length,
                         (int64_t)vxd_svdag_square(shape->r))

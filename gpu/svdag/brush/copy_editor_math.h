@@ -86,7 +86,7 @@ VXD_HD void vxd_svdag_sources_child(const struct vxd_svdag_op *op,
 {
     int64_t corner[3];
     uint32_t refs[8];
-    int octants[8];
+    int relations[8];
     int needed;
 
     vxd_svdag_source_corner(op, x, y, z, height, corner);
@@ -97,17 +97,17 @@ VXD_HD void vxd_svdag_sources_child(const struct vxd_svdag_op *op,
     for (int d = 0; d < 8; d++) {
         int from = 0;
 
-        octants[d] = 0;
+        relations[d] = 0;
         for (int a = 0; a < 3; a++) {
             int64_t cube = child->low[a] + ((d & needed) >> (2 - a) & 1);
 
             /* What is needed lies in the parent's: this is 0 or 1. */
             from = from << 1 | (int)((cube >> 1) - parent->low[a]);
-            octants[d] = octants[d] << 1 | (int)(cube & 1);
+            relations[d] = relations[d] << 1 | (int)(cube & 1);
         }
         refs[d] = parent->refs[from];
     }
-    vxd_svdag_below_each(view, refs, octants, child->refs);
+    vxd_svdag_child_refs_each(view, refs, relations, child->refs);
 }
 
 /* For each axis of a leaf and index along it: what it adds to a voxel's source, the number of
@@ -255,7 +255,7 @@ VXD_HD void vxd_svdag_copy_edit_leaf(const struct vxd_svdag_source *source,
     for (int a = 0; a < 3; a++) {
         from[a] = (int)(corner[a] & 3);
     }
-    set = box & vxd_svdag_turn(vxd_svdag_leaf_between(occupied, from), op->matrix);
+    set = box & vxd_svdag_rotate_mask(vxd_svdag_leaf_between(occupied, from), op->matrix);
     if (op->copy_empty) {
         const uint64_t rest = box & ~set;
 
@@ -263,7 +263,8 @@ VXD_HD void vxd_svdag_copy_edit_leaf(const struct vxd_svdag_source *source,
         leaf->free &= ~rest;
         if (source->view.free_value >= 0) {
             const uint64_t is_free =
-                rest & vxd_svdag_turn(vxd_svdag_leaf_between(free, from), op->matrix);
+                rest &
+                vxd_svdag_rotate_mask(vxd_svdag_leaf_between(free, from), op->matrix);
 
             leaf->set |= is_free;
             leaf->free |= is_free;

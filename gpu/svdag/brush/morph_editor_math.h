@@ -136,13 +136,13 @@ VXD_HD void vxd_svdag_morph_child(const struct vxd_svdag_source *source,
                                   const struct vxd_svdag_morph_state *from, int octant,
                                   struct vxd_svdag_morph_state *to)
 {
-    to->self = vxd_svdag_below(&source->view, from->self, octant);
+    to->self = vxd_svdag_child_ref(&source->view, from->self, octant);
     for (int direction = 0; direction < 6; direction++) {
         const int bit = 4 >> (direction >> 1);
         const bool is_high = (octant & bit) != 0;
         const bool is_sibling = is_high != ((direction & 1) != 0);
 
-        to->next[direction] = vxd_svdag_below(
+        to->next[direction] = vxd_svdag_child_ref(
             &source->view, is_sibling ? from->self : from->next[direction], octant ^ bit);
     }
 }
@@ -166,16 +166,16 @@ VXD_HD bool vxd_svdag_is_full(const struct vxd_svdag_view *view, uint32_t ref)
 VXD_HD bool vxd_svdag_may_erode(const struct vxd_svdag_source *source,
                                 const struct vxd_svdag_morph_state *state, int height)
 {
-    int n_open = 0;
+    int n_exposed = 0;
 
     if (!vxd_svdag_is_full(&source->view, state->self)) {
         return vxd_svdag_has_occupied(&source->view, state->self, height);
     }
     for (size_t axis = 0; axis < 3; axis++) {
-        n_open += !vxd_svdag_is_full(&source->view, state->next[2 * axis]) ||
-                  !vxd_svdag_is_full(&source->view, state->next[2 * axis + 1]);
+        n_exposed += !vxd_svdag_is_full(&source->view, state->next[2 * axis]) ||
+                     !vxd_svdag_is_full(&source->view, state->next[2 * axis + 1]);
     }
-    return 6 - n_open < source->op->threshold;
+    return 6 - n_exposed < source->op->threshold;
 }
 
 /* Some voxel of the cube may be empty and have threshold neighbours. In a cube without

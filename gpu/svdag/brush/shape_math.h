@@ -229,9 +229,9 @@ VXD_HD void vxd_svdag_ball_terms(const int64_t a[3], uint64_t limit,
 /* The eight parts of a cube: masks of the octants that have no voxel in the ball of which the radius
  * squared is `outer`, and of those that have all in that of `inner`, at most `outer`. What an axis
  * adds is the same for four of them. */
-VXD_HD void vxd_svdag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t inner,
-                                    const struct vxd_svdag_extent *extent, int height,
-                                    unsigned *outside, unsigned *inside)
+VXD_HD void vxd_svdag_balls_children(const int64_t a[3], uint64_t outer, uint64_t inner,
+                                     const struct vxd_svdag_extent *extent, int height,
+                                     unsigned *outside, unsigned *inside)
 {
     int64_t side = (int64_t)VXD_SVDAG_UNIT << (height - 1);
     uint64_t nearest[3][2];
@@ -257,13 +257,13 @@ VXD_HD void vxd_svdag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t
 }
 
 /* As vxd_svdag_ball_relation tells of each part. */
-VXD_HD void vxd_svdag_ball_octants(const struct vxd_svdag_shape *shape,
-                                   const struct vxd_svdag_extent *extent, int height,
-                                   unsigned *outside, unsigned *inside)
+VXD_HD void vxd_svdag_ball_children(const struct vxd_svdag_shape *shape,
+                                    const struct vxd_svdag_extent *extent, int height,
+                                    unsigned *outside, unsigned *inside)
 {
     uint64_t limit = vxd_svdag_square(shape->r);
 
-    vxd_svdag_balls_octants(shape->a, limit, limit, extent, height, outside, inside);
+    vxd_svdag_balls_children(shape->a, limit, limit, extent, height, outside, inside);
 }
 
 #if VXD_SVDAG_HAS_LANES

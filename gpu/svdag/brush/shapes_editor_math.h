@@ -271,27 +271,27 @@ vxd_svdag_shapes_visit(const struct vxd_svdag_shapes_run *shapes,
 
 /* What becomes of the parts of a cube where a ball alone overwrites what stands there, `uniform` being
  * what becomes of those that are wholly in it. */
-VXD_HD void vxd_svdag_ball_tell(const struct vxd_svdag_shape *ball,
-                                const struct vxd_svdag_cube *cube, uint32_t uniform,
-                                struct vxd_svdag_told *told)
+VXD_HD void vxd_svdag_ball_classify(const struct vxd_svdag_shape *ball,
+                                    const struct vxd_svdag_cube *cube, uint32_t uniform,
+                                    struct vxd_svdag_classes *classes)
 {
     struct vxd_svdag_extent extent =
         vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
     unsigned is_outside;
     unsigned is_inside;
 
-    vxd_svdag_ball_octants(ball, &extent, cube->height, &is_outside, &is_inside);
-    told->uniform = uniform;
-    told->set = is_inside;
-    told->open = 0xffu & ~(is_outside | is_inside);
+    vxd_svdag_ball_children(ball, &extent, cube->height, &is_outside, &is_inside);
+    classes->uniform = uniform;
+    classes->set = is_inside;
+    classes->expand = 0xffu & ~(is_outside | is_inside);
 }
 
 /* What becomes of the parts of a cube that is gone into, whatever stands there, but that those
  * which are `uniform` stay so; their states are the cube's. False: each has to be visited. One
  * ball that overwrites decides alone: most cubes of an edit with a ball are such. */
-VXD_HD bool vxd_svdag_shapes_tell(const struct vxd_svdag_shapes_run *shapes,
-                                  const struct vxd_svdag_cube *cube, uint64_t partial,
-                                  uint64_t inside, struct vxd_svdag_told *told)
+VXD_HD bool vxd_svdag_shapes_classify(const struct vxd_svdag_shapes_run *shapes,
+                                      const struct vxd_svdag_cube *cube, uint64_t partial,
+                                      uint64_t inside, struct vxd_svdag_classes *classes)
 {
     const struct vxd_svdag_op *op;
 
@@ -303,8 +303,9 @@ VXD_HD bool vxd_svdag_shapes_tell(const struct vxd_svdag_shapes_run *shapes,
     if (op->shape.kind != VXD_SVDAG_BALL) {
         return false;
     }
-    vxd_svdag_ball_tell(&op->shape, cube,
-                        vxd_svdag_shapes_apply_even(shapes, op, VXD_SVDAG_EMPTY), told);
+    vxd_svdag_ball_classify(&op->shape, cube,
+                            vxd_svdag_shapes_apply_even(shapes, op, VXD_SVDAG_EMPTY),
+                            classes);
     return true;
 }
 
@@ -316,8 +317,9 @@ VXD_HD int64_t vxd_svdag_within(int64_t value, int64_t low, int64_t high)
 /* What of a shape that the cube is partly in decides over its voxels: a box clipped to the
  * cube, a plane's distance. Walls and floors cut many cubes alike. False where a shape seldom
  * cuts two alike. */
-VXD_HD bool vxd_svdag_shape_sign(const struct vxd_svdag_shape *shape,
-                                 const struct vxd_svdag_extent *extent, uint64_t **words)
+VXD_HD bool vxd_svdag_shape_edit_key(const struct vxd_svdag_shape *shape,
+                                     const struct vxd_svdag_extent *extent,
+                                     uint64_t **words)
 {
     int64_t d = shape->d;
 
@@ -344,10 +346,10 @@ VXD_HD bool vxd_svdag_shape_sign(const struct vxd_svdag_shape *shape,
 
 /* What decides, with what stands there and the height, what becomes of a cube that is gone into:
  * equal words, equal results. How many words; 0: the cube stands for itself. */
-VXD_HD int vxd_svdag_shapes_sign(const struct vxd_svdag_shapes_run *shapes,
-                                 const struct vxd_svdag_cube *cube,
-                                 const struct vxd_svdag_shapes_state *own,
-                                 uint64_t *words)
+VXD_HD int vxd_svdag_shapes_edit_key(const struct vxd_svdag_shapes_run *shapes,
+                                     const struct vxd_svdag_cube *cube,
+                                     const struct vxd_svdag_shapes_state *own,
+                                     uint64_t *words)
 {
     struct vxd_svdag_extent extent =
         vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
@@ -358,8 +360,8 @@ VXD_HD int vxd_svdag_shapes_sign(const struct vxd_svdag_shapes_run *shapes,
     for (uint64_t rest = own->partial; rest != 0; rest &= rest - 1) {
         const struct vxd_svdag_shape_op *op = &shapes->ops[vxd_svdag_low_bit(rest)];
 
-        if (next + 3 > words + VXD_SVDAG_SIGNATURE_WORDS ||
-            !vxd_svdag_shape_sign(&op->op->shape, &extent, &next)) {
+        if (next + 3 > words + VXD_SVDAG_EDIT_KEY_WORDS ||
+            !vxd_svdag_shape_edit_key(&op->op->shape, &extent, &next)) {
             return 0;
         }
     }
@@ -413,14 +415,14 @@ VXD_SVDAG_RARE int vxd_svdag_shapes_list_values(const struct vxd_svdag_voxels *v
                                                 uint64_t entry, uint64_t mask,
                                                 bool is_packed, uint16_t *values)
 {
-    const uint64_t listed = voxels->masks[entry];
+    const uint64_t list_mask = voxels->masks[entry];
     const uint16_t *from = voxels->values + voxels->first_value[entry];
     int differ = 0;
     int value = 0;
 
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        uint64_t below = (rest & (~rest + 1)) - 1;
-        uint16_t own = from[vxd_svdag_popc(listed & below)];
+        uint64_t lower = (rest & (~rest + 1)) - 1;
+        uint16_t own = from[vxd_svdag_popc(list_mask & lower)];
 
         value = rest == mask ? own : value;
         differ |= own ^ value;

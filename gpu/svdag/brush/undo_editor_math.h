@@ -18,8 +18,8 @@ vxd_svdag_undo_child(const struct vxd_svdag_view *view,
 {
     struct vxd_svdag_undo_state child;
 
-    child.before = vxd_svdag_below(view, state->before, octant);
-    child.after = vxd_svdag_below(view, state->after, octant);
+    child.before = vxd_svdag_child_ref(view, state->before, octant);
+    child.after = vxd_svdag_child_ref(view, state->after, octant);
     return child;
 }
 
@@ -40,7 +40,8 @@ VXD_HD enum vxd_svdag_visit vxd_svdag_undo_visit(const struct vxd_svdag_undo_sta
 }
 
 /* Nothing but these and the head decides. */
-VXD_HD int vxd_svdag_undo_sign(const struct vxd_svdag_undo_state *state, uint64_t *words)
+VXD_HD int vxd_svdag_undo_edit_key(const struct vxd_svdag_undo_state *state,
+                                   uint64_t *words)
 {
     words[0] = (uint64_t)state->before << 32 | state->after;
     return 1;

@@ -28,25 +28,25 @@
 extern "C" {
 #endif
 
-struct vxd_svdag_transfer;
+struct vxd_svdag_collection;
 
 /* `from` is not changed. `to` is another store of the same context and format; it may hold
  * nodes, and be edited between steps: what it has already is found there.
  * errors  INVALID_ARGUMENT    the same store twice, or formats that differ
  *         RESOURCE_EXHAUSTED  no memory
  * owner   the caller; both stores must outlive it */
-enum vxd_status vxd_svdag_transfer_begin(struct vxd_queue *queue,
-                                         const struct vxd_svdag *from,
-                                         struct vxd_svdag *to,
-                                         struct vxd_svdag_transfer **out,
-                                         struct vxd_err *err);
+enum vxd_status vxd_svdag_collect_begin(struct vxd_queue *queue,
+                                        const struct vxd_svdag *from,
+                                        struct vxd_svdag *to,
+                                        struct vxd_svdag_collection **out,
+                                        struct vxd_err *err);
 
 /* One more root of `from` to carry over, by the steps that follow. At any time: before the
  * first step, between steps, after they were done. A root that was added before, an empty or
  * a uniform one costs nothing.
  * errors  RESOURCE_EXHAUSTED  no memory; the root is not added */
-enum vxd_status vxd_svdag_transfer_add(struct vxd_svdag_transfer *transfer, uint32_t root,
-                                       struct vxd_err *err);
+enum vxd_status vxd_svdag_collect_add(struct vxd_svdag_collection *collection,
+                                      uint32_t root, struct vxd_err *err);
 
 /* Goes on until max_ns of time would pass, but for one piece of work at least: some thousand
  * nodes on the CPU, some hundred thousand on a GPU, whatever the roots; 0 is one piece. *is_done: all
@@ -57,17 +57,17 @@ enum vxd_status vxd_svdag_transfer_add(struct vxd_svdag_transfer *transfer, uint
  *                             nobody reaches; it may be called again once there is room
  *         what waiting for the queue gives
  * sync    waits for the queue */
-enum vxd_status vxd_svdag_transfer_step(struct vxd_queue *queue,
-                                        struct vxd_svdag_transfer *transfer,
-                                        uint64_t max_ns, bool *is_done,
-                                        struct vxd_err *err);
+enum vxd_status vxd_svdag_collect_step(struct vxd_queue *queue,
+                                       struct vxd_svdag_collection *collection,
+                                       uint64_t max_ns, bool *is_done,
+                                       struct vxd_err *err);
 
 /* What a root of `from` is in `to`: for roots that were added, after a step was done. Empty and
  * uniform ones are themselves, at any time. False: it is not carried over yet. */
-bool vxd_svdag_transfer_root(const struct vxd_svdag_transfer *transfer, uint32_t root,
-                             uint32_t *out);
+bool vxd_svdag_collect_root(const struct vxd_svdag_collection *collection, uint32_t root,
+                            uint32_t *out);
 
-struct vxd_svdag_transfer_stats {
+struct vxd_svdag_collect_stats {
     uint64_t n_nodes; /* carried over: leaves, inner nodes, blocks */
     uint64_t n_bytes; /* of those, as usage.node_bytes counts */
     /* Nodes that `from` had when the steps for the last roots began, and that no root reaches.
@@ -78,11 +78,12 @@ struct vxd_svdag_transfer_stats {
     uint64_t total_ns;
     uint64_t longest_step_ns;
 };
-void vxd_svdag_transfer_get_stats(const struct vxd_svdag_transfer *transfer,
-                                  struct vxd_svdag_transfer_stats *out);
+void vxd_svdag_collect_get_stats(const struct vxd_svdag_collection *collection,
+                                 struct vxd_svdag_collect_stats *out);
 
 /* Frees its memory; `to` keeps what it has. NULL is fine. */
-void vxd_svdag_transfer_end(struct vxd_queue *queue, struct vxd_svdag_transfer *transfer);
+void vxd_svdag_collect_end(struct vxd_queue *queue,
+                           struct vxd_svdag_collection *collection);
 
 #ifdef __cplusplus
 }

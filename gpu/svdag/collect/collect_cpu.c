@@ -17,7 +17,7 @@ enum {
     GRAIN = 512,        /* items a thread takes at once */
     PIECE_ITEMS = 8192, /* a step: some milliseconds at most */
     PIECE_PAGES = 64,
-    AHEAD = 8 /* items whose words are fetched early */
+    PREFETCH_ITEMS = 8 /* items whose words are fetched early */
 };
 
 #define PAGE_BYTES (VXD_SVDAG_PAGE_MARKS * sizeof(struct vxd_svdag_mark))
@@ -164,7 +164,7 @@ static void run(struct vxd_svdag_walk *walk, size_t n, vxd_loop_fn body,
 }
 
 /* What the threads of a piece told, once they are done. */
-static enum vxd_status told(struct vxd_svdag_walk *walk, struct vxd_err *err)
+static enum vxd_status counted(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
     enum vxd_status status = walk->status;
 
@@ -175,11 +175,11 @@ static enum vxd_status told(struct vxd_svdag_walk *walk, struct vxd_err *err)
     return status;
 }
 
-static void fetch_ahead(const struct vxd_svdag_walk *walk, const uint32_t *list, size_t i,
-                        size_t end)
+static void prefetch_item(const struct vxd_svdag_walk *walk, const uint32_t *list,
+                          size_t i, size_t end)
 {
-    if (i + AHEAD < end) {
-        __builtin_prefetch(vxd_svdag_words(&walk->view, list[i + AHEAD]));
+    if (i + PREFETCH_ITEMS < end) {
+        __builtin_prefetch(vxd_svdag_words(&walk->view, list[i + PREFETCH_ITEMS]));
     }
 }
 
@@ -218,7 +218,7 @@ static void mark_some(struct piece *piece, size_t begin, size_t end)
         int first;
         int n_refs;
 
-        fetch_ahead(walk, list, i, end);
+        prefetch_item(walk, list, i, end);
         item = item_of(view, list[i], piece->kind, &n_words);
         n_refs = vxd_svdag_item_refs(view->value_bits, piece->kind, n_words, &first);
         for (int k = 0; k < n_refs; k++) {
@@ -272,7 +272,7 @@ static enum vxd_status step_mark(struct vxd_svdag_walk *walk, struct vxd_err *er
     /* What a failed piece marked is listed: it is only gone over again. */
     run(walk, n, mark_body, &piece);
     if (walk->status != VXD_OK) {
-        return told(walk, err);
+        return counted(walk, err);
     }
     walk->next += n;
     if (walk->next == end) {
@@ -428,7 +428,7 @@ static void put_body(void *args, size_t begin, size_t end)
     enum vxd_status status = VXD_OK;
 
     for (size_t i = begin; i < end && status == VXD_OK; i++) {
-        fetch_ahead(walk, list, i, end);
+        prefetch_item(walk, list, i, end);
         status = put_item(piece, &tally, list[i], &err);
     }
     if (walk->to != NULL) {
@@ -484,7 +484,7 @@ static enum vxd_status step_store(struct vxd_svdag_walk *walk, struct vxd_err *e
         walk->first_left = walk->height;
     }
     if (walk->status != VXD_OK) {
-        return told(walk, err);
+        return counted(walk, err);
     }
     walk->next += n;
     return walk->next == end ? go_up(walk, err) : VXD_OK;
@@ -535,7 +535,7 @@ static enum vxd_status begin_marks(struct vxd_svdag_walk *walk, const uint32_t *
     /* Memory first: from there on nothing fails. */
     for (size_t i = 0; i < n_roots; i++) {
         if (vxd_svdag_is_node(roots[i]) && fresh_mark(walk, roots[i]) == NULL) {
-            return told(walk, err);
+            return counted(walk, err);
         }
     }
     walk->n_listed = 0;

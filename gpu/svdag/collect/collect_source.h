@@ -7,17 +7,17 @@
 #include "gpu/svdag/collect/collect.h"
 
 /* What is read. */
-struct vxd_svdag_transfer_source {
+struct vxd_svdag_collect_source {
     struct vxd_svdag_view view; /* of memory that `to` can read */
     uint32_t n_chunks;
     uint64_t n_items; /* at least */
 };
 
-/* As vxd_svdag_transfer_begin. */
-enum vxd_status vxd_svdag_transfer_open(struct vxd_queue *queue,
-                                        const struct vxd_svdag_transfer_source *source,
-                                        struct vxd_svdag *to,
-                                        struct vxd_svdag_transfer **out,
-                                        struct vxd_err *err);
+/* As vxd_svdag_collect_begin. */
+enum vxd_status vxd_svdag_collect_open(struct vxd_queue *queue,
+                                       const struct vxd_svdag_collect_source *source,
+                                       struct vxd_svdag *to,
+                                       struct vxd_svdag_collection **out,
+                                       struct vxd_err *err);
 
 #endif

@@ -19,9 +19,9 @@
 /* --- a warp's traversal, as in tree_walk_cuda.h ------------------------------------------ */
 
 struct vxd_svdag_diff_walk {
-    uint64_t places[VXD_SVDAG_WALK_ROOM];
-    uint32_t before[VXD_SVDAG_WALK_ROOM];
-    uint32_t after[VXD_SVDAG_WALK_ROOM];
+    uint64_t places[VXD_SVDAG_WALK_CAPACITY];
+    uint32_t before[VXD_SVDAG_WALK_CAPACITY];
+    uint32_t after[VXD_SVDAG_WALK_CAPACITY];
 };
 
 /* The octants of a pair in which something of the area may differ. */
@@ -476,7 +476,7 @@ vxd_svdag_diff_of_row(const struct vxd_svdag_diff_call *call, uint64_t row)
 /* One block: the list of few rows. */
 template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
-    diff_parts_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
+    diff_subtrees_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
     const struct vxd_svdag_diff_lists lists = vxd_svdag_diff_lists_of(&call);
     const uint64_t n = call.n_cells[0];
@@ -550,7 +550,7 @@ static enum vxd_status vxd_svdag_diff_find(struct vxd_queue *queue,
     cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 
-    diff_parts_kernel<IS_SPLIT><<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
+    diff_subtrees_kernel<IS_SPLIT><<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_parts_kernel", err));
     diff_find_kernel<IS_SPLIT><<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_find_kernel", err));

@@ -29,7 +29,7 @@ struct diff_run {
 };
 
 /* Whether to go below a pair: of one with a row, whether more may be found there. */
-static bool is_open(const struct diff_run *run, const struct listed *listed)
+static bool expands(const struct diff_run *run, const struct listed *listed)
 {
     const struct vxd_svdag_diff_call *call = run->call;
     unsigned seen;
@@ -70,7 +70,7 @@ static void make_list(struct diff_run *run, int height, int least)
         for (size_t i = 0; i < run->n; i++) {
             const struct listed *listed = &run->lists[side][i];
 
-            if (is_open(run, listed)) {
+            if (expands(run, listed)) {
                 n += put_children(run->call, listed, &run->lists[1 - side][n]);
             }
         }

@@ -43,7 +43,7 @@ vxd_svdag_find_or_insert_made(struct vxd_svdag_worker<Store, Editor> *worker, in
 #pragma unroll 1
     for (int number = has_blocks ? 0 : height;; number = height) {
         if (__any_sync(UINT32_MAX, item->n_words > 0)) {
-            const struct vxd_svdag_sought lookup = {
+            const struct vxd_svdag_lane_key lookup = {
                 words, item->n_words,
                 number == 0                       ? VXD_SVDAG_BLOCK
                 : number == VXD_SVDAG_LEAF_HEIGHT ? VXD_SVDAG_LEAF
@@ -51,7 +51,7 @@ vxd_svdag_find_or_insert_made(struct vxd_svdag_worker<Store, Editor> *worker, in
                 &worker->block->word_pools[threadIdx.x / 32]};
             bool is_new;
             const uint32_t ref =
-                Store::find_or_store(worker->args, &lookup, &worker->spare, &is_new);
+                Store::find_or_insert(worker->args, &lookup, &worker->spare, &is_new);
             const bool is_bad = item->n_words > 0 && ref == VXD_SVDAG_EMPTY;
 
             vxd_svdag_count_lookups(worker->counts, number, item->n_words, is_new);
@@ -92,7 +92,7 @@ vxd_svdag_insert_items(struct vxd_svdag_worker<Store, Editor> *worker,
 
         words = from->words;
         item->ref = entry->ref;
-        if (phase->kind == VXD_SVDAG_PHASE_STORE) {
+        if (phase->kind == VXD_SVDAG_PHASE_INSERT) {
             item->n_words = (from->marks & VXD_SVDAG_MARK_NODE) != 0
                                 ? 1 + __popc(from->words[0] & 0xffu)
                                 : 0;
@@ -126,7 +126,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_phase_is_by_item(enum vxd_svdag_phase_kind kind)
 VXD_SVDAG_DEVICE bool vxd_svdag_phase_stores(enum vxd_svdag_phase_kind kind)
 {
     return kind == VXD_SVDAG_PHASE_LEAVES || kind == VXD_SVDAG_PHASE_REDUCE ||
-           kind == VXD_SVDAG_PHASE_STORE;
+           kind == VXD_SVDAG_PHASE_INSERT;
 }
 
 /* How many of n items a warp takes, one a lane. Of few items every warp takes a share: a
@@ -161,12 +161,12 @@ vxd_svdag_expand_four(struct vxd_svdag_worker<Store, Editor> *worker,
                       const struct vxd_svdag_visited<typename Editor::state> *at,
                       struct vxd_svdag_change *change)
 {
-    const struct vxd_svdag_pass *args = worker->args;
+    const struct vxd_svdag_kernel_args *args = worker->args;
     struct vxd_svdag_block_memory<Editor> *block = worker->block;
     struct vxd_svdag_pair_list *list = &block->warp_lists[threadIdx.x / 32].pairs;
     const struct vxd_svdag_pairs_to to = {
-        phase->is_local ? NULL : vxd_svdag_n_pairs_below(args, block, phase),
-        block->batches.pairs_below};
+        phase->is_local ? NULL : vxd_svdag_next_n_pairs(args, block, phase),
+        block->batches.next_pairs};
     struct vxd_svdag_pair pair = {false, 0, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, 0};
     uint32_t n_listed = 0;
 
@@ -188,7 +188,7 @@ vxd_svdag_run_children(struct vxd_svdag_worker<Store, Editor> *worker,
                        struct vxd_svdag_visited<typename Editor::state> *at,
                        struct vxd_svdag_new_item *item, struct vxd_svdag_change *sum)
 {
-    const struct vxd_svdag_pass *args = worker->args;
+    const struct vxd_svdag_kernel_args *args = worker->args;
     struct vxd_svdag_block_memory<Editor> *block = worker->block;
 
     if (phase->kind != VXD_SVDAG_PHASE_PAIRS) {
@@ -219,7 +219,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
                                          const struct vxd_svdag_phase *phase,
                                          uint32_t first)
 {
-    const struct vxd_svdag_pass *args = worker->args;
+    const struct vxd_svdag_kernel_args *args = worker->args;
     struct vxd_svdag_block_memory<Editor> *block = worker->block;
     struct vxd_svdag_change change = {0, 0, 0, 0};
     struct vxd_svdag_visited<typename Editor::state> at;
@@ -251,11 +251,11 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> 
             __syncwarp();
         }
         return true;
-    } else if (phase->kind != VXD_SVDAG_PHASE_STORE) {
+    } else if (phase->kind != VXD_SVDAG_PHASE_INSERT) {
         vxd_svdag_run_children(worker, phase, first, &at, &item, &change);
     }
     __syncwarp();
-    if (args->counts_changes && phase->kind != VXD_SVDAG_PHASE_STORE) {
+    if (args->counts_changes && phase->kind != VXD_SVDAG_PHASE_INSERT) {
         vxd_svdag_count_change(worker->counts, &change);
     }
     if (!vxd_svdag_phase_stores(phase->kind)) {
@@ -302,9 +302,9 @@ VXD_SVDAG_DEVICE void vxd_svdag_phase_next(struct vxd_svdag_phase *phase)
         }
         break;
     case VXD_SVDAG_PHASE_COMPOSE:
-        phase->kind = VXD_SVDAG_PHASE_STORE;
+        phase->kind = VXD_SVDAG_PHASE_INSERT;
         return;
-    case VXD_SVDAG_PHASE_STORE:
+    case VXD_SVDAG_PHASE_INSERT:
     case VXD_SVDAG_PHASE_PAIRS:
     case VXD_SVDAG_PHASE_END:
         break;
@@ -331,7 +331,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_phase_is_last(const struct vxd_svdag_phase *phas
            ((phase->kind == VXD_SVDAG_PHASE_EXPAND ||
              phase->kind == VXD_SVDAG_PHASE_EXPAND_CLASSIFIED) &&
             !phase->is_local) ||
-           phase->kind == VXD_SVDAG_PHASE_STORE ||
+           phase->kind == VXD_SVDAG_PHASE_INSERT ||
            (phase->kind == VXD_SVDAG_PHASE_REDUCE && phase->height == phase->top);
 }
 
@@ -339,12 +339,12 @@ VXD_SVDAG_DEVICE bool vxd_svdag_phase_is_last(const struct vxd_svdag_phase *phas
 
 /* By all threads of a block: copies entries of the frontier into shared memory. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_kernel_args *args,
                                         struct vxd_svdag_block_memory<Editor> *block,
                                         uint32_t begin, uint32_t n)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const entry_t *entries = (const entry_t *)args->cubes + begin;
+    const entry_t *entries = (const entry_t *)args->entries + begin;
 
     if constexpr (Editor::CLASSIFIES_ALL) {
         vxd_svdag_leaf_memo_clear(&block->leaf_memo, false);
@@ -364,14 +364,15 @@ VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *args,
 
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < n * n_words; i += blockDim.x) {
-            to[i] = i % n_words == marks ? (i / n_words) << VXD_SVDAG_MARK_TOP : from[i];
+            to[i] =
+                i % n_words == marks ? (i / n_words) << VXD_SVDAG_MARK_SUBTREE : from[i];
         }
     }
     if (threadIdx.x < n) {
         block->weights[threadIdx.x] =
             Editor::CLASSIFIES_ALL
                 ? 1
-                : vxd_svdag_weight(args->cube_weights, begin + threadIdx.x);
+                : vxd_svdag_weight(args->entry_weights, begin + threadIdx.x);
     }
     if (threadIdx.x < vxd_svdag_batch_sizes<Editor>::LEVELS) {
         block->n_local[threadIdx.x] = threadIdx.x == 0 ? n : 0;
@@ -386,14 +387,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *args,
  * that. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_copy_out(const struct vxd_svdag_pass *args,
+vxd_svdag_copy_out(const struct vxd_svdag_kernel_args *args,
                    const struct vxd_svdag_block_memory<Editor> *block, uint32_t begin,
                    uint32_t n)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
 
     if (threadIdx.x < n) {
-        entry_t *to = (entry_t *)args->cubes + begin + threadIdx.x;
+        entry_t *to = (entry_t *)args->entries + begin + threadIdx.x;
 
         to->ref = block->entries[threadIdx.x].ref;
         to->marks = block->entries[threadIdx.x].marks;
@@ -405,7 +406,7 @@ vxd_svdag_copy_out(const struct vxd_svdag_pass *args,
 /* By the scheduling thread of a block: adds the cubes that it looked at to those of the
  * edit, many at once. All blocks together leave out at most half of what an edit may look
  * at. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_visits(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_count_visits(const struct vxd_svdag_kernel_args *args,
                                              struct vxd_svdag_batches *batches)
 {
     const uint64_t share = args->max_visits / ((uint64_t)gridDim.x * 2);
@@ -424,51 +425,52 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_begin_batches(const struct vxd_svdag_stage *
 {
     const bool is_subtrees = stage->kind == VXD_SVDAG_STAGE_SUBTREES;
     const uint32_t n_blocks = stage->is_grid ? gridDim.x : 1;
-    const uint32_t most = vxd_svdag_batch_sizes<Editor>::CUBES;
+    const uint32_t most = vxd_svdag_batch_sizes<Editor>::BATCH_ENTRIES;
     const uint32_t each = is_subtrees && stage->n_pairs / 64 > n_blocks ? 8 : 1;
     const uint32_t n_pairs = (stage->n_pairs + each - 1) / each;
-    const uint32_t all = stage->n_cubes + n_pairs;
-    uint32_t at_once = most;
+    const uint32_t all = stage->n_entries + n_pairs;
+    uint32_t batch_size = most;
 
     if (stage->is_grid) {
-        at_once = (all + n_blocks - 1) / n_blocks;
-        at_once = is_subtrees ? at_once : (at_once + 3) / 4 * 4;
-        at_once = at_once > most ? most : at_once == 0 ? 1 : at_once;
+        batch_size = (all + n_blocks - 1) / n_blocks;
+        batch_size = is_subtrees ? batch_size : (batch_size + 3) / 4 * 4;
+        batch_size = batch_size > most ? most : batch_size == 0 ? 1 : batch_size;
     } else {
-        batches->n_below[(stage->height - 1) & 1] = {0, 0};
+        batches->level_counts[(stage->height - 1) & 1] = {0, 0};
     }
-    batches->at_once = at_once;
-    batches->pairs = (stage->n_cubes + at_once - 1) / at_once * at_once;
+    batches->batch_size = batch_size;
+    batches->pairs = (stage->n_entries + batch_size - 1) / batch_size * batch_size;
     batches->pairs_each = each;
     batches->n = batches->pairs + n_pairs;
-    batches->stride = n_blocks * at_once;
-    batches->cubes_below = stage->cubes + stage->n_cubes;
-    batches->pairs_below = stage->pairs + stage->n_pairs;
-    return stage->is_grid ? blockIdx.x * at_once : 0;
+    batches->stride = n_blocks * batch_size;
+    batches->next_entries = stage->entries + stage->n_entries;
+    batches->next_pairs = stage->pairs + stage->n_pairs;
+    return stage->is_grid ? blockIdx.x * batch_size : 0;
 }
 
 /* By the scheduling thread of a block: the batch after this one. Subtrees are handed out
  * by a counter, as some are larger than others. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_next_batch(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_next_batch(const struct vxd_svdag_kernel_args *args,
                                                const struct vxd_svdag_stage *stage,
                                                const struct vxd_svdag_batches *batches,
                                                uint32_t first)
 {
     return stage->kind != VXD_SVDAG_STAGE_SUBTREES || batches->n <= batches->stride
                ? first + batches->stride
-               : batches->stride + atomicAdd(&args->state->n_dealt, batches->at_once);
+               : batches->stride +
+                     atomicAdd(&args->state->n_scheduled, batches->batch_size);
 }
 
 /* By the scheduling thread of a block: whether the block goes on with a stage, because
  * there is no fault, or to count what would be needed. The first block does not ask again
  * while it is alone: it would wait for the answer at each height. No block asks at the
  * beginning of a stage, as all asked after the last one. */
-VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_kernel_args *args,
                                                 const struct vxd_svdag_stage *stage,
                                                 const struct vxd_svdag_batches *batches,
                                                 bool is_begun)
 {
-    const uint32_t counts = VXD_SVDAG_NO_CUBES | VXD_SVDAG_NO_PAIRS;
+    const uint32_t counts = VXD_SVDAG_NO_ENTRIES | VXD_SVDAG_NO_PAIRS;
     uint32_t fault;
     bool is_over;
 
@@ -478,11 +480,11 @@ VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_pass *arg
     if (!stage->is_grid) {
         return true;
     }
-    fault = is_begun ? vxd_svdag_load_now(&args->state->fault) : batches->fault;
-    is_over = (is_begun ? vxd_svdag_load_now64(&args->state->n_visits)
+    fault = is_begun ? vxd_svdag_load_volatile(&args->state->fault) : batches->fault;
+    is_over = (is_begun ? vxd_svdag_load_volatile64(&args->state->n_visits)
                         : batches->n_visits_of_all) > args->max_visits;
-    if (is_over && (fault & VXD_SVDAG_NO_CUBES) == 0) {
-        vxd_svdag_raise(args, VXD_SVDAG_NO_CUBES);
+    if (is_over && (fault & VXD_SVDAG_NO_ENTRIES) == 0) {
+        vxd_svdag_set_fault(args, VXD_SVDAG_NO_ENTRIES);
     }
     return !is_over && (fault == 0 || (stage->kind == VXD_SVDAG_STAGE_EXPAND &&
                                        (fault & ~counts) == 0));
@@ -490,7 +492,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_stage_continues(const struct vxd_svdag_pass *arg
 
 /* By the scheduling thread of a block: sets which batch is next. is_begun: the block has
  * had one of this stage. */
-VXD_SVDAG_DEVICE void vxd_svdag_set_next_batch(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_set_next_batch(const struct vxd_svdag_kernel_args *args,
                                                const struct vxd_svdag_stage *stage,
                                                struct vxd_svdag_batches *batches,
                                                bool is_begun, uint32_t turn,
@@ -511,7 +513,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_begin_batch(const struct vxd_svdag_stage *stage,
     const bool is_pairs = first >= batches->pairs;
     const uint32_t each = is_pairs ? batches->pairs_each : 1;
     const uint32_t before = is_pairs ? (first - batches->pairs) * each : first;
-    const uint32_t left = (is_pairs ? stage->n_pairs : stage->n_cubes) - before;
+    const uint32_t left = (is_pairs ? stage->n_pairs : stage->n_entries) - before;
 
     phase->kind = is_pairs ? VXD_SVDAG_PHASE_PAIRS
                   : stage->kind != VXD_SVDAG_STAGE_REDUCE
@@ -523,19 +525,19 @@ VXD_SVDAG_DEVICE void vxd_svdag_begin_batch(const struct vxd_svdag_stage *stage,
     phase->is_path = stage->kind == VXD_SVDAG_STAGE_EXPAND_PATH;
     phase->top = stage->height;
     phase->height = stage->height;
-    phase->begin = (is_pairs ? stage->pairs : stage->cubes) + before;
-    phase->n = left < batches->at_once * each ? left : batches->at_once * each;
+    phase->begin = (is_pairs ? stage->pairs : stage->entries) + before;
+    phase->n = left < batches->batch_size * each ? left : batches->batch_size * each;
 }
 
 /* By the scheduling thread of a block: counts entries that are about to become nodes. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_reduced(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_count_reduced(const struct vxd_svdag_kernel_args *args,
                                               const struct vxd_svdag_stage *stage,
                                               const struct vxd_svdag_phase *phase)
 {
     if (stage->kind == VXD_SVDAG_STAGE_REDUCE) {
-        (void)atomicAdd(&args->state->n_closed, phase->n);
+        (void)atomicAdd(&args->state->n_reduced, phase->n);
     } else if (phase->kind == VXD_SVDAG_PHASE_REDUCE) {
-        (void)atomicAdd(&args->state->n_rows_closed, phase->n);
+        (void)atomicAdd(&args->state->n_local_reduced, phase->n);
     }
 }
 
@@ -599,7 +601,8 @@ VXD_SVDAG_DEVICE bool vxd_svdag_run_batch(struct vxd_svdag_worker<Store, Editor>
         vxd_svdag_phase_next<Editor>(&phase);
     }
     if (is_subtrees) {
-        vxd_svdag_copy_out(worker->args, block, stage->cubes + first, block->n_local[0]);
+        vxd_svdag_copy_out(worker->args, block, stage->entries + first,
+                           block->n_local[0]);
     }
     return true;
 }

@@ -122,7 +122,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_block_counts_clear(struct vxd_svdag_block_counts
 /* By all threads of a block, when it counts no more: adds its counts to the edit's and to
  * the store's. Those of an edit with a fault are not used. */
 VXD_SVDAG_DEVICE void
-vxd_svdag_block_counts_add(const struct vxd_svdag_pass *args,
+vxd_svdag_block_counts_add(const struct vxd_svdag_kernel_args *args,
                            const struct vxd_svdag_block_counts *counts,
                            bool counts_changes)
 {
@@ -166,7 +166,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_add_times(struct vxd_svdag_change *sum,
 
 /* Adds the difference of a pair to *sum. True: it is not known yet, the pair has to be
  * expanded. */
-VXD_SVDAG_DEVICE bool vxd_svdag_pair_is_open(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE bool vxd_svdag_pair_expands(const struct vxd_svdag_kernel_args *args,
                                              uint32_t from, uint32_t to, int height,
                                              uint64_t weight,
                                              struct vxd_svdag_change *sum)
@@ -196,13 +196,13 @@ struct vxd_svdag_pairs_to {
 };
 
 /* By all lanes of a warp: puts away the pairs of lanes that have an open one. */
-VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_kernel_args *args,
                                           const struct vxd_svdag_pairs_to *to,
-                                          bool is_open, const struct vxd_svdag_pair *pair,
+                                          bool expands, const struct vxd_svdag_pair *pair,
                                           struct vxd_svdag_pair_list *list,
                                           uint32_t *n_listed)
 {
-    const uint32_t mask = __ballot_sync(UINT32_MAX, is_open);
+    const uint32_t mask = __ballot_sync(UINT32_MAX, expands);
     const uint32_t rank = (uint32_t)__popc(mask & ((1u << vxd_svdag_lane()) - 1));
     const uint64_t both = (uint64_t)pair->from << 32 | pair->to;
     unsigned long long begin = 0;
@@ -211,7 +211,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *args,
         return;
     }
     if (to->n == NULL) {
-        if (is_open) {
+        if (expands) {
             list->pairs[*n_listed + rank] = both;
             list->weights[*n_listed + rank] = pair->weight << 5 | (uint64_t)pair->height;
         }
@@ -223,9 +223,9 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *args,
         begin = vxd_svdag_atomic_add(to->n, (uint64_t)__popc(mask));
     }
     begin = to->begin + __shfl_sync(UINT32_MAX, begin, 0) + rank;
-    if (is_open && begin >= args->pairs_capacity) {
-        vxd_svdag_raise(args, VXD_SVDAG_NO_PAIRS);
-    } else if (is_open) {
+    if (expands && begin >= args->pairs_capacity) {
+        vxd_svdag_set_fault(args, VXD_SVDAG_NO_PAIRS);
+    } else if (expands) {
         args->pairs[begin] = both;
         if (args->pair_weights != NULL) {
             args->pair_weights[begin] = pair->weight;
@@ -235,7 +235,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *args,
 }
 
 /* By all lanes of a warp: puts up to 32 pairs of device memory into its list. */
-VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_kernel_args *args,
                                            uint32_t begin, uint32_t n, int height,
                                            struct vxd_svdag_pair_list *list)
 {
@@ -252,7 +252,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *args,
  * at a time with a lane for each of their children. Where open pairs go into the list,
  * all that come of them are counted too. The last ones go first, so that the list stays
  * short. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_kernel_args *args,
                                             const struct vxd_svdag_pairs_to *to,
                                             struct vxd_svdag_pair *pair,
                                             struct vxd_svdag_pair_list *list,
@@ -261,13 +261,13 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *args,
 {
 #pragma unroll 1
     for (;;) {
-        const bool is_open =
-            pair->is_there && vxd_svdag_pair_is_open(args, pair->from, pair->to,
+        const bool expands =
+            pair->is_there && vxd_svdag_pair_expands(args, pair->from, pair->to,
                                                      pair->height, pair->weight, sum);
         uint32_t n;
 
         __syncwarp();
-        vxd_svdag_put_pairs(args, to, is_open, pair, list, &n_listed);
+        vxd_svdag_put_pairs(args, to, expands, pair, list, &n_listed);
         if (n_listed == 0) {
             return;
         }
@@ -279,8 +279,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *args,
             const uint64_t weight = list->weights[n_listed + vxd_svdag_lane() / 8];
             const int octant = (int)(vxd_svdag_lane() % 8);
 
-            pair->from = vxd_svdag_below(&args->view, (uint32_t)(both >> 32), octant);
-            pair->to = vxd_svdag_below(&args->view, (uint32_t)both, octant);
+            pair->from = vxd_svdag_child_ref(&args->view, (uint32_t)(both >> 32), octant);
+            pair->to = vxd_svdag_child_ref(&args->view, (uint32_t)both, octant);
             pair->height = (int)(weight & 31) - 1;
             pair->weight = weight >> 5;
         }

@@ -25,15 +25,13 @@
  * this one stands for all that come after it. A record is complete before its slot names
  * it. */
 template <class Editor>
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *args,
-                                                   const Editor &editor,
-                                                   const struct vxd_svdag_cube *cube,
-                                                   uint32_t old,
-                                                   const typename Editor::state *state,
-                                                   uint32_t child)
+VXD_SVDAG_DEVICE uint32_t
+vxd_svdag_find_duplicate(const struct vxd_svdag_kernel_args *args, const Editor &editor,
+                         const struct vxd_svdag_cube *cube, uint32_t old,
+                         const typename Editor::state *state, uint32_t child)
 {
-    const struct vxd_svdag_signs *keys = &args->signs;
-    uint64_t words[VXD_SVDAG_SIGN_WORDS];
+    const struct vxd_svdag_dedup_table *keys = &args->dedup;
+    uint64_t words[VXD_SVDAG_DEDUP_RECORD_WORDS];
     const int n = 1 + editor.edit_key(cube, state, words + 1);
     uint64_t record;
     uint64_t hash = 0;
@@ -41,19 +39,20 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *
     if (n == 1) {
         return VXD_SVDAG_NO_CHILD;
     }
-    record = vxd_svdag_atomic_add(&args->state->n_signs, 1);
+    record = vxd_svdag_atomic_add(&args->state->n_records, 1);
     if (record >= keys->n) {
         return VXD_SVDAG_NO_CHILD;
     }
     words[0] = (uint64_t)old << 32 | (uint64_t)cube->height << 8 | (uint64_t)n;
 #pragma unroll 1
     for (int i = 0; i < n; i++) {
-        keys->records[record * VXD_SVDAG_SIGN_WORDS + (uint64_t)i] = words[i];
+        keys->records[record * VXD_SVDAG_DEDUP_RECORD_WORDS + (uint64_t)i] = words[i];
         hash = vxd_svdag_fold(hash ^ words[i], 0xa0761d6478bd642fULL);
     }
-    keys->records[record * VXD_SVDAG_SIGN_WORDS + VXD_SVDAG_SIGN_WORDS - 1] = child;
+    keys->records[record * VXD_SVDAG_DEDUP_RECORD_WORDS + VXD_SVDAG_DEDUP_RECORD_WORDS -
+                  1] = child;
 #pragma unroll 1
-    for (int probe = 0; probe < VXD_SVDAG_SIGN_PROBES; probe++) {
+    for (int probe = 0; probe < VXD_SVDAG_DEDUP_PROBES; probe++) {
         uint32_t *slot = &keys->slots[(hash + (uint64_t)probe) & (2 * keys->n - 1)];
         uint32_t seen = vxd_svdag_load_published(slot);
         const uint64_t *other;
@@ -63,13 +62,14 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *
         if (seen == 0) {
             break;
         }
-        other = keys->records + (uint64_t)(seen - 1) * VXD_SVDAG_SIGN_WORDS;
+        other = keys->records + (uint64_t)(seen - 1) * VXD_SVDAG_DEDUP_RECORD_WORDS;
 #pragma unroll 1
         for (int i = 0; i < n && is_equal; i++) {
-            is_equal = vxd_svdag_load_now64(&other[i]) == words[i];
+            is_equal = vxd_svdag_load_volatile64(&other[i]) == words[i];
         }
         if (is_equal) {
-            return (uint32_t)vxd_svdag_load_now64(&other[VXD_SVDAG_SIGN_WORDS - 1]);
+            return (uint32_t)vxd_svdag_load_volatile64(
+                &other[VXD_SVDAG_DEDUP_RECORD_WORDS - 1]);
         }
     }
     return VXD_SVDAG_NO_CHILD;
@@ -79,7 +79,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_find_duplicate(const struct vxd_svdag_pass *
  * take the entry of the child that they duplicate, whose weight grows. A thread takes
  * every size-th child, from number `first` on. */
 template <class State>
-VXD_SVDAG_DEVICE void vxd_svdag_dedup_entries(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_dedup_entries(const struct vxd_svdag_kernel_args *args,
                                               struct vxd_svdag_entry<State> *entries,
                                               uint32_t begin, uint32_t n, uint32_t first,
                                               uint32_t size)
@@ -90,8 +90,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_dedup_entries(const struct vxd_svdag_pass *args,
 
         if ((entry->marks >> (VXD_SVDAG_MARK_DUPLICATES + i % 8) & 1) != 0) {
             *word = entries[*word / 8].words[1 + *word % 8];
-            (void)vxd_svdag_atomic_add(&args->cube_weights[*word],
-                                       args->cube_weights[begin + i / 8]);
+            (void)vxd_svdag_atomic_add(&args->entry_weights[*word],
+                                       args->entry_weights[begin + i / 8]);
         }
     }
 }

@@ -36,54 +36,54 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_entries_that_fit(uint64_t n_wanted, uint32_t
 
 /* Counts the entries of a height, as the first block found them alone, or (`alone` is
  * NULL) as the edit has them. */
-VXD_SVDAG_DEVICE void vxd_svdag_count_entries(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_count_entries(const struct vxd_svdag_kernel_args *args,
                                               const struct vxd_svdag_level_counts *alone,
                                               struct vxd_svdag_stage *stage)
 {
-    const struct vxd_svdag_pass_state *state = args->state;
+    const struct vxd_svdag_kernel_state *state = args->state;
 
-    stage->n_cubes = vxd_svdag_entries_that_fit(
-        alone != NULL ? alone[stage->height & 1].n_cubes
-                      : vxd_svdag_load_now64(&state->n_cubes[stage->height]),
-        stage->cubes, args->cubes_capacity);
+    stage->n_entries = vxd_svdag_entries_that_fit(
+        alone != NULL ? alone[stage->height & 1].n_entries
+                      : vxd_svdag_load_volatile64(&state->n_entries[stage->height]),
+        stage->entries, args->entries_capacity);
     stage->n_pairs = vxd_svdag_entries_that_fit(
         alone != NULL ? alone[stage->height & 1].n_pairs
-                      : vxd_svdag_load_now64(&state->n_pairs[stage->height]),
+                      : vxd_svdag_load_volatile64(&state->n_pairs[stage->height]),
         stage->pairs, args->pairs_capacity);
 }
 
 /* The stage of the root. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_top(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_top(const struct vxd_svdag_kernel_args *args,
                                           struct vxd_svdag_stage *stage)
 {
     stage->height = args->view.depth;
-    stage->cubes = 0;
+    stage->entries = 0;
     stage->pairs = 0;
     vxd_svdag_count_entries(args, NULL, stage);
 }
 
 /* To the next height, after the barrier behind the one that was expanded. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_down(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_down(const struct vxd_svdag_kernel_args *args,
                                            const struct vxd_svdag_level_counts *alone,
                                            struct vxd_svdag_stage *stage)
 {
-    stage->cubes += stage->n_cubes;
+    stage->entries += stage->n_entries;
     stage->pairs += stage->n_pairs;
     stage->height--;
     vxd_svdag_count_entries(args, alone, stage);
 }
 
 /* By one thread of the first block: says where the grid goes on. */
-VXD_SVDAG_DEVICE void vxd_svdag_hand_over(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_hand_over(const struct vxd_svdag_kernel_args *args,
                                           const struct vxd_svdag_stage *stage)
 {
-    args->state->meeting = {(uint32_t)stage->height, stage->cubes, stage->n_cubes,
-                            stage->pairs, stage->n_pairs};
+    args->state->handover = {(uint32_t)stage->height, stage->entries, stage->n_entries,
+                             stage->pairs, stage->n_pairs};
 }
 
 /* By all lanes of a warp, after the subtrees or a height that was reduced: the height
  * above. The grid takes heights with many entries and all below them. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_up(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_up(const struct vxd_svdag_kernel_args *args,
                                          const struct vxd_svdag_batches *batches,
                                          struct vxd_svdag_stage *stage)
 {
@@ -104,8 +104,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_up(const struct vxd_svdag_pass *args,
         return;
     }
     /* These counts are right where there was no fault; else nothing is reduced. */
-    stage->n_cubes = __shfl_sync(UINT32_MAX, stage->n_cubes_at, stage->height);
-    stage->cubes -= stage->n_cubes;
+    stage->n_entries = __shfl_sync(UINT32_MAX, stage->n_cubes_at, stage->height);
+    stage->entries -= stage->n_entries;
     stage->n_pairs = 0;
 }
 
@@ -115,45 +115,46 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_after_top(const struct vxd_svdag_top *expa
 {
     stage->kind = VXD_SVDAG_STAGE_EXPAND_PATH;
     stage->height = expanded_top->height;
-    stage->cubes = expanded_top->n_expanded;
-    stage->n_cubes = expanded_top->n_cubes;
+    stage->entries = expanded_top->n_expanded;
+    stage->n_entries = expanded_top->n_entries;
     stage->n_pairs = expanded_top->n_pairs;
 }
 
 /* By all threads of a block, after a stage of the grid: fetches what others found, one
  * request a block for each word, as all blocks ask for the same ones. That is which
  * entries the next stage has, and whether there was a fault. */
-VXD_SVDAG_DEVICE void vxd_svdag_fetch_counts(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_fetch_counts(const struct vxd_svdag_kernel_args *args,
                                              const struct vxd_svdag_stage *stage,
                                              struct vxd_svdag_batches *batches)
 {
-    const struct vxd_svdag_pass_state *state = args->state;
-    const uint32_t n_meeting = sizeof state->meeting / sizeof(uint32_t);
+    const struct vxd_svdag_kernel_state *state = args->state;
+    const uint32_t n_handover = sizeof state->handover / sizeof(uint32_t);
     const uint32_t lane = threadIdx.x;
-    const int below = stage->height - 1;
+    const int child_height = stage->height - 1;
 
     if (lane == 31) {
-        batches->fault = vxd_svdag_load_now(&state->fault);
+        batches->fault = vxd_svdag_load_volatile(&state->fault);
         batches->is_bad |= batches->fault != 0;
     } else if (lane == 30) {
-        batches->n_visits_of_all = vxd_svdag_load_now64(&state->n_visits);
-    } else if (stage->kind == VXD_SVDAG_STAGE_HAND_OVER && lane < n_meeting) {
-        (&batches->meeting.height)[lane] =
-            vxd_svdag_load_now(&state->meeting.height + lane);
+        batches->n_visits_of_all = vxd_svdag_load_volatile64(&state->n_visits);
+    } else if (stage->kind == VXD_SVDAG_STAGE_HAND_OVER && lane < n_handover) {
+        (&batches->handover.height)[lane] =
+            vxd_svdag_load_volatile(&state->handover.height + lane);
     } else if (stage->kind == VXD_SVDAG_STAGE_SUBTREES && lane < VXD_SVDAG_N_HEIGHTS) {
-        batches->n_cubes_at[lane] = (uint32_t)vxd_svdag_load_now64(&state->n_cubes[lane]);
+        batches->n_cubes_at[lane] =
+            (uint32_t)vxd_svdag_load_volatile64(&state->n_entries[lane]);
     } else if (stage->kind <= VXD_SVDAG_STAGE_DEDUP && lane == 0) {
-        batches->n_below[below & 1].n_cubes =
-            vxd_svdag_load_now64(&state->n_cubes[below]);
+        batches->level_counts[child_height & 1].n_entries =
+            vxd_svdag_load_volatile64(&state->n_entries[child_height]);
     } else if (stage->kind <= VXD_SVDAG_STAGE_DEDUP && lane == 1) {
-        batches->n_below[below & 1].n_pairs =
-            vxd_svdag_load_now64(&state->n_pairs[below]);
+        batches->level_counts[child_height & 1].n_pairs =
+            vxd_svdag_load_volatile64(&state->n_pairs[child_height]);
     }
     __syncthreads();
 }
 
 /* The next stage of a block, after the barrier behind this one. */
-VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_kernel_args *args,
                                            const struct vxd_svdag_batches *batches,
                                            struct vxd_svdag_stage *stage)
 {
@@ -163,21 +164,21 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *args,
     case VXD_SVDAG_STAGE_EXPAND_PATH:
         break; /* vxd_svdag_stage_after_top has set what comes next */
     case VXD_SVDAG_STAGE_EXPAND:
-        if (args->signs.n > 0) {
+        if (args->dedup.n > 0) {
             stage->kind = VXD_SVDAG_STAGE_DEDUP;
             return;
         }
-        vxd_svdag_stage_down(args, batches->n_below, stage);
+        vxd_svdag_stage_down(args, batches->level_counts, stage);
         break;
     case VXD_SVDAG_STAGE_DEDUP:
-        vxd_svdag_stage_down(args, batches->n_below, stage);
+        vxd_svdag_stage_down(args, batches->level_counts, stage);
         break;
     case VXD_SVDAG_STAGE_HAND_OVER:
-        stage->height = (int)batches->meeting.height;
-        stage->cubes = batches->meeting.cubes;
-        stage->n_cubes = batches->meeting.n_cubes;
-        stage->pairs = batches->meeting.pairs;
-        stage->n_pairs = batches->meeting.n_pairs;
+        stage->height = (int)batches->handover.height;
+        stage->entries = batches->handover.entries;
+        stage->n_entries = batches->handover.n_entries;
+        stage->pairs = batches->handover.pairs;
+        stage->n_pairs = batches->handover.n_pairs;
         break;
     case VXD_SVDAG_STAGE_SUBTREES:
     case VXD_SVDAG_STAGE_REDUCE:
@@ -187,7 +188,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_stage_next(const struct vxd_svdag_pass *args,
         stage->kind = VXD_SVDAG_STAGE_END;
         return;
     }
-    is_few = stage->n_cubes <= VXD_SVDAG_FEW_ENTRIES &&
+    is_few = stage->n_entries <= VXD_SVDAG_FEW_ENTRIES &&
              stage->n_pairs <= VXD_SVDAG_FEW_ENTRIES;
     stage->kind = stage->height > stage->subtree_height ? VXD_SVDAG_STAGE_EXPAND
                                                         : VXD_SVDAG_STAGE_SUBTREES;
@@ -206,9 +207,9 @@ vxd_svdag_stage_timed(const struct vxd_svdag_stage *stage)
 {
     switch (stage->kind) {
     case VXD_SVDAG_STAGE_SUBTREES:
-        return VXD_SVDAG_EDIT_ROWS;
+        return VXD_SVDAG_EDIT_SUBTREES;
     case VXD_SVDAG_STAGE_REDUCE:
-        return stage->is_grid ? VXD_SVDAG_CLOSE_BY_GRID : VXD_SVDAG_CLOSE_BY_BLOCK;
+        return stage->is_grid ? VXD_SVDAG_REDUCE_BY_GRID : VXD_SVDAG_REDUCE_BY_BLOCK;
     case VXD_SVDAG_STAGE_EXPAND_PATH:
     case VXD_SVDAG_STAGE_EXPAND:
     case VXD_SVDAG_STAGE_DEDUP:
@@ -216,7 +217,7 @@ vxd_svdag_stage_timed(const struct vxd_svdag_stage *stage)
     case VXD_SVDAG_STAGE_END:
         break;
     }
-    return stage->is_grid ? VXD_SVDAG_OPEN_BY_GRID : VXD_SVDAG_OPEN_BY_BLOCK;
+    return stage->is_grid ? VXD_SVDAG_EXPAND_BY_GRID : VXD_SVDAG_EXPAND_BY_BLOCK;
 }
 
 /* By all threads of a block, after a barrier: adds the time since *begin to that of a
@@ -238,49 +239,50 @@ VXD_SVDAG_DEVICE void vxd_svdag_add_time(struct vxd_svdag_block_counts *counts,
 /* By one thread after all others: what an edit with a fault would need, as far as it
  * came. */
 template <class Store>
-static __device__ void vxd_svdag_report_needs(const struct vxd_svdag_pass *args,
+static __device__ void vxd_svdag_report_needs(const struct vxd_svdag_kernel_args *args,
                                               int subtree_height, uint32_t fault)
 {
-    const struct vxd_svdag_pass_state *state = args->state;
+    const struct vxd_svdag_kernel_state *state = args->state;
     struct vxd_svdag_needs *needs = &args->progress->needs;
-    const uint64_t n_visits = vxd_svdag_load_now64(&state->n_visits);
-    uint64_t n_cubes = 0;
+    const uint64_t n_visits = vxd_svdag_load_volatile64(&state->n_visits);
+    uint64_t n_entries = 0;
     uint64_t n_pairs = 0;
 
     for (int i = 0; i < VXD_SVDAG_N_HEIGHTS; i++) {
-        n_cubes += vxd_svdag_load_now64(&state->n_cubes[i]);
-        n_pairs += vxd_svdag_load_now64(&state->n_pairs[i]);
+        n_entries += vxd_svdag_load_volatile64(&state->n_entries[i]);
+        n_pairs += vxd_svdag_load_volatile64(&state->n_pairs[i]);
     }
-    needs->n_cubes = (fault & VXD_SVDAG_NO_CUBES) == 0 ? 0
-                     : n_visits > args->max_visits     ? n_visits
-                                                       : n_cubes;
+    needs->n_entries = (fault & VXD_SVDAG_NO_ENTRIES) == 0 ? 0
+                       : n_visits > args->max_visits       ? n_visits
+                                                           : n_entries;
     needs->n_pairs = (fault & VXD_SVDAG_NO_PAIRS) != 0 ? n_pairs : 0;
-    Store::tell_needs(args, fault, vxd_svdag_load_now(&state->n_rows_closed),
-                      vxd_svdag_load_now64(&state->n_cubes[subtree_height]),
-                      n_cubes - vxd_svdag_load_now64(&state->n_cubes[subtree_height]) -
-                          vxd_svdag_load_now(&state->n_closed));
+    Store::report_needs(args, fault, vxd_svdag_load_volatile(&state->n_local_reduced),
+                        vxd_svdag_load_volatile64(&state->n_entries[subtree_height]),
+                        n_entries -
+                            vxd_svdag_load_volatile64(&state->n_entries[subtree_height]) -
+                            vxd_svdag_load_volatile(&state->n_reduced));
 }
 
 /* By one thread after all others: the edit's root, or its fault. */
 template <class Store, class Editor>
-static __device__ void vxd_svdag_end_edit(const struct vxd_svdag_pass *args)
+static __device__ void vxd_svdag_end_edit(const struct vxd_svdag_kernel_args *args)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     struct vxd_svdag_progress *progress = args->progress;
-    const uint32_t fault = vxd_svdag_load_now(&args->state->fault);
+    const uint32_t fault = vxd_svdag_load_volatile(&args->state->fault);
 
     if (fault != 0) {
         progress->fault = fault;
         vxd_svdag_report_needs<Store>(args, vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT,
                                       fault);
     } else {
-        progress->root = ((const entry_t *)args->cubes)[0].ref;
+        progress->root = ((const entry_t *)args->entries)[0].ref;
     }
     Store::end(args);
 }
 
 /* By one thread: counts the items of the store before the edit. */
-static __device__ void vxd_svdag_count_items(const struct vxd_svdag_pass *args)
+static __device__ void vxd_svdag_count_items(const struct vxd_svdag_kernel_args *args)
 {
     args->state->n_items = args->store->n_items[VXD_SVDAG_LEAF] +
                            args->store->n_items[VXD_SVDAG_INNER] +
@@ -291,7 +293,7 @@ static __device__ void vxd_svdag_count_items(const struct vxd_svdag_pass *args)
  * classifies all cubes. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_begin_after_top(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_begin_after_top(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                           struct vxd_svdag_block_counts *counts,
                           struct vxd_svdag_block_memory<Editor> *block,
                           struct vxd_svdag_stage *stage)
@@ -311,7 +313,7 @@ vxd_svdag_begin_after_top(const struct vxd_svdag_pass *args, const Editor &edito
  * with the root. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_begin_at_root(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_begin_at_root(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                         struct vxd_svdag_block_memory<Editor> *block,
                         struct vxd_svdag_stage *stage)
 {
@@ -339,7 +341,7 @@ vxd_svdag_begin_at_root(const struct vxd_svdag_pass *args, const Editor &editor,
     }
     if (block->expanded_top.n_expanded > 0) {
         stage->kind = VXD_SVDAG_STAGE_EXPAND_PATH;
-        stage->n_cubes = block->expanded_top.n_expanded;
+        stage->n_entries = block->expanded_top.n_expanded;
     }
 }
 
@@ -357,17 +359,18 @@ VXD_SVDAG_DEVICE void
 vxd_svdag_to_next_stage(struct vxd_svdag_worker<Store, Editor> *worker,
                         struct vxd_svdag_stage *stage)
 {
-    const struct vxd_svdag_pass *args = worker->args;
-    const struct vxd_svdag_level_counts *n_below = worker->block->batches.n_below;
+    const struct vxd_svdag_kernel_args *args = worker->args;
+    const struct vxd_svdag_level_counts *level_counts =
+        worker->block->batches.level_counts;
 
     if (stage->kind == VXD_SVDAG_STAGE_EXPAND_PATH) {
         vxd_svdag_stage_after_top(&worker->block->expanded_top, stage);
     }
     if (!stage->is_grid && stage->kind == VXD_SVDAG_STAGE_EXPAND && threadIdx.x == 0) {
-        const int below = stage->height - 1;
+        const int child_height = stage->height - 1;
 
-        args->state->n_cubes[below] = n_below[below & 1].n_cubes;
-        args->state->n_pairs[below] = n_below[below & 1].n_pairs;
+        args->state->n_entries[child_height] = level_counts[child_height & 1].n_entries;
+        args->state->n_pairs[child_height] = level_counts[child_height & 1].n_pairs;
     }
     if (vxd_svdag_is_reduce_top<Store>(stage)) {
         stage->kind = VXD_SVDAG_STAGE_END;
@@ -386,18 +389,19 @@ template <class Editor> constexpr size_t vxd_svdag_shared_bytes(void)
 }
 
 /* Blocks that a multiprocessor with 227 KiB of shared memory has space for; at most
- * VXD_SVDAG_TEAM_BLOCKS. */
+ * VXD_SVDAG_MAX_BLOCKS_PER_SM. */
 template <class Editor> constexpr int vxd_svdag_blocks_per_multiprocessor(void)
 {
-    return (227 << 10) / (vxd_svdag_shared_bytes<Editor>() + 1024) < VXD_SVDAG_TEAM_BLOCKS
+    return (227 << 10) / (vxd_svdag_shared_bytes<Editor>() + 1024) <
+                   VXD_SVDAG_MAX_BLOCKS_PER_SM
                ? (int)((227 << 10) / (vxd_svdag_shared_bytes<Editor>() + 1024))
-               : VXD_SVDAG_TEAM_BLOCKS;
+               : VXD_SVDAG_MAX_BLOCKS_PER_SM;
 }
 
 /* By all threads of a block: what they work with, and its shared memory as it is at first. */
 template <class Store, class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_begin_worker(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_begin_worker(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                        struct vxd_svdag_worker<Store, Editor> *worker)
 {
     extern __shared__ uint4 vxd_svdag_shared[];
@@ -427,13 +431,13 @@ vxd_svdag_run_any_stage(struct vxd_svdag_worker<Store, Editor> *worker,
                         const struct vxd_svdag_stage *stage)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const struct vxd_svdag_pass *args = worker->args;
+    const struct vxd_svdag_kernel_args *args = worker->args;
 
     if (stage->kind == VXD_SVDAG_STAGE_DEDUP) {
         /* After a fault some entries are missing. */
         if (!vxd_svdag_has_fault(args)) {
             vxd_svdag_dedup_entries(
-                args, (entry_t *)args->cubes, stage->cubes, stage->n_cubes,
+                args, (entry_t *)args->entries, stage->entries, stage->n_entries,
                 threadIdx.x + (stage->is_grid ? blockIdx.x * blockDim.x : 0),
                 blockDim.x * (stage->is_grid ? gridDim.x : 1));
         }
@@ -458,14 +462,14 @@ vxd_svdag_run_any_stage(struct vxd_svdag_worker<Store, Editor> *worker,
 /* The whole edit, by all threads of a cooperative grid. */
 template <class Store, class Editor>
 static __device__ __forceinline__ void
-vxd_svdag_run_edit(const struct vxd_svdag_pass *args, const Editor &editor)
+vxd_svdag_run_edit(const struct vxd_svdag_kernel_args *args, const Editor &editor)
 {
     struct vxd_svdag_worker<Store, Editor> worker;
     struct vxd_svdag_stage stage = {};
     long long begin = clock64();
 
     /* A fault of an earlier kernel of the edit. This kernel sets it only after a barrier. */
-    if (vxd_svdag_load_now(&args->progress->fault) != 0) {
+    if (vxd_svdag_load_volatile(&args->progress->fault) != 0) {
         return;
     }
     stage.kind = VXD_SVDAG_STAGE_HAND_OVER;
@@ -475,7 +479,7 @@ vxd_svdag_run_edit(const struct vxd_svdag_pass *args, const Editor &editor)
     if (vxd_svdag_is_first_block()) {
         if constexpr (Editor::CLASSIFIES_ALL) {
             vxd_svdag_begin_after_top(args, editor, worker.counts, worker.block, &stage);
-            vxd_svdag_add_time(worker.counts, VXD_SVDAG_OPEN_BY_BLOCK, &begin);
+            vxd_svdag_add_time(worker.counts, VXD_SVDAG_EXPAND_BY_BLOCK, &begin);
         } else {
             vxd_svdag_begin_at_root(args, editor, worker.block, &stage);
         }
@@ -497,9 +501,9 @@ vxd_svdag_run_edit(const struct vxd_svdag_pass *args, const Editor &editor)
 }
 
 template <class Store, class Editor>
-static __global__ void __launch_bounds__(VXD_SVDAG_TEAM_THREADS,
+static __global__ void __launch_bounds__(VXD_SVDAG_BLOCK_THREADS,
                                          vxd_svdag_blocks_per_multiprocessor<Editor>())
-    edit_kernel(const __grid_constant__ struct vxd_svdag_pass args,
+    edit_kernel(const __grid_constant__ struct vxd_svdag_kernel_args args,
                 const __grid_constant__ Editor editor)
 {
     vxd_svdag_run_edit<Store>(&args, editor);
@@ -512,23 +516,23 @@ static __global__ void __launch_bounds__(VXD_SVDAG_TEAM_THREADS,
 
 /* By all lanes of a warp: its share of the pairs of a height. At the last height they are
  * handed out by a counter, as some pairs have more below them than others. */
-VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_kernel_args *args,
                                              struct vxd_svdag_block_counts *counts,
                                              struct vxd_svdag_pair_list *list,
                                              const struct vxd_svdag_stage *stage)
 {
     const bool is_subtrees = stage->kind == VXD_SVDAG_STAGE_SUBTREES;
-    const uint32_t at_once = is_subtrees ? 1 : 4;
+    const uint32_t batch_size = is_subtrees ? 1 : 4;
     const uint32_t n_warps = blockDim.x / 32 * gridDim.x;
     const struct vxd_svdag_pairs_to to = {
         is_subtrees ? NULL : &args->state->n_pairs[stage->height - 1],
         stage->pairs + stage->n_pairs};
     /* Where pairs are few, each goes to a warp of another block. */
-    uint32_t first = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * at_once;
+    uint32_t first = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * batch_size;
 
     while (first < stage->n_pairs) {
         const uint32_t left = stage->n_pairs - first;
-        const uint32_t n = left < at_once ? left : at_once;
+        const uint32_t n = left < batch_size ? left : batch_size;
         struct vxd_svdag_change change = {0, 0, 0, 0};
         struct vxd_svdag_pair pair = {false, 0, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, 0};
 
@@ -537,11 +541,11 @@ VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *args,
         vxd_svdag_count_change(counts, &change);
         if (is_subtrees) {
             if (vxd_svdag_lane() == 0) {
-                first = atomicAdd(&args->state->n_dealt, 1u);
+                first = atomicAdd(&args->state->n_scheduled, 1u);
             }
             first = n_warps + __shfl_sync(UINT32_MAX, first, 0);
         } else {
-            first += n_warps * at_once;
+            first += n_warps * batch_size;
         }
     }
 }
@@ -549,15 +553,15 @@ VXD_SVDAG_DEVICE void vxd_svdag_change_stage(const struct vxd_svdag_pass *args,
 /* Counts what changed from the edit's first root to its last, by all threads of a
  * cooperative grid: pairs alone are expanded. */
 static __device__ __forceinline__ void
-vxd_svdag_run_change(const struct vxd_svdag_pass *args)
+vxd_svdag_run_change(const struct vxd_svdag_kernel_args *args)
 {
     __shared__ struct vxd_svdag_block_counts counts;
-    __shared__ struct vxd_svdag_pair_list lists[VXD_SVDAG_TEAM_THREADS / 32];
+    __shared__ struct vxd_svdag_pair_list lists[VXD_SVDAG_BLOCK_THREADS / 32];
     const bool is_first = vxd_svdag_is_first_block() && threadIdx.x == 0;
     struct vxd_svdag_progress *progress = args->progress;
     struct vxd_svdag_stage stage = {};
 
-    if (vxd_svdag_load_now(&progress->fault) != 0) {
+    if (vxd_svdag_load_volatile(&progress->fault) != 0) {
         return;
     }
     stage.kind = VXD_SVDAG_STAGE_EXPAND;
@@ -586,9 +590,10 @@ vxd_svdag_run_change(const struct vxd_svdag_pass *args)
     }
     vxd_svdag_block_counts_add(args, &counts, true);
     if (is_first && vxd_svdag_has_fault(args)) {
-        progress->fault = vxd_svdag_load_now(&args->state->fault);
+        progress->fault = vxd_svdag_load_volatile(&args->state->fault);
         for (int i = 0; i < VXD_SVDAG_N_HEIGHTS; i++) {
-            progress->needs.n_pairs += vxd_svdag_load_now64(&args->state->n_pairs[i]);
+            progress->needs.n_pairs +=
+                vxd_svdag_load_volatile64(&args->state->n_pairs[i]);
         }
     }
 }
@@ -596,8 +601,9 @@ vxd_svdag_run_change(const struct vxd_svdag_pass *args)
 /* Reads nodes as the store of this translation unit keeps them; the store itself is not
  * used. */
 template <class Store>
-static __global__ void __launch_bounds__(VXD_SVDAG_TEAM_THREADS, VXD_SVDAG_TEAM_BLOCKS)
-    change_kernel(const __grid_constant__ struct vxd_svdag_pass args)
+static __global__ void __launch_bounds__(VXD_SVDAG_BLOCK_THREADS,
+                                         VXD_SVDAG_MAX_BLOCKS_PER_SM)
+    change_kernel(const __grid_constant__ struct vxd_svdag_kernel_args args)
 {
     vxd_svdag_run_change(&args);
 }
@@ -633,22 +639,21 @@ static inline enum vxd_status vxd_svdag_kernel_fits(struct vxd_queue *queue,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)kernel->shared_bytes),
                      err));
-    VXD_TRY(VXD_CUDA(queue->context,
-                     cudaOccupancyMaxActiveBlocksPerMultiprocessor(out, kernel->function,
-                                                                   VXD_SVDAG_TEAM_THREADS,
-                                                                   kernel->shared_bytes),
-                     err));
+    VXD_TRY(VXD_CUDA(
+        queue->context,
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            out, kernel->function, VXD_SVDAG_BLOCK_THREADS, kernel->shared_bytes),
+        err));
     __atomic_store_n(&kernel->fits, device | (uint32_t)(*out + 1), __ATOMIC_RELEASE);
 out:
     return status;
 }
 
 /* Launches a kernel with an edit, and with a second argument where it has one. */
-static inline enum vxd_status vxd_svdag_launch_kernel(struct vxd_queue *queue,
-                                                      struct vxd_svdag_kernel *kernel,
-                                                      const struct vxd_svdag_pass *args,
-                                                      const void *editor,
-                                                      struct vxd_err *err)
+static inline enum vxd_status
+vxd_svdag_launch_kernel(struct vxd_queue *queue, struct vxd_svdag_kernel *kernel,
+                        const struct vxd_svdag_kernel_args *args, const void *editor,
+                        struct vxd_err *err)
 {
     /* Neither is written through these. */
     void *parameters[2] = {(void *)args, (void *)editor};
@@ -666,7 +671,7 @@ static inline enum vxd_status vxd_svdag_launch_kernel(struct vxd_queue *queue,
     VXD_TRY(vxd_cuda_status(
         queue->context,
         cudaLaunchCooperativeKernel(kernel->function, dim3((unsigned)n_blocks),
-                                    dim3(VXD_SVDAG_TEAM_THREADS), parameters,
+                                    dim3(VXD_SVDAG_BLOCK_THREADS), parameters,
                                     kernel->shared_bytes, (cudaStream_t)queue->stream),
         kernel->name, err));
 out:
@@ -684,13 +689,12 @@ vxd_svdag_ball_of(const struct vxd_svdag_view *view, const struct vxd_svdag_op *
             (uint16_t)op->value, run.has_materials};
 }
 
-/* The members of struct vxd_svdag_passes, for a store. */
+/* The members of struct vxd_svdag_edit_kernels, for a store. */
 template <class Store>
-static enum vxd_status
-vxd_svdag_launch_shapes_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
-                            const struct vxd_svdag_shapes_run *run,
-                            enum vxd_svdag_shapes_form form,
-                            const struct vxd_svdag_op *ops, struct vxd_err *err)
+static enum vxd_status vxd_svdag_launch_shapes_for(
+    struct vxd_queue *queue, const struct vxd_svdag_kernel_args *args,
+    const struct vxd_svdag_shapes_run *run, enum vxd_svdag_shapes_form form,
+    const struct vxd_svdag_op *ops, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel ball_kernel = {
         (const void *)edit_kernel<Store, struct vxd_svdag_ball_cuda>,
@@ -716,9 +720,10 @@ vxd_svdag_launch_shapes_for(struct vxd_queue *queue, const struct vxd_svdag_pass
 }
 
 template <class Store>
-static enum vxd_status
-vxd_svdag_launch_copy_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
-                          const struct vxd_svdag_op *op, struct vxd_err *err)
+static enum vxd_status vxd_svdag_launch_copy_for(struct vxd_queue *queue,
+                                                 const struct vxd_svdag_kernel_args *args,
+                                                 const struct vxd_svdag_op *op,
+                                                 struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
         (const void *)edit_kernel<Store, struct vxd_svdag_copy_cuda>,
@@ -730,7 +735,8 @@ vxd_svdag_launch_copy_for(struct vxd_queue *queue, const struct vxd_svdag_pass *
 
 template <class Store>
 static enum vxd_status
-vxd_svdag_launch_morph_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
+vxd_svdag_launch_morph_for(struct vxd_queue *queue,
+                           const struct vxd_svdag_kernel_args *args,
                            const struct vxd_svdag_op *op, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
@@ -743,9 +749,10 @@ vxd_svdag_launch_morph_for(struct vxd_queue *queue, const struct vxd_svdag_pass 
 }
 
 template <class Store>
-static enum vxd_status
-vxd_svdag_launch_undo_for(struct vxd_queue *queue, const struct vxd_svdag_pass *args,
-                          const struct vxd_svdag_undo_state *roots, struct vxd_err *err)
+static enum vxd_status vxd_svdag_launch_undo_for(struct vxd_queue *queue,
+                                                 const struct vxd_svdag_kernel_args *args,
+                                                 const struct vxd_svdag_undo_state *roots,
+                                                 struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
         (const void *)edit_kernel<Store, struct vxd_svdag_undo_cuda>,
@@ -757,9 +764,9 @@ vxd_svdag_launch_undo_for(struct vxd_queue *queue, const struct vxd_svdag_pass *
 }
 
 template <class Store>
-static enum vxd_status vxd_svdag_launch_change_for(struct vxd_queue *queue,
-                                                   const struct vxd_svdag_pass *args,
-                                                   struct vxd_err *err)
+static enum vxd_status
+vxd_svdag_launch_change_for(struct vxd_queue *queue,
+                            const struct vxd_svdag_kernel_args *args, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {(const void *)change_kernel<Store>, 0,
                                              "change_kernel", 0};
@@ -769,7 +776,8 @@ static enum vxd_status vxd_svdag_launch_change_for(struct vxd_queue *queue,
 
 /* The edits of a store: a .cu file instantiates all kernels by a table of them. Where the
  * store splits items the file defines VXD_SVDAG_SPLIT_FORM before its first include. */
-template <class Store> constexpr struct vxd_svdag_passes vxd_svdag_edit_kernels_for(void)
+template <class Store>
+constexpr struct vxd_svdag_edit_kernels vxd_svdag_edit_kernels_for(void)
 {
     return {vxd_svdag_launch_shapes_for<Store>, vxd_svdag_launch_copy_for<Store>,
             vxd_svdag_launch_morph_for<Store>, vxd_svdag_launch_undo_for<Store>,

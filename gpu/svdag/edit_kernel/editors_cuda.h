@@ -48,9 +48,9 @@ struct vxd_svdag_lists_cuda {
 
     __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
                                              const state *at,
-                                             struct vxd_svdag_told *classes) const
+                                             struct vxd_svdag_classes *classes) const
     {
-        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, classes);
+        return vxd_svdag_shapes_classify(run, cube, at->partial, at->inside, classes);
     }
     __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
                                           uint32_t root, state *at) const
@@ -68,7 +68,7 @@ struct vxd_svdag_lists_cuda {
     __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
                                             const state *at, uint64_t *words) const
     {
-        return vxd_svdag_shapes_sign(run, cube, at, words);
+        return vxd_svdag_shapes_edit_key(run, cube, at, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -100,9 +100,9 @@ struct vxd_svdag_shapes_cuda {
 
     __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
                                              const state *at,
-                                             struct vxd_svdag_told *classes) const
+                                             struct vxd_svdag_classes *classes) const
     {
-        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, classes);
+        return vxd_svdag_shapes_classify(run, cube, at->partial, at->inside, classes);
     }
 
     /* Only operations with lists read the ranges, which are left out here. */
@@ -142,7 +142,7 @@ struct vxd_svdag_shapes_cuda {
         struct vxd_svdag_shapes_state wide;
 
         widen(at, &wide);
-        return vxd_svdag_shapes_sign(run, cube, &wide, words);
+        return vxd_svdag_shapes_edit_key(run, cube, &wide, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -180,10 +180,10 @@ struct vxd_svdag_ball_cuda {
 
     __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
                                              const state *at,
-                                             struct vxd_svdag_told *classes) const
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)at;
-        vxd_svdag_ball_tell(&shape, cube, uniform, classes);
+        vxd_svdag_ball_classify(&shape, cube, uniform, classes);
         return true;
     }
     __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
@@ -271,7 +271,7 @@ struct vxd_svdag_copy_cuda {
 
     __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
                                              const state *at,
-                                             struct vxd_svdag_told *classes) const
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
@@ -344,7 +344,7 @@ struct vxd_svdag_morph_cuda {
 
     __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
                                              const state *at,
-                                             struct vxd_svdag_told *classes) const
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
@@ -421,7 +421,7 @@ struct vxd_svdag_undo_cuda {
 
     __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
                                              const state *at,
-                                             struct vxd_svdag_told *classes) const
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
@@ -452,7 +452,7 @@ struct vxd_svdag_undo_cuda {
                                             const state *at, uint64_t *words) const
     {
         (void)cube;
-        return vxd_svdag_undo_sign(at, words);
+        return vxd_svdag_undo_edit_key(at, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const

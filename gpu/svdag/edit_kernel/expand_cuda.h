@@ -31,7 +31,7 @@
 /* Classifies the children of the entry of this lane, if i is one. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_classify_entry(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_classify_entry(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                          struct vxd_svdag_block_memory<Editor> *block,
                          const struct vxd_svdag_phase *phase, uint32_t i)
 {
@@ -40,10 +40,10 @@ vxd_svdag_classify_entry(const struct vxd_svdag_pass *args, const Editor &editor
             vxd_svdag_entry_at(args, block, phase, phase->begin + i);
         uint32_t *to = vxd_svdag_block_entry(block, phase, i)->words;
         const struct vxd_svdag_cube cube = vxd_svdag_cube_at(entry->place, phase->height);
-        struct vxd_svdag_told classes = {0, 0, VXD_SVDAG_EMPTY};
+        struct vxd_svdag_classes classes = {0, 0, VXD_SVDAG_EMPTY};
         const bool is_classified = editor.classify(&cube, &entry->state, &classes);
 
-        to[0] = is_classified ? classes.open | classes.set << VXD_SVDAG_CLASSIFIED_SET |
+        to[0] = is_classified ? classes.expand | classes.set << VXD_SVDAG_CLASSIFIED_SET |
                                     1u << VXD_SVDAG_CLASSIFIED
                               : 0;
         to[1] = classes.uniform;
@@ -53,17 +53,19 @@ vxd_svdag_classify_entry(const struct vxd_svdag_pass *args, const Editor &editor
 /* The child that this lane has: of one of four open cubes, or a leaf of the list.
  * class_words gets how the editor classified the children of its cube. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_find_child(
-    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
-    const struct vxd_svdag_phase *phase, uint32_t first, uint32_t class_words[2],
-    struct vxd_svdag_visited<typename Editor::state> *at)
+VXD_SVDAG_DEVICE void
+vxd_svdag_find_child(const struct vxd_svdag_kernel_args *args,
+                     struct vxd_svdag_block_memory<Editor> *block,
+                     const struct vxd_svdag_phase *phase, uint32_t first,
+                     uint32_t class_words[2],
+                     struct vxd_svdag_visited<typename Editor::state> *at)
 {
     const bool is_leaf = phase->kind == VXD_SVDAG_PHASE_LEAVES;
     const uint32_t i = first + (is_leaf ? vxd_svdag_lane() : vxd_svdag_lane() / 8);
     const struct vxd_svdag_entry<typename Editor::state> *entry;
 
     at->is_there = i < phase->n;
-    at->is_open = false;
+    at->expands = false;
     at->is_classified = false;
     at->old = VXD_SVDAG_EMPTY;
     at->ref = VXD_SVDAG_EMPTY;
@@ -90,9 +92,9 @@ VXD_SVDAG_DEVICE void vxd_svdag_find_child(
         class_words[1] = classes[1];
     }
     entry = vxd_svdag_entry_at(args, block, phase, at->parent);
-    at->top = entry->marks >> VXD_SVDAG_MARK_TOP;
+    at->top = entry->marks >> VXD_SVDAG_MARK_SUBTREE;
     at->old = is_leaf ? entry->words[1 + at->octant]
-                      : vxd_svdag_below(&args->view, entry->ref, (int)at->octant);
+                      : vxd_svdag_child_ref(&args->view, entry->ref, (int)at->octant);
     if constexpr (Editor::CLASSIFIES_ALL) {
         if (is_leaf && (entry->marks >> at->octant & 1) != 0) {
             at->slot = at->old;
@@ -108,7 +110,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_find_child(
 /* Decides what becomes of it. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_visit(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_visit(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                 struct vxd_svdag_block_memory<Editor> *block,
                 const struct vxd_svdag_phase *phase, const uint32_t class_words[2],
                 struct vxd_svdag_visited<typename Editor::state> *at)
@@ -123,7 +125,7 @@ vxd_svdag_visit(const struct vxd_svdag_pass *args, const Editor &editor,
         Editor::CLASSIFIES_ALL || class_words[0] >> VXD_SVDAG_CLASSIFIED != 0;
     if (at->is_classified) {
         at->state = entry->state;
-        at->is_open =
+        at->expands =
             (class_words[0] >> at->octant & 1) != 0 && at->old != class_words[1];
         at->ref = (class_words[0] >> (VXD_SVDAG_CLASSIFIED_SET + at->octant) & 1) != 0
                       ? class_words[1]
@@ -136,7 +138,7 @@ vxd_svdag_visit(const struct vxd_svdag_pass *args, const Editor &editor,
 
         editor.child(&cube, &entry->state, (int)at->octant, &at->state);
         visit = editor.visit(&args->view, &at->cube, at->old, &at->state, &uniform);
-        at->is_open = visit == VXD_SVDAG_DESCEND;
+        at->expands = visit == VXD_SVDAG_DESCEND;
         at->ref = visit == VXD_SVDAG_SET ? uniform : at->old;
     }
 }
@@ -145,16 +147,16 @@ vxd_svdag_visit(const struct vxd_svdag_pass *args, const Editor &editor,
  * the lane of its first child writes them. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_put_header(const struct vxd_svdag_pass *args,
+vxd_svdag_put_header(const struct vxd_svdag_kernel_args *args,
                      struct vxd_svdag_block_memory<Editor> *block,
                      const struct vxd_svdag_phase *phase,
                      const struct vxd_svdag_visited<typename Editor::state> *at,
                      bool is_entry, bool is_duplicate)
 {
     const uint32_t shift = vxd_svdag_lane() & 24;
-    const bool is_known = at->is_there && !at->is_open;
+    const bool is_known = at->is_there && !at->expands;
     const int height = vxd_svdag_entry_height(phase, at->parent);
-    struct vxd_svdag_part part = {0, 0};
+    struct vxd_svdag_occupancy occupancy = {0, 0};
     uint32_t occupied;
     uint32_t free;
     uint32_t changed;
@@ -162,29 +164,32 @@ vxd_svdag_put_header(const struct vxd_svdag_pass *args,
     uint32_t duplicates;
 
     if (is_known) {
-        part = vxd_svdag_part_of(&args->view, at->ref, height - 1);
+        occupancy = vxd_svdag_occupancy_of(&args->view, at->ref, height - 1);
     }
     __syncwarp();
     occupied =
-        __ballot_sync(UINT32_MAX, (part.flags & VXD_SVDAG_HAS_OCCUPIED) != 0) >> shift;
-    free = __ballot_sync(UINT32_MAX, (part.flags & VXD_SVDAG_HAS_FREE) != 0) >> shift;
+        __ballot_sync(UINT32_MAX, (occupancy.flags & VXD_SVDAG_HAS_OCCUPIED) != 0) >>
+        shift;
+    free =
+        __ballot_sync(UINT32_MAX, (occupancy.flags & VXD_SVDAG_HAS_FREE) != 0) >> shift;
     changed = __ballot_sync(UINT32_MAX, is_known && at->ref != at->old) >> shift;
     entry_mask = __ballot_sync(UINT32_MAX, is_entry || is_duplicate) >> shift;
     duplicates = __ballot_sync(UINT32_MAX, is_duplicate) >> shift;
     for (int step = 1; step < 8; step *= 2) {
-        part.n_occupied += __shfl_xor_sync(UINT32_MAX, part.n_occupied, step);
+        occupancy.n_occupied += __shfl_xor_sync(UINT32_MAX, occupancy.n_occupied, step);
     }
     if (at->is_there && at->octant == 0) {
         struct vxd_svdag_entry<typename Editor::state> *entry =
             vxd_svdag_entry_at(args, block, phase, at->parent);
 
-        entry->words[0] = ((occupied & 0xffu) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
-                          ((free & 0xffu) != 0 ? VXD_SVDAG_HAS_FREE : 0) |
-                          (height <= VXD_SVDAG_COUNT_HEIGHT ? part.n_occupied << 10 : 0);
+        entry->words[0] =
+            ((occupied & 0xffu) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
+            ((free & 0xffu) != 0 ? VXD_SVDAG_HAS_FREE : 0) |
+            (height <= VXD_SVDAG_COUNT_HEIGHT ? occupancy.n_occupied << 10 : 0);
         entry->marks = (entry_mask & 0xffu) |
                        ((changed & 0xffu) != 0 ? VXD_SVDAG_MARK_CHANGED : 0) |
                        (duplicates & 0xffu) << VXD_SVDAG_MARK_DUPLICATES |
-                       at->top << VXD_SVDAG_MARK_TOP;
+                       at->top << VXD_SVDAG_MARK_SUBTREE;
     }
 }
 
@@ -206,22 +211,22 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_frontier_places(uint64_t *n, bool takes
  * fault where the frontier is full. */
 template <class Editor>
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_entries(
-    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
-    const struct vxd_svdag_phase *phase,
+    const struct vxd_svdag_kernel_args *args,
+    struct vxd_svdag_block_memory<Editor> *block, const struct vxd_svdag_phase *phase,
     const struct vxd_svdag_visited<typename Editor::state> *at, bool takes,
     uint64_t weight)
 {
-    const int below = phase->height - 1;
+    const int child_height = phase->height - 1;
     const uint64_t child =
         phase->is_local
-            ? vxd_svdag_local_begin<Editor>(below) +
-                  vxd_svdag_take_places(&block->n_local[phase->top - below], takes)
-            : block->batches.cubes_below +
+            ? vxd_svdag_local_begin<Editor>(child_height) +
+                  vxd_svdag_take_places(&block->n_local[phase->top - child_height], takes)
+            : block->batches.next_entries +
                   vxd_svdag_take_frontier_places(
-                      vxd_svdag_n_cubes_below(args, block, phase), takes);
+                      vxd_svdag_next_n_entries(args, block, phase), takes);
 
-    if (takes && !phase->is_local && child >= args->cubes_capacity) {
-        vxd_svdag_raise(args, VXD_SVDAG_NO_CUBES);
+    if (takes && !phase->is_local && child >= args->entries_capacity) {
+        vxd_svdag_set_fault(args, VXD_SVDAG_NO_ENTRIES);
     } else if (takes) {
         struct vxd_svdag_entry<typename Editor::state> *entry =
             vxd_svdag_entry_at(args, block, phase, (uint32_t)child);
@@ -229,9 +234,9 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_entries(
         entry->place = vxd_svdag_place_of(&at->cube);
         entry->state = at->state;
         entry->ref = at->old;
-        entry->marks = at->top << VXD_SVDAG_MARK_TOP;
-        if (!phase->is_local && args->cube_weights != NULL) {
-            args->cube_weights[child] = weight;
+        entry->marks = at->top << VXD_SVDAG_MARK_SUBTREE;
+        if (!phase->is_local && args->entry_weights != NULL) {
+            args->entry_weights[child] = weight;
         }
     }
     return (uint32_t)child;
@@ -239,13 +244,14 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_take_entries(
 
 /* How many equal cubes the parent of a child stands for. */
 template <class Editor>
-VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight_of(
-    const struct vxd_svdag_pass *args, const struct vxd_svdag_block_memory<Editor> *block,
-    const struct vxd_svdag_phase *phase,
-    const struct vxd_svdag_visited<typename Editor::state> *at)
+VXD_SVDAG_DEVICE uint64_t
+vxd_svdag_weight_of(const struct vxd_svdag_kernel_args *args,
+                    const struct vxd_svdag_block_memory<Editor> *block,
+                    const struct vxd_svdag_phase *phase,
+                    const struct vxd_svdag_visited<typename Editor::state> *at)
 {
     return phase->is_local ? block->weights[at->top]
-           : at->is_there  ? vxd_svdag_weight(args->cube_weights, at->parent)
+           : at->is_there  ? vxd_svdag_weight(args->entry_weights, at->parent)
                            : 0;
 }
 
@@ -254,39 +260,39 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight_of(
  * may have to be expanded to know what changed. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_put_children(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_put_children(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                        struct vxd_svdag_block_memory<Editor> *block,
                        const struct vxd_svdag_phase *phase,
                        const struct vxd_svdag_visited<typename Editor::state> *at,
                        struct vxd_svdag_pair *pair)
 {
-    const int below = vxd_svdag_entry_height(phase, at->parent) - 1;
+    const int child_height = vxd_svdag_entry_height(phase, at->parent) - 1;
     const uint32_t number = at->parent * 8 + at->octant;
     const uint64_t weight = vxd_svdag_weight_of(args, block, phase, at);
-    const bool is_above = below > VXD_SVDAG_LEAF_HEIGHT;
+    const bool is_above = child_height > VXD_SVDAG_LEAF_HEIGHT;
     uint32_t duplicate = VXD_SVDAG_NO_CHILD;
     bool is_entry;
     uint32_t child;
 
     pair->is_there =
-        at->is_there && !at->is_open && at->ref != at->old && args->counts_changes;
-    pair->height = below;
+        at->is_there && !at->expands && at->ref != at->old && args->counts_changes;
+    pair->height = child_height;
     pair->from = at->old;
     pair->to = at->ref;
     pair->weight = weight;
-    if (!phase->is_local && at->is_open && args->signs.n > 0) {
+    if (!phase->is_local && at->expands && args->dedup.n > 0) {
         duplicate = vxd_svdag_find_duplicate(args, editor, &at->cube, at->old, &at->state,
                                              number);
     }
     __syncwarp();
-    is_entry = is_above && at->is_open && duplicate == VXD_SVDAG_NO_CHILD;
+    is_entry = is_above && at->expands && duplicate == VXD_SVDAG_NO_CHILD;
     if (phase->is_path) {
         child = at->parent + 1;
     } else if (is_above) {
         child = vxd_svdag_take_entries(args, block, phase, at, is_entry, weight);
     } else {
-        child = vxd_svdag_take_places(&block->n_leaves, at->is_open);
-        if (at->is_open) {
+        child = vxd_svdag_take_places(&block->n_leaves, at->expands);
+        if (at->expands) {
             block->leaves[child] =
                 (uint16_t)(number | (at->is_classified ? VXD_SVDAG_LEAF_CLASSIFIED : 0));
         }
@@ -295,7 +301,7 @@ vxd_svdag_put_children(const struct vxd_svdag_pass *args, const Editor &editor,
         vxd_svdag_entry_at(args, block, phase, at->parent)->words[1 + at->octant] =
             duplicate != VXD_SVDAG_NO_CHILD ? duplicate
             : is_entry                      ? child
-            : at->is_open                   ? at->old
+            : at->expands                   ? at->old
                                             : at->ref;
     }
     vxd_svdag_put_header(args, block, phase, at, is_entry,
@@ -308,10 +314,10 @@ vxd_svdag_put_children(const struct vxd_svdag_pass *args, const Editor &editor,
 /* The cube of a lane, and what becomes of its children, a bit each. */
 struct vxd_svdag_classified_cube {
     struct vxd_svdag_cube cube;
-    struct vxd_svdag_told classes;
+    struct vxd_svdag_classes classes;
     uint32_t olds[8];
     uint32_t heads[8]; /* headers of children that are nodes and stay */
-    uint32_t open;
+    uint32_t expand;
     uint32_t changed; /* of those that are not open */
 };
 
@@ -319,7 +325,7 @@ struct vxd_svdag_classified_cube {
  * eight children are independent. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_classify_cube(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_classify_cube(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                         int height,
                         const struct vxd_svdag_entry<typename Editor::state> *entry,
                         struct vxd_svdag_classified_cube *at)
@@ -329,14 +335,14 @@ vxd_svdag_classify_cube(const struct vxd_svdag_pass *args, const Editor &editor,
 
     at->cube = vxd_svdag_cube_at(entry->place, height);
     (void)editor.classify(&at->cube, &entry->state, &at->classes);
-    at->open = at->classes.open;
+    at->expand = at->classes.expand;
     at->changed = at->classes.set;
-    vxd_svdag_below_all(&args->view, ref, at->olds);
+    vxd_svdag_child_refs(&args->view, ref, at->olds);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         at->heads[i] = 0;
         if (at->olds[i] == at->classes.uniform) {
-            at->open &= ~(1u << i);
+            at->expand &= ~(1u << i);
             at->changed &= ~(1u << i);
         }
     }
@@ -348,7 +354,7 @@ vxd_svdag_classify_cube(const struct vxd_svdag_pass *args, const Editor &editor,
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        if (words[i] != NULL && (at->open >> i & 1) != 0) {
+        if (words[i] != NULL && (at->expand >> i & 1) != 0) {
             vxd_svdag_prefetch(words[i]);
         } else if (words[i] != NULL && height > VXD_SVDAG_LEAF_HEIGHT + 1) {
             at->heads[i] = words[i][0];
@@ -360,10 +366,10 @@ vxd_svdag_classify_cube(const struct vxd_svdag_pass *args, const Editor &editor,
  * references, and for open ones what stands there, to the entry. */
 template <class State>
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_classified_header(
-    const struct vxd_svdag_pass *args, const struct vxd_svdag_classified_cube *at,
+    const struct vxd_svdag_kernel_args *args, const struct vxd_svdag_classified_cube *at,
     struct vxd_svdag_entry<State> *entry)
 {
-    const int below = at->cube.height - 1;
+    const int child_height = at->cube.height - 1;
     uint32_t flags = 0;
     uint32_t n_occupied = 0;
 
@@ -371,31 +377,31 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_classified_header(
     for (int i = 0; i < 8; i++) {
         const uint32_t now =
             (at->classes.set >> i & 1) != 0 ? at->classes.uniform : at->olds[i];
-        struct vxd_svdag_part part = {0, 0};
+        struct vxd_svdag_occupancy occupancy = {0, 0};
 
-        entry->words[1 + i] = (at->open >> i & 1) != 0 ? at->olds[i] : now;
-        if ((at->open >> i & 1) == 0 && below > VXD_SVDAG_LEAF_HEIGHT &&
+        entry->words[1 + i] = (at->expand >> i & 1) != 0 ? at->olds[i] : now;
+        if ((at->expand >> i & 1) == 0 && child_height > VXD_SVDAG_LEAF_HEIGHT &&
             vxd_svdag_is_node(now)) {
-            part = vxd_svdag_part_told(at->heads[i]);
-        } else if ((at->open >> i & 1) == 0 && !vxd_svdag_is_node(now)) {
-            part = vxd_svdag_part_even(&args->view, now, below);
+            occupancy = vxd_svdag_occupancy_of_header(at->heads[i]);
+        } else if ((at->expand >> i & 1) == 0 && !vxd_svdag_is_node(now)) {
+            occupancy = vxd_svdag_occupancy_of_uniform(&args->view, now, child_height);
         }
-        flags |= part.flags;
-        n_occupied += part.n_occupied;
+        flags |= occupancy.flags;
+        n_occupied += occupancy.n_occupied;
     }
     /* Leaves that stay, of which there are few. */
-    if (below == VXD_SVDAG_LEAF_HEIGHT) {
+    if (child_height == VXD_SVDAG_LEAF_HEIGHT) {
 #pragma unroll 1
-        for (uint32_t rest = 0xffu & ~(at->open | at->classes.set); rest != 0;
+        for (uint32_t rest = 0xffu & ~(at->expand | at->classes.set); rest != 0;
              rest &= rest - 1) {
             const uint32_t ref = entry->words[__ffs((int)rest)];
 
             if (vxd_svdag_is_node(ref)) {
-                const struct vxd_svdag_part part =
-                    vxd_svdag_part_of(&args->view, ref, below);
+                const struct vxd_svdag_occupancy occupancy =
+                    vxd_svdag_occupancy_of(&args->view, ref, child_height);
 
-                flags |= part.flags;
-                n_occupied += part.n_occupied;
+                flags |= occupancy.flags;
+                n_occupied += occupancy.n_occupied;
             }
         }
     }
@@ -407,7 +413,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_classified_header(
  * children. Of the others each lane takes one, whoever has its cube, as most cubes have
  * several or none. */
 VXD_SVDAG_DEVICE void vxd_svdag_count_classified(
-    const struct vxd_svdag_pass *args, const struct vxd_svdag_pairs_to *to,
+    const struct vxd_svdag_kernel_args *args, const struct vxd_svdag_pairs_to *to,
     const struct vxd_svdag_classified_cube *at, uint32_t ref,
     union vxd_svdag_warp_lists *lists, struct vxd_svdag_change *sum)
 {
@@ -442,7 +448,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_classified(
         struct vxd_svdag_pair pair = {is_there, height - 1, VXD_SVDAG_EMPTY, uniform, 1};
 
         if (is_there) {
-            pair.from = vxd_svdag_below(&args->view, from, (int)(child % 8));
+            pair.from = vxd_svdag_child_ref(&args->view, from, (int)(child % 8));
         }
         __syncwarp();
         /* Pairs of leaves are never open, and others go into device memory: there is
@@ -454,31 +460,33 @@ VXD_SVDAG_DEVICE void vxd_svdag_count_classified(
 /* By all lanes of a warp: the open children of the cubes of lanes become entries of the
  * frontier. Sets a fault where it is full. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_put_open_entries(
-    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
-    const struct vxd_svdag_phase *phase, const struct vxd_svdag_classified_cube *at,
-    struct vxd_svdag_entry<typename Editor::state> *entry)
+VXD_SVDAG_DEVICE void
+vxd_svdag_put_open_entries(const struct vxd_svdag_kernel_args *args,
+                           struct vxd_svdag_block_memory<Editor> *block,
+                           const struct vxd_svdag_phase *phase,
+                           const struct vxd_svdag_classified_cube *at,
+                           struct vxd_svdag_entry<typename Editor::state> *entry)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const uint32_t open = at->open;
+    const uint32_t expand = at->expand;
     uint32_t total;
-    const uint32_t before = vxd_svdag_sum_before((uint32_t)__popc(open), &total);
+    const uint32_t before = vxd_svdag_sum_before((uint32_t)__popc(expand), &total);
     unsigned long long begin = 0;
     uint64_t child;
 
     if (total > 0 && vxd_svdag_lane() == 0) {
-        begin = vxd_svdag_atomic_add(vxd_svdag_n_cubes_below(args, block, phase), total);
+        begin = vxd_svdag_atomic_add(vxd_svdag_next_n_entries(args, block, phase), total);
     }
-    child = block->batches.cubes_below + __shfl_sync(UINT32_MAX, begin, 0) + before;
-    if (open != 0 && child + (uint32_t)__popc(open) > args->cubes_capacity) {
-        vxd_svdag_raise(args, VXD_SVDAG_NO_CUBES);
+    child = block->batches.next_entries + __shfl_sync(UINT32_MAX, begin, 0) + before;
+    if (expand != 0 && child + (uint32_t)__popc(expand) > args->entries_capacity) {
+        vxd_svdag_set_fault(args, VXD_SVDAG_NO_ENTRIES);
     }
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
-        if ((open >> octant & 1) != 0 && child < args->cubes_capacity) {
+        if ((expand >> octant & 1) != 0 && child < args->entries_capacity) {
             const struct vxd_svdag_cube child_cube =
                 vxd_svdag_cube_child(&at->cube, octant);
-            entry_t *to = (entry_t *)args->cubes + child;
+            entry_t *to = (entry_t *)args->entries + child;
 
             to->place = vxd_svdag_place_of(&child_cube);
             to->ref = at->olds[octant];
@@ -492,11 +500,10 @@ VXD_SVDAG_DEVICE void vxd_svdag_put_open_entries(
  * Open children become entries of the frontier; or, of entries in shared memory, leaves
  * that take slots of the memo. */
 template <class Editor>
-VXD_SVDAG_DEVICE void
-vxd_svdag_expand_classified(const struct vxd_svdag_pass *args, const Editor &editor,
-                            struct vxd_svdag_block_memory<Editor> *block,
-                            const struct vxd_svdag_phase *phase, uint32_t first,
-                            struct vxd_svdag_change *sum)
+VXD_SVDAG_DEVICE void vxd_svdag_expand_classified(
+    const struct vxd_svdag_kernel_args *args, const Editor &editor,
+    struct vxd_svdag_block_memory<Editor> *block, const struct vxd_svdag_phase *phase,
+    uint32_t first, struct vxd_svdag_change *sum)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const uint32_t i = first + vxd_svdag_lane();
@@ -505,18 +512,18 @@ vxd_svdag_expand_classified(const struct vxd_svdag_pass *args, const Editor &edi
     entry_t *entry =
         vxd_svdag_entry_at(args, block, phase, phase->begin + (is_there ? i : 0));
     const struct vxd_svdag_pairs_to to = {
-        phase->is_local ? NULL : vxd_svdag_n_pairs_below(args, block, phase),
-        block->batches.pairs_below};
+        phase->is_local ? NULL : vxd_svdag_next_n_pairs(args, block, phase),
+        block->batches.next_pairs};
     struct vxd_svdag_classified_cube at;
 
     at.cube.height = phase->height;
     at.classes = {0, 0, VXD_SVDAG_EMPTY};
-    at.open = 0;
+    at.expand = 0;
     at.changed = 0;
     if (is_there) {
         vxd_svdag_classify_cube(args, editor, phase->height, entry, &at);
         entry->words[0] = vxd_svdag_classified_header(args, &at, entry);
-        entry->marks = (phase->is_local ? 0 : at.open) |
+        entry->marks = (phase->is_local ? 0 : at.expand) |
                        (at.changed != 0 ? VXD_SVDAG_MARK_CHANGED : 0);
     }
     __syncwarp();
@@ -528,9 +535,9 @@ vxd_svdag_expand_classified(const struct vxd_svdag_pass *args, const Editor &edi
     }
     if (phase->is_local) {
         uint32_t n_leaves;
-        uint32_t leaf = vxd_svdag_sum_before((uint32_t)__popc(at.open), &n_leaves);
+        uint32_t leaf = vxd_svdag_sum_before((uint32_t)__popc(at.expand), &n_leaves);
 
-        for (uint32_t rest = at.open; rest != 0; rest &= rest - 1) {
+        for (uint32_t rest = at.expand; rest != 0; rest &= rest - 1) {
             lists->leaves[leaf++] =
                 (uint16_t)((phase->begin + i) * 8 + (uint32_t)__ffs((int)rest) - 1);
         }
@@ -543,20 +550,20 @@ vxd_svdag_expand_classified(const struct vxd_svdag_pass *args, const Editor &edi
 
 /* By one thread: the entry of the root, which is always expanded. */
 template <class Editor>
-static __device__ void vxd_svdag_put_root(const struct vxd_svdag_pass *args,
+static __device__ void vxd_svdag_put_root(const struct vxd_svdag_kernel_args *args,
                                           const Editor &editor)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entry = (entry_t *)args->cubes;
+    entry_t *entry = (entry_t *)args->entries;
 
     entry->place = 0;
     entry->marks = 0;
     entry->ref = args->progress->root;
     editor.begin(&args->view, entry->ref, &entry->state);
-    if (args->cube_weights != NULL) {
-        args->cube_weights[0] = 1;
+    if (args->entry_weights != NULL) {
+        args->entry_weights[0] = 1;
     }
-    args->state->n_cubes[args->view.depth] = 1;
+    args->state->n_entries[args->view.depth] = 1;
 }
 
 /* The height of the smallest cube, *end, that holds all that the editor edits; at least
@@ -597,11 +604,11 @@ VXD_SVDAG_DEVICE int vxd_svdag_path_octant(const struct vxd_svdag_cube *end, int
  * becomes of the next cube. The last entry is not expanded. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_top
-vxd_svdag_put_path(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_put_path(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                    const struct vxd_svdag_cube *end)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entry = (entry_t *)args->cubes;
+    entry_t *entry = (entry_t *)args->entries;
     uint32_t ref = args->progress->root;
     int height = args->view.depth;
 
@@ -614,16 +621,16 @@ vxd_svdag_put_path(const struct vxd_svdag_pass *args, const Editor &editor,
         entry->place = vxd_svdag_place_of(&cube);
         entry->marks = 0;
         entry->ref = ref;
-        args->state->n_cubes[height] = 1;
-        if (args->cube_weights != NULL) {
-            args->cube_weights[args->view.depth - height] = 1;
+        args->state->n_entries[height] = 1;
+        if (args->entry_weights != NULL) {
+            args->entry_weights[args->view.depth - height] = 1;
         }
         if (height > end->height) {
             const int octant = vxd_svdag_path_octant(end, height);
             const struct vxd_svdag_cube child = vxd_svdag_cube_child(&cube, octant);
             uint32_t uniform;
 
-            ref = vxd_svdag_below(&args->view, ref, octant);
+            ref = vxd_svdag_child_ref(&args->view, ref, octant);
             editor.child(&cube, &entry->state, octant, &entry[1].state);
             if (editor.visit(&args->view, &child, ref, &entry[1].state, &uniform) ==
                 VXD_SVDAG_DESCEND) {
@@ -640,7 +647,7 @@ vxd_svdag_put_path(const struct vxd_svdag_pass *args, const Editor &editor,
 struct vxd_svdag_top_child {
     struct vxd_svdag_cube cube;
     uint32_t old;
-    bool is_open;
+    bool expands;
     bool is_set;
 };
 
@@ -663,7 +670,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_expand_top_load(const struct vxd_svdag_view *vie
  * it. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_top_child
-vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *args, const Editor &editor,
+vxd_svdag_expand_top_visit(const struct vxd_svdag_kernel_args *args, const Editor &editor,
                            const struct vxd_svdag_expand_top_memory *top, uint32_t n,
                            int height)
 {
@@ -680,7 +687,7 @@ vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *args, const Editor &edit
     enum vxd_svdag_relation relation;
 
     if (vxd_svdag_is_node(ref) && is_split) {
-        child.old = vxd_svdag_below(&args->view, ref, (int)octant);
+        child.old = vxd_svdag_child_ref(&args->view, ref, (int)octant);
     } else if (vxd_svdag_is_node(ref)) {
         vxd_svdag_expand_top_load(&args->view, ref, &header, &word);
     }
@@ -694,13 +701,13 @@ vxd_svdag_expand_top_visit(const struct vxd_svdag_pass *args, const Editor &edit
         child.old = (header >> octant & 1) != 0 ? word : (uint32_t)VXD_SVDAG_EMPTY;
     }
     child.is_set = i < n && relation == VXD_SVDAG_INSIDE && child.old != editor.uniform;
-    child.is_open = i < n && relation == VXD_SVDAG_PARTIAL && child.old != editor.uniform;
+    child.expands = i < n && relation == VXD_SVDAG_PARTIAL && child.old != editor.uniform;
     return child;
 }
 
 /* By all lanes of a warp: counts what changes in children that are set. Those of which it
  * is not known at once become pairs of the height below, counted in *n_pairs. */
-VXD_SVDAG_DEVICE void vxd_svdag_expand_top_count(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_expand_top_count(const struct vxd_svdag_kernel_args *args,
                                                  struct vxd_svdag_block_counts *counts,
                                                  const struct vxd_svdag_top_child *child,
                                                  uint32_t uniform, uint64_t *n_pairs)
@@ -709,31 +716,31 @@ VXD_SVDAG_DEVICE void vxd_svdag_expand_top_count(const struct vxd_svdag_pass *ar
     const struct vxd_svdag_pair pair = {child->is_set, child->cube.height, child->old,
                                         uniform, 1};
     struct vxd_svdag_change change = {0, 0, 0, 0};
-    const bool is_open =
+    const bool expands =
         child->is_set && !vxd_svdag_change_known(&args->view, child->old, uniform,
                                                  child->cube.height, &change);
 
     __syncwarp();
     vxd_svdag_count_change(counts, &change);
-    vxd_svdag_put_pairs(args, &to, is_open, &pair, NULL, NULL);
+    vxd_svdag_put_pairs(args, &to, expands, &pair, NULL, NULL);
 }
 
 /* By all threads of the block: writes the words of an entry, and the entries of its open
  * children from `first_child` on; the child of this thread is number `number` of them. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_expand_top_put(const struct vxd_svdag_pass *args,
+vxd_svdag_expand_top_put(const struct vxd_svdag_kernel_args *args,
                          struct vxd_svdag_expand_top_memory *top, uint32_t entry,
                          const struct vxd_svdag_top_child *child, uint32_t uniform,
                          uint32_t first_child, uint32_t number)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entries = (entry_t *)args->cubes;
+    entry_t *entries = (entry_t *)args->entries;
 
-    entries[entry].words[1 + threadIdx.x % 8] = child->is_open  ? first_child + number
+    entries[entry].words[1 + threadIdx.x % 8] = child->expands  ? first_child + number
                                                 : child->is_set ? uniform
                                                                 : child->old;
-    if (child->is_open) {
+    if (child->expands) {
         const uint64_t place = vxd_svdag_place_of(&child->cube);
 
         entries[first_child + number].place = place;
@@ -750,7 +757,7 @@ vxd_svdag_expand_top_put(const struct vxd_svdag_pass *args,
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_expand_top_before(
     const struct vxd_svdag_expand_top_memory *top, uint32_t *total)
 {
-    const uint64_t counts = top->n_open.of_all; /* a byte each; sums need more */
+    const uint64_t counts = top->n_expand.of_all; /* a byte each; sums need more */
     const uint64_t bytes = UINT64_C(0x00ff00ff00ff00ff);
     const uint64_t ones = UINT64_C(0x0001000100010001);
     const uint64_t before = counts & ((UINT64_C(1) << (threadIdx.x / 32 * 8)) - 1);
@@ -763,48 +770,49 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_expand_top_before(
  * those of a height are few and what changed is known at once. Returns where they end. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_top
-vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *args, const Editor &editor,
-                            struct vxd_svdag_block_counts *counts,
+vxd_svdag_expand_top_levels(const struct vxd_svdag_kernel_args *args,
+                            const Editor &editor, struct vxd_svdag_block_counts *counts,
                             struct vxd_svdag_expand_top_memory *top)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *entries = (entry_t *)args->cubes;
+    entry_t *entries = (entry_t *)args->entries;
     const uint32_t lane = vxd_svdag_lane();
     const uint32_t i = threadIdx.x / 8;
     struct vxd_svdag_top expanded_top = {0, args->view.depth, 1, 0};
 
     while (expanded_top.height > vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT &&
-           expanded_top.n_cubes > 0 && expanded_top.n_cubes <= VXD_SVDAG_FEW_ENTRIES &&
-           expanded_top.n_expanded + expanded_top.n_cubes <= VXD_SVDAG_TOP_ENTRIES &&
+           expanded_top.n_entries > 0 &&
+           expanded_top.n_entries <= VXD_SVDAG_FEW_ENTRIES &&
+           expanded_top.n_expanded + expanded_top.n_entries <= VXD_SVDAG_TOP_ENTRIES &&
            expanded_top.n_pairs == 0) {
         const struct vxd_svdag_top_child child = vxd_svdag_expand_top_visit(
-            args, editor, top, expanded_top.n_cubes, expanded_top.height);
-        const uint32_t open = __ballot_sync(UINT32_MAX, child.is_open);
+            args, editor, top, expanded_top.n_entries, expanded_top.height);
+        const uint32_t expand = __ballot_sync(UINT32_MAX, child.expands);
         const uint32_t set = __ballot_sync(UINT32_MAX, child.is_set);
-        const uint32_t first_child = expanded_top.n_expanded + expanded_top.n_cubes;
+        const uint32_t first_child = expanded_top.n_expanded + expanded_top.n_entries;
         uint32_t number;
         uint32_t n;
         bool has_set;
 
         if (lane == 0) {
-            top->n_open.of_warps[threadIdx.x / 32] = (uint8_t)__popc(open);
+            top->n_expand.of_warps[threadIdx.x / 32] = (uint8_t)__popc(expand);
         }
         has_set = __syncthreads_or(child.is_set) != 0;
         number = vxd_svdag_expand_top_before(top, &n) +
-                 (uint32_t)__popc(open & ((1u << lane) - 1));
-        if (first_child + n > args->cubes_capacity) {
+                 (uint32_t)__popc(expand & ((1u << lane) - 1));
+        if (first_child + n > args->entries_capacity) {
             break;
         }
         if (has_set && args->counts_changes) {
             vxd_svdag_expand_top_count(args, counts, &child, editor.uniform,
                                        &top->n_pairs);
         }
-        if (i < expanded_top.n_cubes) {
+        if (i < expanded_top.n_entries) {
             const uint32_t entry = expanded_top.n_expanded + i;
 
             if (lane % 8 == 0) {
                 entries[entry].marks =
-                    (open >> lane & VXD_SVDAG_MARK_ENTRIES) |
+                    (expand >> lane & VXD_SVDAG_MARK_ENTRIES) |
                     ((set >> lane & 0xffu) != 0 ? VXD_SVDAG_MARK_CHANGED : 0);
                 top->heights[entry] = (uint8_t)expanded_top.height;
             }
@@ -815,7 +823,7 @@ vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *args, const Editor &edi
         expanded_top = {first_child, expanded_top.height - 1, n,
                         has_set ? (uint32_t)top->n_pairs : 0};
         if (threadIdx.x == 0) {
-            args->state->n_cubes[expanded_top.height] = n;
+            args->state->n_entries[expanded_top.height] = n;
             args->state->n_pairs[expanded_top.height] = expanded_top.n_pairs;
         }
     }
@@ -826,7 +834,7 @@ vxd_svdag_expand_top_levels(const struct vxd_svdag_pass *args, const Editor &edi
  * open. They are read after all entries are found, at once. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *args,
+vxd_svdag_expand_top_headers(const struct vxd_svdag_kernel_args *args,
                              const struct vxd_svdag_expand_top_memory *top,
                              uint32_t n_entries)
 {
@@ -837,23 +845,24 @@ vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *args,
     for (uint32_t i = threadIdx.x / 8; i - threadIdx.x / 8 < n_entries;
          i += blockDim.x / 8) {
         const uint32_t at = i < n_entries ? i : 0;
-        entry_t *entry = (entry_t *)args->cubes + at;
+        entry_t *entry = (entry_t *)args->entries + at;
         const int height = top->heights[at];
         const uint32_t ref = entry->words[1 + octant];
-        struct vxd_svdag_part part = {0, 0};
+        struct vxd_svdag_occupancy occupancy = {0, 0};
         uint32_t header;
 
         if ((entry->marks >> octant & 1) == 0) {
-            part = vxd_svdag_is_node(ref)
-                       ? vxd_svdag_part_told(vxd_svdag_words(&args->view, ref)[0])
-                       : vxd_svdag_part_even(&args->view, ref, height - 1);
+            occupancy =
+                vxd_svdag_is_node(ref)
+                    ? vxd_svdag_occupancy_of_header(vxd_svdag_words(&args->view, ref)[0])
+                    : vxd_svdag_occupancy_of_uniform(&args->view, ref, height - 1);
         }
-        header = part.flags | part.n_occupied << 10;
+        header = occupancy.flags | occupancy.n_occupied << 10;
         __syncwarp();
 #pragma unroll
         for (int step = 1; step < 8; step *= 2) {
-            header =
-                vxd_svdag_headers_join(header, __shfl_xor_sync(UINT32_MAX, header, step));
+            header = vxd_svdag_merge_headers(header,
+                                             __shfl_xor_sync(UINT32_MAX, header, step));
         }
         if (i < n_entries && octant == 0) {
             entry->words[0] = vxd_svdag_header_at(header, height);
@@ -864,19 +873,19 @@ vxd_svdag_expand_top_headers(const struct vxd_svdag_pass *args,
 /* By all threads of the first block: expands the top. A small ball has one to eight cubes
  * of each height. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_expand_top(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_expand_top(const struct vxd_svdag_kernel_args *args,
                                            const Editor &editor,
                                            struct vxd_svdag_block_counts *counts,
                                            struct vxd_svdag_block_memory<Editor> *block)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    entry_t *root = (entry_t *)args->cubes;
+    entry_t *root = (entry_t *)args->entries;
     struct vxd_svdag_top expanded_top;
 
     if (threadIdx.x == 0) {
         root->place = 0;
         root->ref = args->progress->root;
-        args->state->n_cubes[args->view.depth] = 1;
+        args->state->n_entries[args->view.depth] = 1;
         block->expand_top.places[0] = 0;
         block->expand_top.refs[0] = root->ref;
         block->expand_top.n_pairs = 0;

@@ -29,10 +29,12 @@ template <class Editor> struct vxd_svdag_batch_sizes {
     static const int SUBTREE_HEIGHT =
         VXD_SVDAG_LEAF_HEIGHT + (Editor::CLASSIFIES_ALL ? 1 : 2);
     static const int LEVELS = SUBTREE_HEIGHT - VXD_SVDAG_LEAF_HEIGHT;
-    static const uint32_t CUBES = Editor::CLASSIFIES_ALL ? VXD_SVDAG_TEAM_THREADS : 64;
+    static const uint32_t BATCH_ENTRIES =
+        Editor::CLASSIFIES_ALL ? VXD_SVDAG_BLOCK_THREADS : 64;
     /* Open cubes of SUBTREE_HEIGHT and below, and leaves. */
-    static const uint32_t ENTRIES = Editor::CLASSIFIES_ALL ? CUBES : CUBES * (1 + 8);
-    static const uint32_t LEAVES = CUBES << 3 * LEVELS;
+    static const uint32_t LOCAL_ENTRIES =
+        Editor::CLASSIFIES_ALL ? BATCH_ENTRIES : BATCH_ENTRIES * (1 + 8);
+    static const uint32_t LOCAL_LEAVES = BATCH_ENTRIES << 3 * LEVELS;
 };
 
 /* An open cube, and the node that it becomes. */
@@ -58,7 +60,7 @@ template <class State> struct vxd_svdag_entry {
 #define VXD_SVDAG_MARK_DUPLICATES 16
 /* From this bit on, of an entry in shared memory: the number of its subtree in the
  * batch. */
-#define VXD_SVDAG_MARK_TOP 24
+#define VXD_SVDAG_MARK_SUBTREE 24
 
 #define VXD_SVDAG_NO_CHILD UINT32_MAX
 
@@ -73,7 +75,7 @@ template <class State> struct vxd_svdag_visited {
     uint32_t ref;  /* what it becomes, where it is not open */
     uint32_t slot; /* of a leaf: its slot of the memo, or VXD_SVDAG_NO_MEMO_SLOT */
     bool is_there;
-    bool is_open;
+    bool expands;
     bool is_classified; /* together with the other children of its parent */
 };
 
@@ -152,27 +154,27 @@ struct vxd_svdag_no_leaf_memo {
 
 /* How many cubes and pairs a height has. */
 struct vxd_svdag_level_counts {
-    uint64_t n_cubes;
+    uint64_t n_entries;
     uint64_t n_pairs;
 };
 
 /* What a block has to do in a stage. Work is numbered: first cubes, then pairs, which
  * begin at a number that is a multiple of the batch's size. */
 struct vxd_svdag_batches {
-    uint32_t at_once;    /* numbers of a batch */
+    uint32_t batch_size; /* numbers of a batch */
     uint32_t pairs;      /* the first number of pairs, */
     uint32_t pairs_each; /* and how many pairs a number is */
     uint32_t n;          /* numbers in all */
     uint32_t stride;
     uint32_t next[2]; /* the first number of a batch, in turn; or VXD_SVDAG_NO_BATCH */
-    uint32_t cubes_below; /* where the entries of the next height begin, */
-    uint32_t pairs_below; /* and its pairs */
-    uint32_t n_visits;    /* cubes that were looked at, not yet added to the edit's */
-    uint32_t is_bad;      /* a stage before this one had a fault */
+    uint32_t next_entries; /* where the entries of the next height begin, */
+    uint32_t next_pairs;   /* and its pairs */
+    uint32_t n_visits;     /* cubes that were looked at, not yet added to the edit's */
+    uint32_t is_bad;       /* a stage before this one had a fault */
     struct vxd_svdag_level_counts
-        n_below[2]; /* of even and odd heights; the first block's */
+        level_counts[2]; /* of even and odd heights; the first block's */
     /* What the grid found, as it was fetched after a stage: */
-    struct vxd_svdag_meeting meeting;
+    struct vxd_svdag_handover handover;
     uint32_t n_cubes_at[VXD_SVDAG_N_HEIGHTS]; /* entries of each height */
     uint32_t fault;
     uint64_t n_visits_of_all;
@@ -184,15 +186,15 @@ struct vxd_svdag_batches {
 struct vxd_svdag_top {
     uint32_t n_expanded;
     int height;
-    uint32_t n_cubes;
+    uint32_t n_entries;
     uint32_t n_pairs;
 };
 
 /* Entries of a height, up to which the first block goes on alone. */
-#define VXD_SVDAG_FEW_ENTRIES (VXD_SVDAG_TEAM_THREADS / 8)
+#define VXD_SVDAG_FEW_ENTRIES (VXD_SVDAG_BLOCK_THREADS / 8)
 
 /* Entries that the first block expands at once, at most. */
-#define VXD_SVDAG_TOP_ENTRIES VXD_SVDAG_TEAM_THREADS
+#define VXD_SVDAG_TOP_ENTRIES VXD_SVDAG_BLOCK_THREADS
 
 /* While the first block expands the top: the cubes of one height, how many open children
  * each warp found, and the height of each entry. */
@@ -200,9 +202,9 @@ struct vxd_svdag_expand_top_memory {
     uint64_t places[VXD_SVDAG_FEW_ENTRIES];
     uint32_t refs[VXD_SVDAG_FEW_ENTRIES];
     union {
-        uint8_t of_warps[VXD_SVDAG_TEAM_THREADS / 32];
+        uint8_t of_warps[VXD_SVDAG_BLOCK_THREADS / 32];
         uint64_t of_all;
-    } n_open;
+    } n_expand;
     uint64_t n_pairs; /* of the height below the last one */
     uint8_t heights[VXD_SVDAG_TOP_ENTRIES];
 };
@@ -228,22 +230,22 @@ struct vxd_svdag_reduce_top_memory {
  * entries in device memory, how their children are classified, or the words of their
  * nodes. */
 template <class Editor> struct vxd_svdag_block_memory {
-    struct vxd_svdag_entry<typename Editor::state>
-        entries[vxd_svdag_batch_sizes<Editor>::ENTRIES]; /* at vxd_svdag_local_begin */
-    union vxd_svdag_warp_lists warp_lists[VXD_SVDAG_TEAM_THREADS / 32];
-    struct vxd_svdag_pool word_pools[VXD_SVDAG_TEAM_THREADS / 32];
+    struct vxd_svdag_entry<typename Editor::state> entries
+        [vxd_svdag_batch_sizes<Editor>::LOCAL_ENTRIES]; /* at vxd_svdag_local_begin */
+    union vxd_svdag_warp_lists warp_lists[VXD_SVDAG_BLOCK_THREADS / 32];
+    struct vxd_svdag_pool word_pools[VXD_SVDAG_BLOCK_THREADS / 32];
     std::conditional_t<Editor::CLASSIFIES_ALL, struct vxd_svdag_leaf_memo,
                        struct vxd_svdag_no_leaf_memo>
         leaf_memo;
-    uint64_t weights[vxd_svdag_batch_sizes<Editor>::CUBES]; /* of subtrees */
+    uint64_t weights[vxd_svdag_batch_sizes<Editor>::BATCH_ENTRIES]; /* of subtrees */
     struct vxd_svdag_batches batches;
-    uint32_t n_entries
-        [vxd_svdag_batch_sizes<Editor>::LEVELS]; /* from the batch's height down */
-    struct vxd_svdag_top expanded_top;           /* the first block's */
+    /* How many of them there are, from the batch's height down. */
+    uint32_t n_local[vxd_svdag_batch_sizes<Editor>::LEVELS];
+    struct vxd_svdag_top expanded_top; /* the first block's */
     uint32_t n_leaves;
     union {
         /* Leaves that are to be edited: entry * 8 + octant. */
-        uint16_t leaves[vxd_svdag_batch_sizes<Editor>::LEAVES];
+        uint16_t leaves[vxd_svdag_batch_sizes<Editor>::LOCAL_LEAVES];
         struct vxd_svdag_expand_top_memory expand_top; /* before there are leaves */
         struct vxd_svdag_reduce_top_memory reduce_top; /* after the last leaves */
     };
@@ -262,7 +264,7 @@ struct vxd_svdag_block_counts {
 
 /* What a thread works with. */
 template <class Store, class Editor> struct vxd_svdag_worker {
-    const struct vxd_svdag_pass *args;
+    const struct vxd_svdag_kernel_args *args;
     const Editor *editor;
     struct vxd_svdag_block_counts *counts;
     struct vxd_svdag_block_memory<Editor> *block;
@@ -282,7 +284,7 @@ template <class Editor> VXD_SVDAG_DEVICE uint32_t vxd_svdag_local_begin(int heig
 {
     return height == vxd_svdag_batch_sizes<Editor>::SUBTREE_HEIGHT
                ? 0
-               : vxd_svdag_batch_sizes<Editor>::CUBES;
+               : vxd_svdag_batch_sizes<Editor>::BATCH_ENTRIES;
 }
 
 /* Stages and phases ----------------------------------------------------------------------- */
@@ -302,8 +304,8 @@ struct vxd_svdag_stage {
     enum vxd_svdag_stage_kind kind;
     bool is_grid; /* else the first block is alone */
     int height;
-    uint32_t cubes;
-    uint32_t n_cubes;
+    uint32_t entries;
+    uint32_t n_entries;
     uint32_t pairs;
     uint32_t n_pairs;
     /* On the way up: how many entries the height has whose number is that of this
@@ -320,7 +322,7 @@ enum vxd_svdag_phase_kind {
     VXD_SVDAG_PHASE_LEAVES,            /* leaves are edited and stored, a lane each */
     VXD_SVDAG_PHASE_REDUCE,  /* a lane makes the node of an entry, which is stored */
     VXD_SVDAG_PHASE_COMPOSE, /* makes the words of nodes, a lane a child */
-    VXD_SVDAG_PHASE_STORE,   /* stores these nodes, a lane each */
+    VXD_SVDAG_PHASE_INSERT,  /* stores these nodes, a lane each */
     VXD_SVDAG_PHASE_PAIRS,   /* compares pairs of references */
     VXD_SVDAG_PHASE_END
 };
@@ -341,12 +343,12 @@ struct vxd_svdag_phase {
 /* An entry of the phase: of the frontier, or of shared memory. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_entry<typename Editor::state> *
-vxd_svdag_entry_at(const struct vxd_svdag_pass *args,
+vxd_svdag_entry_at(const struct vxd_svdag_kernel_args *args,
                    struct vxd_svdag_block_memory<Editor> *block,
                    const struct vxd_svdag_phase *phase, uint32_t entry) {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
 
-    return (phase->is_local ? block->entries : (entry_t *)args->cubes) + entry;
+    return (phase->is_local ? block->entries : (entry_t *)args->entries) + entry;
 }
 
 /* The height of an entry of the phase. */
@@ -369,27 +371,27 @@ vxd_svdag_block_entry(struct vxd_svdag_block_memory<Editor> *block,
  * block is alone. */
 template <class Editor>
 VXD_SVDAG_DEVICE uint64_t *
-vxd_svdag_n_cubes_below(const struct vxd_svdag_pass *args,
-                        struct vxd_svdag_block_memory<Editor> *block,
-                        const struct vxd_svdag_phase *phase)
+vxd_svdag_next_n_entries(const struct vxd_svdag_kernel_args *args,
+                         struct vxd_svdag_block_memory<Editor> *block,
+                         const struct vxd_svdag_phase *phase)
 {
-    const int below = phase->height - 1;
+    const int child_height = phase->height - 1;
 
-    return phase->is_alone ? &block->batches.n_below[below & 1].n_cubes
-                           : &args->state->n_cubes[below];
+    return phase->is_alone ? &block->batches.level_counts[child_height & 1].n_entries
+                           : &args->state->n_entries[child_height];
 }
 
 /* Where the pairs of the next height are counted, likewise. */
 template <class Editor>
 VXD_SVDAG_DEVICE uint64_t *
-vxd_svdag_n_pairs_below(const struct vxd_svdag_pass *args,
-                        struct vxd_svdag_block_memory<Editor> *block,
-                        const struct vxd_svdag_phase *phase)
+vxd_svdag_next_n_pairs(const struct vxd_svdag_kernel_args *args,
+                       struct vxd_svdag_block_memory<Editor> *block,
+                       const struct vxd_svdag_phase *phase)
 {
-    const int below = phase->height - 1;
+    const int child_height = phase->height - 1;
 
-    return phase->is_alone ? &block->batches.n_below[below & 1].n_pairs
-                           : &args->state->n_pairs[below];
+    return phase->is_alone ? &block->batches.level_counts[child_height & 1].n_pairs
+                           : &args->state->n_pairs[child_height];
 }
 
 /* Places ---------------------------------------------------------------------------------- */
@@ -429,7 +431,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_sum_before(uint32_t n, uint32_t *total)
 #define VXD_SVDAG_HEADER_FLAGS ((1u << 10) - 1)
 
 /* The header of what two parts hold together, without the mask of children. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_headers_join(uint32_t one, uint32_t other)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_merge_headers(uint32_t one, uint32_t other)
 {
     return ((one | (other & VXD_SVDAG_HEADER_FLAGS)) & ~0xffu) +
            (other & ~VXD_SVDAG_HEADER_FLAGS);

@@ -32,9 +32,11 @@ struct vxd_svdag_reduced_child {
 /* The child that a word of an entry names. The counts of a slot are added to counts: two
  * words of two counts each, of 16 bits. */
 template <class Editor>
-VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_reduced_child_at(
-    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
-    const struct vxd_svdag_phase *phase, uint32_t word, uint32_t counts[2])
+VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child
+vxd_svdag_reduced_child_at(const struct vxd_svdag_kernel_args *args,
+                           struct vxd_svdag_block_memory<Editor> *block,
+                           const struct vxd_svdag_phase *phase, uint32_t word,
+                           uint32_t counts[2])
 {
     const struct vxd_svdag_entry<typename Editor::state> *child;
 
@@ -57,7 +59,7 @@ VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_reduced_child_at(
  * became. Adds what changed in leaves that have slots to *sum. The loads of the eight
  * children are independent. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_kernel_args *args,
                                              struct vxd_svdag_block_memory<Editor> *block,
                                              const struct vxd_svdag_phase *phase,
                                              uint32_t i, int *n_words,
@@ -91,7 +93,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *args,
     for (int octant = 0; octant < 8; octant++) {
         const struct vxd_svdag_reduced_child *child = &children[octant];
 
-        header = vxd_svdag_headers_join(header, child->header);
+        header = vxd_svdag_merge_headers(header, child->header);
         is_changed = is_changed || child->is_changed;
         differ |= child->ref ^ children[0].ref;
         mask |= (child->ref != VXD_SVDAG_EMPTY ? 1u : 0u) << octant;
@@ -120,8 +122,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_entry(const struct vxd_svdag_pass *args,
 /* What the child of an entry became. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_compose_child(
-    const struct vxd_svdag_pass *args, struct vxd_svdag_block_memory<Editor> *block,
-    const struct vxd_svdag_phase *phase,
+    const struct vxd_svdag_kernel_args *args,
+    struct vxd_svdag_block_memory<Editor> *block, const struct vxd_svdag_phase *phase,
     const struct vxd_svdag_entry<typename Editor::state> *entry, uint32_t octant)
 {
     const uint32_t marks = entry->marks;
@@ -144,7 +146,7 @@ VXD_SVDAG_DEVICE struct vxd_svdag_reduced_child vxd_svdag_compose_child(
  * children are reduced, in the block's own entries. Where no node is needed the entry has
  * what it became. */
 template <class Editor>
-VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_kernel_args *args,
                                         struct vxd_svdag_block_memory<Editor> *block,
                                         const struct vxd_svdag_phase *phase,
                                         uint32_t first)
@@ -178,14 +180,14 @@ VXD_SVDAG_DEVICE void vxd_svdag_compose(const struct vxd_svdag_pass *args,
     for (int step = 1; step < 8; step *= 2) {
         n_occupied += __shfl_xor_sync(UINT32_MAX, n_occupied, step);
     }
-    even = vxd_svdag_eight_get(child.ref, 0);
-    mask = vxd_svdag_eight_ballot(child.ref != VXD_SVDAG_EMPTY);
-    differ = vxd_svdag_eight_ballot(child.ref != even);
-    changed = vxd_svdag_eight_ballot(child.is_changed);
-    flags = (vxd_svdag_eight_ballot((child.header & VXD_SVDAG_HAS_OCCUPIED) != 0) != 0
+    even = vxd_svdag_8lanes_get(child.ref, 0);
+    mask = vxd_svdag_8lanes_ballot(child.ref != VXD_SVDAG_EMPTY);
+    differ = vxd_svdag_8lanes_ballot(child.ref != even);
+    changed = vxd_svdag_8lanes_ballot(child.is_changed);
+    flags = (vxd_svdag_8lanes_ballot((child.header & VXD_SVDAG_HAS_OCCUPIED) != 0) != 0
                  ? VXD_SVDAG_HAS_OCCUPIED
                  : 0) |
-            (vxd_svdag_eight_ballot((child.header & VXD_SVDAG_HAS_FREE) != 0) != 0
+            (vxd_svdag_8lanes_ballot((child.header & VXD_SVDAG_HAS_FREE) != 0) != 0
                  ? VXD_SVDAG_HAS_FREE
                  : 0);
     header =
@@ -245,17 +247,17 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_reduce_top_number(void)
 
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduce_top_entry
-vxd_svdag_reduce_top_load(const struct vxd_svdag_pass *args,
+vxd_svdag_reduce_top_load(const struct vxd_svdag_kernel_args *args,
                           const struct vxd_svdag_reduce_top_level *level)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const entry_t *entry =
-        (const entry_t *)args->cubes + level->begin + vxd_svdag_reduce_top_number();
+        (const entry_t *)args->entries + level->begin + vxd_svdag_reduce_top_number();
 
     if (vxd_svdag_reduce_top_number() >= level->n) {
         return {VXD_SVDAG_EMPTY, 0, 0, VXD_SVDAG_EMPTY};
     }
-    return {entry->words[1 + vxd_svdag_eight_lane()], entry->words[0], entry->marks,
+    return {entry->words[1 + vxd_svdag_8lanes_lane()], entry->words[0], entry->marks,
             entry->ref};
 }
 
@@ -263,16 +265,16 @@ vxd_svdag_reduce_top_load(const struct vxd_svdag_pass *args,
  * first height (is_first). */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduce_top_entry
-vxd_svdag_reduce_top_child(const struct vxd_svdag_pass *args,
+vxd_svdag_reduce_top_child(const struct vxd_svdag_kernel_args *args,
                            const struct vxd_svdag_reduce_top_memory *top,
                            const struct vxd_svdag_reduce_top_level *level,
                            const struct vxd_svdag_reduce_top_entry *entry, bool is_first)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const bool is_entry = (entry->marks >> vxd_svdag_eight_lane() & 1) != 0;
+    const bool is_entry = (entry->marks >> vxd_svdag_8lanes_lane() & 1) != 0;
 
     if (is_entry && is_first) {
-        const entry_t *child = (const entry_t *)args->cubes + entry->word;
+        const entry_t *child = (const entry_t *)args->entries + entry->word;
 
         return {0, child->words[0], child->marks, child->ref};
     }
@@ -291,23 +293,23 @@ vxd_svdag_reduce_top_compose(struct vxd_svdag_reduce_top_memory *top, int height
                              const struct vxd_svdag_reduce_top_entry *entry,
                              const struct vxd_svdag_reduce_top_entry *child)
 {
-    const uint32_t lane = vxd_svdag_eight_lane();
-    const uint32_t even = vxd_svdag_eight_get(child->ref, 0);
-    const uint32_t mask = vxd_svdag_eight_ballot(child->ref != VXD_SVDAG_EMPTY);
+    const uint32_t lane = vxd_svdag_8lanes_lane();
+    const uint32_t even = vxd_svdag_8lanes_get(child->ref, 0);
+    const uint32_t mask = vxd_svdag_8lanes_ballot(child->ref != VXD_SVDAG_EMPTY);
     const bool is_even =
-        vxd_svdag_eight_ballot(child->ref != even) == 0 && !vxd_svdag_is_node(even);
-    const bool is_changed = vxd_svdag_eight_ballot(((child->marks | entry->marks) &
-                                                    VXD_SVDAG_MARK_CHANGED) != 0) != 0;
+        vxd_svdag_8lanes_ballot(child->ref != even) == 0 && !vxd_svdag_is_node(even);
+    const bool is_changed = vxd_svdag_8lanes_ballot(((child->marks | entry->marks) &
+                                                     VXD_SVDAG_MARK_CHANGED) != 0) != 0;
     const bool is_new =
-        vxd_svdag_eight_ballot((child->marks & VXD_SVDAG_MARK_NEW) != 0) != 0;
+        vxd_svdag_8lanes_ballot((child->marks & VXD_SVDAG_MARK_NEW) != 0) != 0;
     uint32_t header =
-        vxd_svdag_headers_join(lane == 0 ? entry->header : 0, child->header);
+        vxd_svdag_merge_headers(lane == 0 ? entry->header : 0, child->header);
     struct vxd_svdag_reduce_top_node node;
 
 #pragma unroll
     for (int step = 1; step < 8; step *= 2) {
         header =
-            vxd_svdag_headers_join(header, __shfl_xor_sync(UINT32_MAX, header, step));
+            vxd_svdag_merge_headers(header, __shfl_xor_sync(UINT32_MAX, header, step));
     }
     node.header = vxd_svdag_header_at(header, height) | mask;
     node.ref = is_changed ? even : entry->ref;
@@ -333,19 +335,19 @@ vxd_svdag_reduce_top_compose(struct vxd_svdag_reduce_top_memory *top, int height
  * else this one. */
 VXD_SVDAG_DEVICE uint32_t
 vxd_svdag_reduce_top_duplicate(const struct vxd_svdag_reduce_top_memory *top,
-                               const struct vxd_svdag_eight *at, bool inserts)
+                               const struct vxd_svdag_8lanes_key *at, bool inserts)
 {
     const uint32_t i = vxd_svdag_reduce_top_number();
     uint32_t first = i;
 
 #pragma unroll 1
     for (uint32_t begin = 0; begin < VXD_SVDAG_FEW_ENTRIES; begin += 8) {
-        const uint32_t other = begin + vxd_svdag_eight_lane();
+        const uint32_t other = begin + vxd_svdag_8lanes_lane();
         const bool is_equal =
             inserts && other < i && top->n_words[other] == (uint32_t)at->n_words &&
             top->hashes[other] == at->hash &&
             vxd_svdag_words_equal(top->words[other], at->words, at->n_words);
-        const uint32_t duplicates = vxd_svdag_eight_ballot(is_equal);
+        const uint32_t duplicates = vxd_svdag_8lanes_ballot(is_equal);
 
         if (duplicates != 0 && first == i) {
             first = begin + (uint32_t)__ffs((int)duplicates) - 1;
@@ -365,7 +367,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_reduce_top_words(uint32_t taken)
 
 /* By all lanes of a warp: takes words, which lie in one chunk from *first on, and items.
  * False: the store has no capacity, and a fault is set. */
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_kernel_args *args,
                                                 struct vxd_svdag_reduce_top_memory *top,
                                                 uint32_t n_words, uint32_t n_items,
                                                 uint32_t *first)
@@ -389,7 +391,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_pass *arg
                 : 0;
     fault |= begin + n_words > args->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
     if (fault != 0) {
-        vxd_svdag_raise(args, fault);
+        vxd_svdag_set_fault(args, fault);
     }
     *first = (uint32_t)begin;
     return fault == 0;
@@ -397,9 +399,9 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take(const struct vxd_svdag_pass *arg
 
 /* By all lanes of a warp: addresses for the nodes that are to be inserted (takes), and
  * their words there. False: the store has no capacity. */
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_kernel_args *args,
                                                  struct vxd_svdag_reduce_top_memory *top,
-                                                 const struct vxd_svdag_eight *at,
+                                                 const struct vxd_svdag_8lanes_key *at,
                                                  bool takes, uint32_t *ref)
 {
     const uint32_t own = takes ? (uint32_t)at->n_words : 0;
@@ -428,7 +430,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_pass *ar
 
         *ref = first + before;
         to = vxd_svdag_words_to(args, *ref);
-        for (uint32_t i = vxd_svdag_eight_lane(); i < own; i += 8) {
+        for (uint32_t i = vxd_svdag_8lanes_lane(); i < own; i += 8) {
             to[i] = at->words[i];
         }
     }
@@ -442,12 +444,12 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_place(const struct vxd_svdag_pass *ar
  * *ref, but is not in the index. */
 template <class Editor>
 VXD_SVDAG_DEVICE void
-vxd_svdag_reduce_top_stored(const struct vxd_svdag_pass *args,
+vxd_svdag_reduce_top_stored(const struct vxd_svdag_kernel_args *args,
                             struct vxd_svdag_reduce_top_memory *top, uint32_t entry,
-                            bool is_there, struct vxd_svdag_eight *at, uint32_t *ref)
+                            bool is_there, struct vxd_svdag_8lanes_key *at, uint32_t *ref)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const entry_t *from = (const entry_t *)args->cubes + (is_there ? entry : 0);
+    const entry_t *from = (const entry_t *)args->entries + (is_there ? entry : 0);
     const bool is_stored = is_there && (from->marks & VXD_SVDAG_MARK_STORED) != 0;
     uint32_t *words = top->words[vxd_svdag_reduce_top_number()];
     int n_words = 0;
@@ -457,28 +459,28 @@ vxd_svdag_reduce_top_stored(const struct vxd_svdag_pass *args,
         const uint32_t *stored = vxd_svdag_words_to(args, *ref);
 
         n_words = 1 + __popc(__ldcg(stored) & 0xffu);
-        for (int i = (int)vxd_svdag_eight_lane(); i < n_words; i += 8) {
+        for (int i = (int)vxd_svdag_8lanes_lane(); i < n_words; i += 8) {
             words[i] = __ldcg(&stored[i]);
         }
     }
     __syncwarp();
-    *at = vxd_svdag_eight_of(words, n_words, is_stored, is_stored);
+    *at = vxd_svdag_8lanes_key_of(words, n_words, is_stored, is_stored);
 }
 
 /* By all lanes of a warp, after a lookup of that node: enters it into the index. False:
  * not yet. */
 template <class Editor>
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_enter(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_enter(const struct vxd_svdag_kernel_args *args,
                                                  uint32_t entry,
-                                                 const struct vxd_svdag_eight *at,
+                                                 const struct vxd_svdag_8lanes_key *at,
                                                  uint32_t ref, bool *has_capacity)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const bool enters = ref != VXD_SVDAG_EMPTY;
-    const bool is_done = vxd_svdag_eight_enter(args, at, ref, enters, has_capacity);
+    const bool is_done = vxd_svdag_8lanes_enter(args, at, ref, enters, has_capacity);
 
-    if (enters && is_done && vxd_svdag_eight_lane() == 0) {
-        ((entry_t *)args->cubes)[entry].marks &= ~VXD_SVDAG_MARK_STORED;
+    if (enters && is_done && vxd_svdag_8lanes_lane() == 0) {
+        ((entry_t *)args->entries)[entry].marks &= ~VXD_SVDAG_MARK_STORED;
     }
     return is_done;
 }
@@ -503,10 +505,10 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_count(struct vxd_svdag_block_counts *
                                                  struct vxd_svdag_reduce_top_memory *top,
                                                  int height, int n_words, bool is_new)
 {
-    if (n_words > 0 && vxd_svdag_eight_lane() == 0) {
+    if (n_words > 0 && vxd_svdag_8lanes_lane() == 0) {
         (void)atomicAdd(&counts->n_lookups[height], 1u);
     }
-    if (is_new && vxd_svdag_eight_lane() == 0) {
+    if (is_new && vxd_svdag_8lanes_lane() == 0) {
         (void)atomicAdd(&counts->n_new[height], 1u);
         (void)atomicAdd(&top->n_new_words, (uint32_t)n_words);
     }
@@ -516,15 +518,15 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_count(struct vxd_svdag_block_counts *
  * the height above and to the frontier. */
 template <class Editor>
 VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_put(
-    const struct vxd_svdag_pass *args, struct vxd_svdag_reduce_top_memory *top,
+    const struct vxd_svdag_kernel_args *args, struct vxd_svdag_reduce_top_memory *top,
     const struct vxd_svdag_reduce_top_level *level,
     const struct vxd_svdag_reduce_top_node *node, uint32_t ref, uint32_t marks)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const uint32_t i = vxd_svdag_reduce_top_number();
-    entry_t *entry = (entry_t *)args->cubes + level->begin + i;
+    entry_t *entry = (entry_t *)args->entries + level->begin + i;
 
-    if (i < level->n && vxd_svdag_eight_lane() == 0) {
+    if (i < level->n && vxd_svdag_8lanes_lane() == 0) {
         top->refs[i] = ref;
         top->headers[i] = node->header;
         top->marks[i] = marks & ~VXD_SVDAG_MARK_STORED;
@@ -537,11 +539,11 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_put(
  * children decide it, and which nodes have to be looked up. */
 template <class Editor>
 VXD_SVDAG_DEVICE struct vxd_svdag_reduce_top_node
-vxd_svdag_reduce_top_begin_lookup(const struct vxd_svdag_pass *args,
+vxd_svdag_reduce_top_begin_lookup(const struct vxd_svdag_kernel_args *args,
                                   struct vxd_svdag_reduce_top_memory *top,
                                   const struct vxd_svdag_reduce_top_level *level,
                                   const struct vxd_svdag_reduce_top_entry *entry,
-                                  bool is_first, struct vxd_svdag_eight *at)
+                                  bool is_first, struct vxd_svdag_8lanes_key *at)
 {
     const struct vxd_svdag_reduce_top_entry child =
         vxd_svdag_reduce_top_child<Editor>(args, top, level, entry, is_first);
@@ -549,9 +551,9 @@ vxd_svdag_reduce_top_begin_lookup(const struct vxd_svdag_pass *args,
         vxd_svdag_reduce_top_compose(top, level->height, entry, &child);
     const bool is_one = level->n <= 1;
 
-    *at = vxd_svdag_eight_of(top->words[vxd_svdag_reduce_top_number()], node.n_words,
-                             node.n_words > 0 && (!node.is_new || !is_one),
-                             node.n_words > 0 && !node.is_new);
+    *at = vxd_svdag_8lanes_key_of(top->words[vxd_svdag_reduce_top_number()], node.n_words,
+                                  node.n_words > 0 && (!node.is_new || !is_one),
+                                  node.n_words > 0 && !node.is_new);
     return node;
 }
 
@@ -560,10 +562,10 @@ vxd_svdag_reduce_top_begin_lookup(const struct vxd_svdag_pass *args,
  * capacity. */
 template <class Editor>
 VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_finish_level(
-    const struct vxd_svdag_pass *args, struct vxd_svdag_block_counts *counts,
+    const struct vxd_svdag_kernel_args *args, struct vxd_svdag_block_counts *counts,
     struct vxd_svdag_reduce_top_memory *top,
     const struct vxd_svdag_reduce_top_level *level,
-    const struct vxd_svdag_reduce_top_node *node, const struct vxd_svdag_eight *at,
+    const struct vxd_svdag_reduce_top_node *node, const struct vxd_svdag_8lanes_key *at,
     bool is_block, bool *is_missing)
 {
     const uint32_t i = vxd_svdag_reduce_top_number();
@@ -575,7 +577,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_finish_level(
     bool has_capacity;
 
     if (!is_one) {
-        if (vxd_svdag_eight_lane() == 0) {
+        if (vxd_svdag_8lanes_lane() == 0) {
             top->hashes[i] = at->hash;
             top->n_words[i] = inserts ? (uint32_t)node->n_words : 0;
         }
@@ -605,10 +607,10 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_finish_level(
 }
 
 /* By one thread: what the store has capacity for. */
-VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_begin(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_begin(const struct vxd_svdag_kernel_args *args,
                                                  struct vxd_svdag_reduce_top_memory *top)
 {
-    const uint64_t taken = vxd_svdag_load_now64(&args->state->n_taken);
+    const uint64_t taken = vxd_svdag_load_volatile64(&args->state->n_taken);
     const uint64_t n_slots = (uint64_t)args->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
     const uint64_t n_most = vxd_svdag_index_most(n_slots);
     const uint64_t n_items = args->state->n_items + vxd_svdag_taken_items(taken);
@@ -622,7 +624,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_reduce_top_begin(const struct vxd_svdag_pass *ar
 
 /* By one thread: what was taken. */
 VXD_SVDAG_DEVICE void
-vxd_svdag_reduce_top_end(const struct vxd_svdag_pass *args,
+vxd_svdag_reduce_top_end(const struct vxd_svdag_kernel_args *args,
                          struct vxd_svdag_block_counts *counts,
                          const struct vxd_svdag_reduce_top_memory *top, uint32_t n_all)
 {
@@ -630,7 +632,7 @@ vxd_svdag_reduce_top_end(const struct vxd_svdag_pass *args,
         vxd_svdag_reduce_top_words(top->n_taken) +
         ((uint64_t)(top->n_taken >> VXD_SVDAG_REDUCE_TOP_ITEMS) << VXD_SVDAG_TAKEN_ITEMS);
     counts->n_new_words += top->n_new_words;
-    args->state->n_closed += n_all;
+    args->state->n_reduced += n_all;
 }
 
 /* What a turn does: it looks up the nodes of a height, or enters nodes into the index. */
@@ -677,11 +679,11 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take_turn(
     struct vxd_svdag_reduce_top_level *level, struct vxd_svdag_reduce_top_entry *entry,
     bool *is_missing, bool *is_done)
 {
-    const struct vxd_svdag_pass *args = worker->args;
+    const struct vxd_svdag_kernel_args *args = worker->args;
     struct vxd_svdag_reduce_top_memory *top = &worker->block->reduce_top;
     const uint32_t entering = turn->entry + vxd_svdag_reduce_top_number();
     struct vxd_svdag_reduce_top_node node = {VXD_SVDAG_EMPTY, 0, 0, false, false};
-    struct vxd_svdag_eight at;
+    struct vxd_svdag_8lanes_key at;
     uint32_t ref = VXD_SVDAG_EMPTY;
     bool has_capacity = true;
 
@@ -697,7 +699,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take_turn(
             args, top, level, entry, level->height == stage->height, &at);
         *entry = vxd_svdag_reduce_top_load<Editor>(args, &above);
     }
-    vxd_svdag_eight_search(args, &at);
+    vxd_svdag_8lanes_search(args, &at);
     *is_missing = false;
     *is_done = true;
     if (!turn->enters) {
@@ -713,11 +715,11 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_take_turn(
 /* By all lanes of a warp: whether each of the first n_entries entries has one child that
  * is an entry. */
 template <class Editor>
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_is_chain(const struct vxd_svdag_pass *args,
-                                                    uint32_t n_all)
+VXD_SVDAG_DEVICE bool
+vxd_svdag_reduce_top_is_chain(const struct vxd_svdag_kernel_args *args, uint32_t n_all)
 {
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
-    const entry_t *entry = (const entry_t *)args->cubes + vxd_svdag_lane();
+    const entry_t *entry = (const entry_t *)args->entries + vxd_svdag_lane();
 
     return __all_sync(UINT32_MAX, vxd_svdag_lane() >= n_all ||
                                       __popc(entry->marks & VXD_SVDAG_MARK_ENTRIES) == 1);
@@ -728,7 +730,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_is_chain(const struct vxd_svdag_pass 
  * new then. A lane takes an entry; what one holds all above it hold too. False: the store
  * has no capacity. */
 template <class Editor>
-VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_chain(const struct vxd_svdag_pass *args,
+VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_chain(const struct vxd_svdag_kernel_args *args,
                                                  struct vxd_svdag_block_counts *counts,
                                                  struct vxd_svdag_reduce_top_memory *top,
                                                  uint32_t n_all)
@@ -736,7 +738,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_chain(const struct vxd_svdag_pass *ar
     typedef struct vxd_svdag_entry<typename Editor::state> entry_t;
     const uint32_t lane = vxd_svdag_lane();
     const bool is_there = lane < n_all;
-    entry_t *entry = (entry_t *)args->cubes + (is_there ? lane : 0);
+    entry_t *entry = (entry_t *)args->entries + (is_there ? lane : 0);
     const uint32_t marks = entry->marks & VXD_SVDAG_MARK_ENTRIES;
     const int height = args->view.depth - (int)lane;
     uint32_t header = is_there ? entry->words[0] : lane == n_all ? top->headers[0] : 0;
@@ -760,7 +762,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_reduce_top_chain(const struct vxd_svdag_pass *ar
     for (int step = 1; step < 32; step *= 2) {
         const uint32_t lower = __shfl_down_sync(UINT32_MAX, header, step);
 
-        header = lane + (uint32_t)step < 32 ? vxd_svdag_headers_join(header, lower)
+        header = lane + (uint32_t)step < 32 ? vxd_svdag_merge_headers(header, lower)
                                             : header & ~0xffu;
     }
     child = __shfl_down_sync(UINT32_MAX, first + before, 1);
@@ -795,14 +797,14 @@ template <class Store, class Editor>
 VXD_SVDAG_DEVICE void vxd_svdag_reduce_top(struct vxd_svdag_worker<Store, Editor> *worker,
                                            const struct vxd_svdag_stage *stage)
 {
-    const struct vxd_svdag_pass *args = worker->args;
+    const struct vxd_svdag_kernel_args *args = worker->args;
     struct vxd_svdag_reduce_top_memory *top = &worker->block->reduce_top;
-    const uint32_t n_all = stage->cubes + stage->n_cubes;
+    const uint32_t n_all = stage->entries + stage->n_entries;
     const uint32_t many = __ballot_sync(UINT32_MAX, stage->n_cubes_at > 4);
     const uint32_t several = __ballot_sync(UINT32_MAX, stage->n_cubes_at > 1);
     struct vxd_svdag_reduce_top_level level = {stage->height - 1, n_all, 0};
-    struct vxd_svdag_reduce_top_level first = {stage->height, stage->cubes,
-                                               stage->n_cubes};
+    struct vxd_svdag_reduce_top_level first = {stage->height, stage->entries,
+                                               stage->n_entries};
     struct vxd_svdag_reduce_top_turn turn = {true, false, 0, 0};
     struct vxd_svdag_reduce_top_entry entry;
     bool goes_on = true;

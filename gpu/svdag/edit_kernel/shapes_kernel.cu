@@ -3,7 +3,7 @@
  * such edits. */
 #include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
-size_t vxd_svdag_shapes_row_bytes(enum vxd_svdag_shapes_form form)
+size_t vxd_svdag_shapes_entry_bytes(enum vxd_svdag_shapes_form form)
 {
     return form == VXD_SVDAG_FORM_LISTS
                ? sizeof(struct vxd_svdag_entry<vxd_svdag_lists_cuda::state>)
@@ -12,11 +12,12 @@ size_t vxd_svdag_shapes_row_bytes(enum vxd_svdag_shapes_form form)
                : sizeof(struct vxd_svdag_entry<vxd_svdag_shapes_cuda::state>);
 }
 
-enum vxd_status vxd_svdag_shapes_pass(struct vxd_queue *queue,
-                                      const struct vxd_svdag_pass *args,
-                                      const struct vxd_svdag_shapes_run *run,
-                                      enum vxd_svdag_shapes_form form,
-                                      const struct vxd_svdag_op *ops, struct vxd_err *err)
+enum vxd_status vxd_svdag_launch_shapes(struct vxd_queue *queue,
+                                        const struct vxd_svdag_kernel_args *args,
+                                        const struct vxd_svdag_shapes_run *run,
+                                        enum vxd_svdag_shapes_form form,
+                                        const struct vxd_svdag_op *ops,
+                                        struct vxd_err *err)
 {
     return vxd_svdag_launch_shapes_for<struct vxd_svdag_arena_cuda>(queue, args, run,
                                                                     form, ops, err);

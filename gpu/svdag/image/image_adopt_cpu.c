@@ -153,7 +153,7 @@ static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
         for (uint32_t i = 0; i < adoption->n_chunks; i++) {
             n_items += ((const uint32_t *)adoption->counts.ptr)[(size_t)i * N_SHARDS + s];
         }
-        while (!vxd_svdag_shard_has_room(n_buckets, n_items)) {
+        while (!vxd_svdag_shard_has_capacity(n_buckets, n_items)) {
             n_buckets = vxd_svdag_shard_larger(n_buckets);
         }
         *are_small = n_buckets <= MAX_BUCKETS;
@@ -225,7 +225,7 @@ static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batch
 /* Where the records of the next shards begin, by shard and chunk; as many as there is room for. */
 static void begin_batch(struct adoption *adoption, uint32_t first, uint32_t most)
 {
-    uint64_t room = adoption->n_records;
+    uint64_t capacity = adoption->n_records;
     uint32_t n = 0;
 
     adoption->first_shard = first;
@@ -237,7 +237,7 @@ static void begin_batch(struct adoption *adoption, uint32_t first, uint32_t most
         for (uint32_t i = 0; i < adoption->n_chunks; i++) {
             n_here += counts[(size_t)i * N_SHARDS];
         }
-        if (n + n_here > room) {
+        if (n + n_here > capacity) {
             break;
         }
         adoption->starts[s] = n;

@@ -62,14 +62,14 @@ static bool check_pads(struct vxd_svdag_checking *check)
  * bits this one alone changes while others look, so whoever else writes here writes the same. */
 static uint32_t ask_inner(const struct vxd_svdag_checking *check, uint32_t ref)
 {
-    uint32_t *tell = &check->tells[ref / 2 - check->first_tell];
-    uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
+    uint32_t *fact = &check->facts[ref / 2 - check->first_fact];
+    uint32_t known = __atomic_load_n(fact, __ATOMIC_RELAXED);
 
     if (known == 0 || (known & IS_ODD) != odd_bit(ref)) {
         return 0;
     }
     if ((known & HAS_PARENT) == 0) {
-        __atomic_store_n(tell, known | HAS_PARENT, __ATOMIC_RELAXED);
+        __atomic_store_n(fact, known | HAS_PARENT, __ATOMIC_RELAXED);
     }
     return known;
 }
@@ -77,20 +77,20 @@ static uint32_t ask_inner(const struct vxd_svdag_checking *check, uint32_t ref)
 /* As ask_inner, of a leaf or block. */
 static uint32_t ask_small(const struct vxd_svdag_checking *check, uint32_t ref)
 {
-    uint16_t *tell = &check->small_tells[ref / 2];
-    uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
+    uint16_t *fact = &check->small_facts[ref / 2];
+    uint32_t known = __atomic_load_n(fact, __ATOMIC_RELAXED);
 
     if (known == 0 || (known & VXD_SVDAG_SMALL_IS_ODD) != vxd_svdag_small_odd(ref)) {
         return 0;
     }
     if ((known & VXD_SVDAG_SMALL_PARENT) == 0) {
-        __atomic_store_n(tell, (uint16_t)(known | VXD_SVDAG_SMALL_PARENT),
+        __atomic_store_n(fact, (uint16_t)(known | VXD_SVDAG_SMALL_PARENT),
                          __ATOMIC_RELAXED);
     }
     return known;
 }
 
-static bool tell_leaf(struct vxd_svdag_checking *check, uint32_t at)
+static bool note_leaf(struct vxd_svdag_checking *check, uint32_t at)
 {
     const struct vxd_svdag_view *view = &check->items->view;
     const struct vxd_svdag_item leaf = vxd_svdag_item_of(check->words + at);
@@ -110,7 +110,7 @@ static bool tell_leaf(struct vxd_svdag_checking *check, uint32_t at)
         }
     }
     occupied = vxd_svdag_item_occupied(view, &leaf);
-    __atomic_store_n(&check->small_tells[at / 2],
+    __atomic_store_n(&check->small_facts[at / 2],
                      (uint16_t)((uint32_t)vxd_svdag_popc(occupied) |
                                 vxd_svdag_small_odd(at) |
                                 (occupied != 0 ? VXD_SVDAG_SMALL_OCCUPIED : 0) |
@@ -168,19 +168,19 @@ fetch(const struct vxd_svdag_checking *check, uint64_t at)
     uint32_t ref = at < info->n_words ? check->words[at] : VXD_SVDAG_UNIFORM;
 
     if (ref < info->inner) {
-        __builtin_prefetch(&check->small_tells[ref / 2]);
+        __builtin_prefetch(&check->small_facts[ref / 2]);
     } else if (ref < info->n_words) {
-        __builtin_prefetch(&check->tells[ref / 2 - check->first_tell]);
+        __builtin_prefetch(&check->facts[ref / 2 - check->first_fact]);
     }
 }
 
-static bool tell_inner(struct vxd_svdag_checking *check, uint32_t at)
+static bool note_inner(struct vxd_svdag_checking *check, uint32_t at)
 {
     const uint32_t *words = check->words + at;
     int depth = check->items->view.depth;
     int n = vxd_svdag_inner_words(words);
     struct sum sum = {.heights = (2u << depth) - (2u << VXD_SVDAG_LEAF_HEIGHT)};
-    uint32_t wanted = words[0] & 0xffu;
+    uint32_t expected = words[0] & 0xffu;
 
     fetch(check, (uint64_t)at + AHEAD);
     for (int i = 1; i < n; i++) {
@@ -190,8 +190,8 @@ static bool tell_inner(struct vxd_svdag_checking *check, uint32_t at)
                                              "a child is no node before it");
         }
     }
-    wanted |= (sum.flags & HAS_OCCUPIED) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
-    wanted |= (sum.flags & HAS_FREE) != 0 ? VXD_SVDAG_HAS_FREE : 0;
+    expected |= (sum.flags & HAS_OCCUPIED) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
+    expected |= (sum.flags & HAS_FREE) != 0 ? VXD_SVDAG_HAS_FREE : 0;
     for (uint32_t rest = sum.heights; rest != 0; rest &= rest - 1) {
         int height = __builtin_ctz(rest);
         uint64_t count =
@@ -199,7 +199,7 @@ static bool tell_inner(struct vxd_svdag_checking *check, uint32_t at)
                 ? 0
                 : sum.n_occupied + ((uint64_t)sum.n_uniform << (3 * (height - 1)));
 
-        if (words[0] != (wanted | (uint32_t)count << 10)) {
+        if (words[0] != (expected | (uint32_t)count << 10)) {
             sum.heights &= ~(1u << height);
         }
     }
@@ -209,7 +209,7 @@ static bool tell_inner(struct vxd_svdag_checking *check, uint32_t at)
             "its header does not tell what is below, at any height");
     }
     __atomic_store_n(
-        &check->tells[at / 2 - check->first_tell],
+        &check->facts[at / 2 - check->first_fact],
         odd_bit(at) | sum.flags |
             ((sum.heights & (sum.heights - 1)) != 0
                  ? HAS_HEIGHTS | sum.heights
@@ -232,8 +232,8 @@ static void block_body(void *args, size_t begin, size_t end)
                 (uint32_t)i * VXD_SVDAG_MARK_WORDS + (uint32_t)__builtin_ctz(rest);
             enum vxd_svdag_kind kind = vxd_svdag_image_kind(check->info, at);
             bool is_good = kind == VXD_SVDAG_BLOCK  ? true
-                           : kind == VXD_SVDAG_LEAF ? tell_leaf(check, at)
-                                                    : tell_inner(check, at);
+                           : kind == VXD_SVDAG_LEAF ? note_leaf(check, at)
+                                                    : note_inner(check, at);
 
             if (!is_good) {
                 return;
@@ -275,14 +275,14 @@ static void parent_body(void *args, size_t begin, size_t end)
     size_t i = begin;
 
     for (; i < end && i < n_small; i++) {
-        uint32_t known = check->small_tells[i];
+        uint32_t known = check->small_facts[i];
 
         if (known != 0 && (known & VXD_SVDAG_SMALL_PARENT) == 0) {
             no_parent(check, 2 * i + ((known & VXD_SVDAG_SMALL_IS_ODD) != 0 ? 1 : 0));
         }
     }
-    for (i = begin > check->first_tell ? begin : check->first_tell; i < end; i++) {
-        uint32_t known = check->tells[i - check->first_tell];
+    for (i = begin > check->first_fact ? begin : check->first_fact; i < end; i++) {
+        uint32_t known = check->facts[i - check->first_fact];
 
         if (known != 0 && (known & HAS_PARENT) == 0) {
             no_parent(check, 2 * i + ((known & IS_ODD) != 0 ? 1 : 0));
@@ -348,16 +348,18 @@ static enum vxd_status open_check(struct vxd_svdag_checking *check,
     uint64_t n_blocks = info->n_words / VXD_SVDAG_CHECK_WORDS + 1;
     uint64_t n_small = (info->inner + 1) / 2;
     size_t n_bytes = 0;
-    size_t n_tells = 0;
+    size_t n_fact_bytes = 0;
     size_t at[4];
-    size_t tells_at[2];
+    size_t facts_at[2];
     enum vxd_status status = VXD_OK;
 
     check->n_chunks = (info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS;
-    check->first_tell = info->inner / 2;
-    if (!vxd_layout_add(&n_tells, n_small, sizeof *check->small_tells, &tells_at[0]) ||
-        !vxd_layout_add(&n_tells, check->n_chunks * CHUNK_WORDS / 2 - check->first_tell,
-                        sizeof *check->tells, &tells_at[1]) ||
+    check->first_fact = info->inner / 2;
+    if (!vxd_layout_add(&n_fact_bytes, n_small, sizeof *check->small_facts,
+                        &facts_at[0]) ||
+        !vxd_layout_add(&n_fact_bytes,
+                        check->n_chunks * CHUNK_WORDS / 2 - check->first_fact,
+                        sizeof *check->facts, &facts_at[1]) ||
         !vxd_layout_add(&n_bytes, n_blocks, sizeof *check->most, &at[0]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->pads, &at[1]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->first, &at[2]) ||
@@ -379,11 +381,11 @@ static enum vxd_status open_check(struct vxd_svdag_checking *check,
     VXD_TRY(vxd_host_alloc(context,
                            check->n_chunks * VXD_SVDAG_PAGE_MARKS * sizeof *check->marks,
                            &items->marks, err));
-    VXD_TRY(vxd_host_alloc(context, n_tells, &items->spare, err));
+    VXD_TRY(vxd_host_alloc(context, n_fact_bytes, &items->spare, err));
     VXD_TRY(vxd_host_alloc(context, n_bytes, &check->sides, err));
     check->marks = items->marks.ptr;
-    check->small_tells = (void *)((char *)items->spare.ptr + tells_at[0]);
-    check->tells = (void *)((char *)items->spare.ptr + tells_at[1]);
+    check->small_facts = (void *)((char *)items->spare.ptr + facts_at[0]);
+    check->facts = (void *)((char *)items->spare.ptr + facts_at[1]);
     memset(check->sides.ptr, 0, n_bytes);
     check->most = (void *)((char *)check->sides.ptr + at[0]);
     check->pads = (void *)((char *)check->sides.ptr + at[1]);

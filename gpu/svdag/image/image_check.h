@@ -55,9 +55,9 @@ struct vxd_svdag_checking {
     struct vxd_svdag_mark *marks;
     uint64_t n_chunks;
     /* In items->spare, by half the address, 0 = no item begins there: */
-    uint16_t *small_tells; /* of leaves and blocks */
-    uint32_t *tells;       /* of inner nodes, from first_tell on */
-    uint64_t first_tell;
+    uint16_t *small_facts; /* of leaves and blocks */
+    uint32_t *facts;       /* of inner nodes, from first_tell on */
+    uint64_t first_fact;
     struct vxd_buffer sides; /* host: what follows */
     uint32_t *most;          /* a block: the highest address that its items refer to */
     uint32_t *pads;          /* a chunk: words left free at its end, */

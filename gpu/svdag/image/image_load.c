@@ -54,7 +54,7 @@ struct uploaded {
 static enum vxd_status upload(struct vxd_queue *queue,
                               const struct vxd_svdag_image_info *info,
                               const uint32_t *words, struct uploaded *out,
-                              struct vxd_svdag_transfer_source *source,
+                              struct vxd_svdag_collect_source *source,
                               struct vxd_err *err)
 {
     size_t n_table = source->n_chunks * sizeof(uint32_t *);
@@ -86,26 +86,26 @@ static void free_uploaded(struct vxd_queue *queue, struct uploaded *uploaded)
 }
 
 static enum vxd_status carry_over(struct vxd_queue *queue,
-                                  const struct vxd_svdag_transfer_source *source,
+                                  const struct vxd_svdag_collect_source *source,
                                   struct vxd_svdag *svdag, uint32_t *roots,
                                   size_t n_roots, struct vxd_err *err)
 {
-    struct vxd_svdag_transfer *transfer = NULL;
+    struct vxd_svdag_collection *transfer = NULL;
     bool is_done = false;
     enum vxd_status status;
 
-    VXD_TRY(vxd_svdag_transfer_open(queue, source, svdag, &transfer, err));
+    VXD_TRY(vxd_svdag_collect_open(queue, source, svdag, &transfer, err));
     for (size_t i = 0; i < n_roots; i++) {
-        VXD_TRY(vxd_svdag_transfer_add(transfer, roots[i], err));
+        VXD_TRY(vxd_svdag_collect_add(transfer, roots[i], err));
     }
     while (!is_done) {
-        VXD_TRY(vxd_svdag_transfer_step(queue, transfer, UINT64_MAX, &is_done, err));
+        VXD_TRY(vxd_svdag_collect_step(queue, transfer, UINT64_MAX, &is_done, err));
     }
     for (size_t i = 0; i < n_roots; i++) {
-        (void)vxd_svdag_transfer_root(transfer, roots[i], &roots[i]);
+        (void)vxd_svdag_collect_root(transfer, roots[i], &roots[i]);
     }
 out:
-    vxd_svdag_transfer_end(queue, transfer);
+    vxd_svdag_collect_end(queue, transfer);
     return status;
 }
 
@@ -115,7 +115,7 @@ static enum vxd_status load(struct vxd_queue *queue, struct vxd_svdag *svdag,
                             struct vxd_svdag_image_items *items, uint32_t *roots,
                             size_t n_roots, struct vxd_err *err)
 {
-    struct vxd_svdag_transfer_source source = {
+    struct vxd_svdag_collect_source source = {
         .view = items->view,
         .n_chunks = (uint32_t)((info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS),
         .n_items = items->n_items[VXD_SVDAG_LEAF] + items->n_items[VXD_SVDAG_INNER] +

@@ -147,14 +147,14 @@ static void clear_chunk(const struct vxd_svdag_checking *check, uint64_t chunk)
     memset(check->marks + chunk * CHUNK_WORDS / VXD_SVDAG_MARK_WORDS, 0,
            CHUNK_WORDS / VXD_SVDAG_MARK_WORDS * sizeof *check->marks);
     if (begin < n_small) {
-        memset(check->small_tells + begin, 0,
-               ((end < n_small ? end : n_small) - begin) * sizeof *check->small_tells);
+        memset(check->small_facts + begin, 0,
+               ((end < n_small ? end : n_small) - begin) * sizeof *check->small_facts);
     }
-    if (end > check->first_tell) {
-        uint64_t from = begin > check->first_tell ? begin : check->first_tell;
+    if (end > check->first_fact) {
+        uint64_t from = begin > check->first_fact ? begin : check->first_fact;
 
-        memset(check->tells + (from - check->first_tell), 0,
-               (end - from) * sizeof *check->tells);
+        memset(check->facts + (from - check->first_fact), 0,
+               (end - from) * sizeof *check->facts);
     }
 }
 
@@ -195,7 +195,7 @@ bool vxd_svdag_checking_chunk(struct vxd_svdag_checking *check, uint64_t chunk)
         check->first[chunk] = at == begin ? (uint32_t)n : check->first[chunk];
         check->marks[at / VXD_SVDAG_MARK_WORDS].bits |= vxd_svdag_mark_bit((uint32_t)at);
         if (kind == VXD_SVDAG_BLOCK) {
-            check->small_tells[at / 2] =
+            check->small_facts[at / 2] =
                 (uint16_t)(VXD_SVDAG_SMALL_BLOCK | vxd_svdag_small_odd((uint32_t)at));
         }
         counts[kind]++;

@@ -16,7 +16,7 @@ enum vxd_svdag_kind {
 
 /* Words of what a cube is to an editor, at most. */
 enum {
-    VXD_SVDAG_SIGNATURE_WORDS = 10
+    VXD_SVDAG_EDIT_KEY_WORDS = 10
 };
 
 /* A node's place: low corner in voxels, side 2^height. */
@@ -33,9 +33,9 @@ enum vxd_svdag_visit {
 };
 
 /* What becomes of the eight parts of a cube: masks of octants; others stay as they are. */
-struct vxd_svdag_told {
+struct vxd_svdag_classes {
     unsigned set;     /* become `uniform` */
-    unsigned open;    /* depend on their parts; leaves on their voxels */
+    unsigned expand;  /* depend on their parts; leaves on their voxels */
     uint32_t uniform; /* empty or uniform */
 };
 
@@ -64,59 +64,61 @@ VXD_HD int vxd_svdag_item_words(int value_bits, enum vxd_svdag_kind kind,
 /* Inner nodes ----------------------------------------------------------------------------- */
 
 /* What of a node the header of its parent repeats. */
-struct vxd_svdag_part {
+struct vxd_svdag_occupancy {
     uint32_t flags;
     uint32_t n_occupied; /* where the height is below VXD_SVDAG_COUNT_HEIGHT */
 };
 
 /* Of what is empty or uniform. */
-VXD_HD struct vxd_svdag_part vxd_svdag_part_even(const struct vxd_svdag_view *view,
-                                                 uint32_t ref, int height)
+VXD_HD struct vxd_svdag_occupancy
+vxd_svdag_occupancy_of_uniform(const struct vxd_svdag_view *view, uint32_t ref,
+                               int height)
 {
-    struct vxd_svdag_part part = {0, 0};
+    struct vxd_svdag_occupancy occupancy = {0, 0};
 
     if (ref == VXD_SVDAG_EMPTY) {
-        return part;
+        return occupancy;
     }
     if (vxd_svdag_uniform_state(view, ref) == VXD_SVDAG_FREE) {
-        part.flags = VXD_SVDAG_HAS_FREE;
-        return part;
+        occupancy.flags = VXD_SVDAG_HAS_FREE;
+        return occupancy;
     }
-    part.flags = VXD_SVDAG_HAS_OCCUPIED;
-    part.n_occupied = height < VXD_SVDAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
-    return part;
+    occupancy.flags = VXD_SVDAG_HAS_OCCUPIED;
+    occupancy.n_occupied = height < VXD_SVDAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
+    return occupancy;
 }
 
 /* Of an inner node, by its header. */
-VXD_HD struct vxd_svdag_part vxd_svdag_part_told(uint32_t header)
+VXD_HD struct vxd_svdag_occupancy vxd_svdag_occupancy_of_header(uint32_t header)
 {
-    struct vxd_svdag_part part;
+    struct vxd_svdag_occupancy occupancy;
 
-    part.flags = header & (VXD_SVDAG_HAS_OCCUPIED | VXD_SVDAG_HAS_FREE);
-    part.n_occupied = header >> 10;
-    return part;
+    occupancy.flags = header & (VXD_SVDAG_HAS_OCCUPIED | VXD_SVDAG_HAS_FREE);
+    occupancy.n_occupied = header >> 10;
+    return occupancy;
 }
 
-VXD_HD struct vxd_svdag_part vxd_svdag_part_of(const struct vxd_svdag_view *view,
-                                               uint32_t ref, int height)
+VXD_HD struct vxd_svdag_occupancy
+vxd_svdag_occupancy_of(const struct vxd_svdag_view *view, uint32_t ref, int height)
 {
     const uint32_t *words;
-    struct vxd_svdag_part part = {0, 0};
+    struct vxd_svdag_occupancy occupancy = {0, 0};
 
     if (!vxd_svdag_is_node(ref)) {
-        return vxd_svdag_part_even(view, ref, height);
+        return vxd_svdag_occupancy_of_uniform(view, ref, height);
     }
     words = vxd_svdag_words(view, ref);
     if (height == VXD_SVDAG_LEAF_HEIGHT) {
         struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, ref);
         uint64_t occupied = vxd_svdag_item_occupied_called(view, &leaf);
 
-        part.n_occupied = (uint32_t)vxd_svdag_popc(occupied);
-        part.flags = (occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
-                     (occupied != vxd_svdag_leaf_mask(words) ? VXD_SVDAG_HAS_FREE : 0);
-        return part;
+        occupancy.n_occupied = (uint32_t)vxd_svdag_popc(occupied);
+        occupancy.flags =
+            (occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
+            (occupied != vxd_svdag_leaf_mask(words) ? VXD_SVDAG_HAS_FREE : 0);
+        return occupancy;
     }
-    return vxd_svdag_part_told(words[0]);
+    return vxd_svdag_occupancy_of_header(words[0]);
 }
 
 /* The words (up to 9) of an inner node of this height, from its eight children. False where
@@ -133,11 +135,12 @@ VXD_HD bool vxd_svdag_inner_compose(const struct vxd_svdag_view *view, int heigh
     for (int i = 0; i < 8; i++) {
         differ |= children[i] ^ children[0];
         if (children[i] != VXD_SVDAG_EMPTY) {
-            struct vxd_svdag_part part = vxd_svdag_part_of(view, children[i], height - 1);
+            struct vxd_svdag_occupancy occupancy =
+                vxd_svdag_occupancy_of(view, children[i], height - 1);
 
-            head |= 1u << i | part.flags;
+            head |= 1u << i | occupancy.flags;
             words[++n] = children[i];
-            n_occupied += part.n_occupied;
+            n_occupied += occupancy.n_occupied;
         }
     }
     if (differ == 0 && !vxd_svdag_is_node(children[0])) {

@@ -58,7 +58,7 @@ VXD_HD void vxd_svdag_octet_put(uint16_t *values, int octant, uint32_t nibbles)
 /* Of a mask of 64 voxels those of an octant, the low bits of their nibbles. */
 VXD_HD uint32_t vxd_svdag_octet_mask(uint64_t mask, int octant)
 {
-    return vxd_svdag_bits_apart((uint32_t)(mask >> 8 * octant) & 0xffu);
+    return vxd_svdag_bits_spread((uint32_t)(mask >> 8 * octant) & 0xffu);
 }
 
 /* Value of an occupied voxel. */
@@ -150,7 +150,7 @@ VXD_HD uint32_t vxd_svdag_octets_next(struct vxd_svdag_octets *octets)
     if (n > 0) {
         nibbles = vxd_svdag_leaf_nibbles(&octets->item, octets->rank, n);
         nibbles = n == 8 ? nibbles
-                         : vxd_svdag_nibbles_apart(nibbles, vxd_svdag_bits_apart(set));
+                         : vxd_svdag_nibbles_deposit(nibbles, vxd_svdag_bits_spread(set));
     }
     octets->rank += n;
     octets->set >>= 8;
@@ -445,7 +445,7 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_octets_pack(uint64_t set, uint64_t free,
 
         nibbles = values != NULL ? vxd_svdag_octet_get(values, octant) : nibbles;
         nibbles = (nibbles & ~frees) | (vxd_svdag_nibbles_of(free_value) & frees);
-        nibbles = vxd_svdag_nibbles_kept(nibbles, kept);
+        nibbles = vxd_svdag_nibbles_extract(nibbles, kept);
         one = has_one ? one : nibbles & 15u;
         has_one = has_one || n_kept > 0;
         differ |= nibbles ^ (vxd_svdag_nibbles_of(one) &

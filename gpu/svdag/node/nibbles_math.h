@@ -10,7 +10,7 @@
 #define VXD_SVDAG_LOW_BITS 0x11111111u
 
 /* Each of eight bits to the low bit of a nibble. */
-VXD_HD uint32_t vxd_svdag_bits_apart(uint32_t bits)
+VXD_HD uint32_t vxd_svdag_bits_spread(uint32_t bits)
 {
     bits = (bits | bits << 12) & 0x000f000fu;
     bits = (bits | bits << 6) & 0x03030303u;
@@ -36,35 +36,35 @@ VXD_HD uint32_t vxd_svdag_nibbles_of(uint32_t value)
 
 /* By how many places each nibble of a set goes down where those before it are to stand one after
  * the other: how many of them are not in the set. */
-VXD_HD uint32_t vxd_svdag_nibbles_way(uint32_t kept)
+VXD_HD uint32_t vxd_svdag_nibbles_distance(uint32_t kept)
 {
     return (kept ^ VXD_SVDAG_LOW_BITS) * 0x11111110u & kept * 15u;
 }
 
 /* The nibbles of a set, one after the other. */
-VXD_HD uint32_t vxd_svdag_nibbles_kept(uint32_t nibbles, uint32_t kept)
+VXD_HD uint32_t vxd_svdag_nibbles_extract(uint32_t nibbles, uint32_t kept)
 {
-    uint32_t way = vxd_svdag_nibbles_way(kept);
+    uint32_t distance = vxd_svdag_nibbles_distance(kept);
 
     nibbles &= kept * 15u;
     for (int i = 0; i < 3; i++) {
-        uint32_t moved = (way >> i & VXD_SVDAG_LOW_BITS) * 15u;
+        uint32_t moved = (distance >> i & VXD_SVDAG_LOW_BITS) * 15u;
 
         nibbles = (nibbles & ~moved) | (nibbles & moved) >> (4 << i);
-        way = (way & ~moved) | (way & moved) >> (4 << i);
+        distance = (distance & ~moved) | (distance & moved) >> (4 << i);
     }
     return nibbles;
 }
 
 /* The other way: nibbles that stand one after the other to the places of a set; others are 0. */
-VXD_HD uint32_t vxd_svdag_nibbles_apart(uint32_t nibbles, uint32_t kept)
+VXD_HD uint32_t vxd_svdag_nibbles_deposit(uint32_t nibbles, uint32_t kept)
 {
-    uint32_t way = vxd_svdag_nibbles_way(kept);
+    uint32_t distance = vxd_svdag_nibbles_distance(kept);
     uint32_t moved[3];
 
     for (int i = 0; i < 3; i++) {
-        moved[i] = (way >> i & VXD_SVDAG_LOW_BITS) * 15u;
-        way = (way & ~moved[i]) | (way & moved[i]) >> (4 << i);
+        moved[i] = (distance >> i & VXD_SVDAG_LOW_BITS) * 15u;
+        distance = (distance & ~moved[i]) | (distance & moved[i]) >> (4 << i);
     }
     for (int i = 2; i >= 0; i--) {
         nibbles = (nibbles & ~moved[i]) | (nibbles << (4 << i) & moved[i]);

@@ -302,13 +302,13 @@ VXD_HD uint32_t vxd_svdag_item_ranked_value(const struct vxd_svdag_view *view,
 VXD_HD uint32_t vxd_svdag_item_value(const struct vxd_svdag_view *view,
                                      const struct vxd_svdag_item *leaf, int bit)
 {
-    uint64_t below = ((uint64_t)1 << bit) - 1;
+    uint64_t lower = ((uint64_t)1 << bit) - 1;
 
     if (view->value_bits == 1) {
         return leaf->rest[bit >> 5] >> (bit & 31) & 1u;
     }
     return vxd_svdag_item_ranked_value(
-        view, leaf, vxd_svdag_popc(vxd_svdag_leaf_mask(leaf->words) & below));
+        view, leaf, vxd_svdag_popc(vxd_svdag_leaf_mask(leaf->words) & lower));
 }
 
 /* Values of the n set voxels of a leaf from rank on, 1 <= n <= 8, of 4 bits each; above are
@@ -329,7 +329,7 @@ VXD_HD uint32_t vxd_svdag_leaf_nibbles(const struct vxd_svdag_item *leaf, int ra
 VXD_HD uint32_t vxd_svdag_octet_occupied(uint32_t set, uint32_t nibbles, uint32_t free)
 {
     if (set != 0xffu) {
-        nibbles = vxd_svdag_nibbles_apart(nibbles, vxd_svdag_bits_apart(set));
+        nibbles = vxd_svdag_nibbles_deposit(nibbles, vxd_svdag_bits_spread(set));
     }
     return vxd_svdag_nibbles_any(nibbles ^ vxd_svdag_nibbles_of(free)) & set;
 }

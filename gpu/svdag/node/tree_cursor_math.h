@@ -32,22 +32,22 @@ VXD_HD int vxd_svdag_low_bit(uint64_t mask)
 }
 
 /* What stands at octant of an inner or uniform reference. */
-VXD_HD uint32_t vxd_svdag_below(const struct vxd_svdag_view *view, uint32_t ref,
-                                int octant)
+VXD_HD uint32_t vxd_svdag_child_ref(const struct vxd_svdag_view *view, uint32_t ref,
+                                    int octant)
 {
     return vxd_svdag_is_node(ref) ? vxd_svdag_child_of(view, ref, octant) : ref;
 }
 
 /* The same of all octants: a read of one does not wait for those of others. */
-VXD_HD void vxd_svdag_below_all(const struct vxd_svdag_view *view, uint32_t ref,
-                                uint32_t below[8])
+VXD_HD void vxd_svdag_child_refs(const struct vxd_svdag_view *view, uint32_t ref,
+                                 uint32_t children[8])
 {
     const uint32_t *words;
     uint32_t mask;
 
     if (!vxd_svdag_is_node(ref) || vxd_svdag_reads_split(view)) {
         for (int i = 0; i < 8; i++) {
-            below[i] = vxd_svdag_below(view, ref, i);
+            children[i] = vxd_svdag_child_ref(view, ref, i);
         }
         return;
     }
@@ -59,14 +59,14 @@ VXD_HD void vxd_svdag_below_all(const struct vxd_svdag_view *view, uint32_t ref,
         if ((mask >> i & 1) != 0) {
             found = words[1 + vxd_svdag_popc(mask & ((1u << i) - 1))];
         }
-        below[i] = found;
+        children[i] = found;
     }
 }
 
 /* The same of eight at an octant each. */
-VXD_HD void vxd_svdag_below_each(const struct vxd_svdag_view *view,
-                                 const uint32_t refs[8], const int octants[8],
-                                 uint32_t below[8])
+VXD_HD void vxd_svdag_child_refs_each(const struct vxd_svdag_view *view,
+                                      const uint32_t refs[8], const int octants[8],
+                                      uint32_t children[8])
 {
     const uint32_t *words[8];
     uint32_t masks[8];
@@ -74,7 +74,7 @@ VXD_HD void vxd_svdag_below_each(const struct vxd_svdag_view *view,
 
     if (vxd_svdag_reads_split(view)) {
         for (int i = 0; i < 8; i++) {
-            below[i] = vxd_svdag_below(view, refs[i], octants[i]);
+            children[i] = vxd_svdag_child_ref(view, refs[i], octants[i]);
         }
         return;
     }
@@ -91,7 +91,7 @@ VXD_HD void vxd_svdag_below_each(const struct vxd_svdag_view *view,
         }
     }
     for (int i = 0; i < 8; i++) {
-        below[i] = found[i];
+        children[i] = found[i];
     }
 }
 
@@ -104,7 +104,7 @@ VXD_HD struct vxd_svdag_spot vxd_svdag_spot_at(const struct vxd_svdag_view *view
     uint32_t mask = ~((1u << height) - 1);
 
     for (int h = view->depth; h > height; h--) {
-        spot.ref = vxd_svdag_below(view, spot.ref, vxd_svdag_octant(x, y, z, h));
+        spot.ref = vxd_svdag_child_ref(view, spot.ref, vxd_svdag_octant(x, y, z, h));
     }
     spot.x = x & mask;
     spot.y = y & mask;
@@ -119,7 +119,7 @@ VXD_HD struct vxd_svdag_spot vxd_svdag_spot_child(const struct vxd_svdag_view *v
     struct vxd_svdag_spot child = *spot;
 
     child.height--;
-    child.ref = vxd_svdag_below(view, spot->ref, octant);
+    child.ref = vxd_svdag_child_ref(view, spot->ref, octant);
     // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not of leaves
     child.x |= (uint32_t)(octant >> 2 & 1) << child.height;
     child.y |= (uint32_t)(octant >> 1 & 1) << child.height;
@@ -185,7 +185,7 @@ VXD_HD void vxd_svdag_spot_masks(const struct vxd_svdag_view *view, uint32_t ref
     }
 }
 
-/* The same of eight at once, as vxd_svdag_below_each. */
+/* The same of eight at once, as vxd_svdag_child_refs_each. */
 VXD_HD void vxd_svdag_spot_masks_each(const struct vxd_svdag_view *view,
                                       const uint32_t refs[8], uint64_t occupied[8],
                                       uint64_t free[8])

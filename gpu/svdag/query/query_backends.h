@@ -93,13 +93,14 @@ struct vxd_svdag_queries {
 
 /* The twin of a query of a store, which may bring its own. For files that include store_table.h. */
 #if defined(VXD_WITH_CUDA)
-#define VXD_SVDAG_QUERY_TWIN(queue, svdag, name)                                         \
+#define VXD_SVDAG_QUERY_BACKEND(queue, svdag, name)                                      \
     (!VXD_ON_CUDA((queue)->context) ? vxd_svdag_##name##_cpu                             \
      : (svdag)->device_ops != NULL && (svdag)->device_ops->queries != NULL               \
          ? (svdag)->device_ops->queries->name                                            \
          : vxd_svdag_##name##_cuda)
 #else
-#define VXD_SVDAG_QUERY_TWIN(queue, svdag, name) ((void)(svdag), vxd_svdag_##name##_cpu)
+#define VXD_SVDAG_QUERY_BACKEND(queue, svdag, name)                                      \
+    ((void)(svdag), vxd_svdag_##name##_cpu)
 #endif
 
 /* On GPUs one region or export is first made a list of spots, which warps then share: at most

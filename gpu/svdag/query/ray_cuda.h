@@ -111,7 +111,7 @@ vxd_svdag_ray_round(const struct vxd_svdag_view *view, uint32_t *nodes, uint32_t
         __syncwarp();
     }
     if (task->state == VXD_SVDAG_RAY_BUSY && !vxd_svdag_ray_can_descend(&task->spot)) {
-        height = vxd_svdag_ray_look(view, &task->ray, &task->spot, &task->value);
+        height = vxd_svdag_ray_visit(view, &task->ray, &task->spot, &task->value);
         task->state = height < 0 ? VXD_SVDAG_RAY_HIT : VXD_SVDAG_RAY_BUSY;
     }
     __syncwarp();

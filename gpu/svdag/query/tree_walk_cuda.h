@@ -72,10 +72,11 @@ static __device__ __forceinline__ struct vxd_svdag_spot
 vxd_svdag_top_of(const struct vxd_svdag_view *view, uint32_t root,
                  const struct vxd_svdag_area *area, int least)
 {
-    struct vxd_svdag_parts parts = vxd_svdag_parts_of(area, min(least, view->depth));
+    struct vxd_svdag_subtrees subtrees =
+        vxd_svdag_subtrees_of(area, min(least, view->depth));
 
-    return vxd_svdag_spot_at(view, root, parts.x, parts.y, parts.z,
-                             parts.height + parts.n_levels);
+    return vxd_svdag_spot_at(view, root, subtrees.x, subtrees.y, subtrees.z,
+                             subtrees.height + subtrees.n_levels);
 }
 
 /* The octants of an inner or uniform reference that are not empty. */
@@ -93,19 +94,19 @@ vxd_svdag_octants(const struct vxd_svdag_view *view, uint32_t ref)
  * the warp goes depth first below it: that takes seven more spots a height. */
 #define VXD_SVDAG_WALK_WARPS 4 /* of a block */
 #define VXD_SVDAG_WALK_THREADS (32 * VXD_SVDAG_WALK_WARPS)
-#define VXD_SVDAG_WALK_ROOM 512
+#define VXD_SVDAG_WALK_CAPACITY 512
 #define VXD_SVDAG_WALK_SPARE (7 * VXD_SVDAG_PLACE_BITS)
 
 /* A warp's, in shared memory. */
 struct vxd_svdag_walk {
-    uint64_t places[VXD_SVDAG_WALK_ROOM];
-    uint32_t refs[VXD_SVDAG_WALK_ROOM];
+    uint64_t places[VXD_SVDAG_WALK_CAPACITY];
+    uint32_t refs[VXD_SVDAG_WALK_CAPACITY];
 };
 
 /* How many of n spots a round takes; n is not 0. */
 static __device__ __forceinline__ uint32_t vxd_svdag_walk_share(uint32_t n)
 {
-    uint32_t room = VXD_SVDAG_WALK_ROOM - VXD_SVDAG_WALK_SPARE;
+    uint32_t room = VXD_SVDAG_WALK_CAPACITY - VXD_SVDAG_WALK_SPARE;
     uint32_t most = n + 7 > room ? 1 : (room - n) / 7;
 
     return min(n, min(most, 32u));

@@ -17,9 +17,9 @@ enum {
 static unsigned blocks_for(const struct vxd_queue *queue, uint64_t n, unsigned threads)
 {
     uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * 16;
-    uint64_t wanted = (n + threads - 1) / threads;
+    uint64_t needed = (n + threads - 1) / threads;
 
-    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+    return (unsigned)(needed < 1 ? 1 : needed < most ? needed : most);
 }
 
 static cudaStream_t stream_of(const struct vxd_queue *queue)

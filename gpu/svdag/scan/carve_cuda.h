@@ -97,7 +97,7 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_brick_enter(const struct vxd_svdag_bricks *b
     uint32_t slot = (uint32_t)(code * 0x9e3779b97f4a7c15ULL >> 32) & (bricks->n - 1);
 
     for (int i = 0; i < VXD_SVDAG_BRICK_PROBES; i++) {
-        uint64_t seen = vxd_svdag_load_now64(&bricks->slots[slot]);
+        uint64_t seen = vxd_svdag_load_volatile64(&bricks->slots[slot]);
 
         if (seen == 0) {
             seen = vxd_svdag_atomic_cas64(&bricks->slots[slot], 0, code + 1);
@@ -158,7 +158,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_carve_leave(const struct vxd_svdag_carve_cast *c
     word = &cast->bricks.words[(uint64_t)at->slot * VXD_SVDAG_BRICK_LEAVES +
                                leaf % VXD_SVDAG_BRICK_LEAVES];
     /* Near the origin most is there already. */
-    if ((at->mask & ~vxd_svdag_load_now64(word)) != 0) {
+    if ((at->mask & ~vxd_svdag_load_volatile64(word)) != 0) {
         vxd_svdag_atomic_or64(word, at->mask);
     }
     return true;

@@ -146,8 +146,8 @@ static struct vxd_svdag_shard *shard_of(struct vxd_svdag_arena *arena, uint64_t 
  * where the shard has none. With the shard's mutex held. */
 static uint32_t shard_find(const struct vxd_svdag *svdag,
                            const struct vxd_svdag_shard *shard,
-                           const struct vxd_svdag_wanted *item,
-                           struct vxd_svdag_index_bucket **room)
+                           const struct vxd_svdag_lookup_key *item,
+                           struct vxd_svdag_index_bucket **free_bucket)
 {
     uint32_t tag = vxd_svdag_tag_of(item->hash, item->kind);
     uint32_t addresses = shard->addresses;
@@ -170,12 +170,12 @@ static uint32_t shard_find(const struct vxd_svdag *svdag,
             }
         }
         if (bucket->slots[VXD_SVDAG_INDEX_SLOTS - 1] == VXD_SVDAG_EMPTY) {
-            *room = bucket;
+            *free_bucket = bucket;
             return VXD_SVDAG_EMPTY;
         }
         at = at + 1 < n_buckets ? at + 1 : 0;
     }
-    *room = NULL;
+    *free_bucket = NULL;
     return VXD_SVDAG_EMPTY;
 }
 
@@ -274,9 +274,9 @@ static enum vxd_status shard_table(struct vxd_svdag *svdag, struct vxd_svdag_sha
 /* Stores an item that the shard does not hold. With the shard's mutex held. */
 static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
                                  struct vxd_svdag_shard *shard,
-                                 const struct vxd_svdag_wanted *item,
-                                 struct vxd_svdag_index_bucket *room, uint32_t *ref,
-                                 struct vxd_err *err)
+                                 const struct vxd_svdag_lookup_key *item,
+                                 struct vxd_svdag_index_bucket *free_bucket,
+                                 uint32_t *ref, struct vxd_err *err)
 {
     struct vxd_svdag *svdag = writer->svdag;
     uint64_t n_items = (uint64_t)shard->n_items[VXD_SVDAG_LEAF] +
@@ -287,7 +287,7 @@ static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
     if (status != VXD_OK) {
         return status;
     }
-    if (!vxd_svdag_shard_has_room(n_buckets, n_items + 1)) {
+    if (!vxd_svdag_shard_has_capacity(n_buckets, n_items + 1)) {
         n_buckets = vxd_svdag_shard_larger(n_buckets);
     }
     if (n_buckets != shard->n_buckets || *ref > shard->addresses) {
@@ -297,12 +297,13 @@ static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
             writer->n_left += (uint32_t)item->n_words;
             return status;
         }
-        (void)shard_find(svdag, shard, item, &room);
+        (void)shard_find(svdag, shard, item, &free_bucket);
     }
     memcpy(arena_words(svdag->arena, *ref), item->words,
            (size_t)item->n_words * sizeof(uint32_t));
-    assert(room != NULL);
-    vxd_svdag_bucket_add(room, *ref | vxd_svdag_slot_hash(item->hash, shard->addresses),
+    assert(free_bucket != NULL);
+    vxd_svdag_bucket_add(free_bucket,
+                         *ref | vxd_svdag_slot_hash(item->hash, shard->addresses),
                          vxd_svdag_tag_of(item->hash, item->kind));
     shard->n_items[item->kind]++;
     shard->n_words += (uint64_t)item->n_words;
@@ -310,32 +311,32 @@ static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
 }
 
 static enum vxd_status arena_put(struct vxd_svdag_writer *writer,
-                                 const struct vxd_svdag_wanted *wanted, uint32_t *ref,
+                                 const struct vxd_svdag_lookup_key *key, uint32_t *ref,
                                  bool *is_new, struct vxd_err *err)
 {
-    struct vxd_svdag_shard *shard = shard_of(writer->svdag->arena, wanted->hash);
-    struct vxd_svdag_index_bucket *room = NULL;
+    struct vxd_svdag_shard *shard = shard_of(writer->svdag->arena, key->hash);
+    struct vxd_svdag_index_bucket *free_bucket = NULL;
     enum vxd_status status = VXD_OK;
 
     (void)pthread_mutex_lock(&shard->mutex);
-    *ref = shard_find(writer->svdag, shard, wanted, &room);
+    *ref = shard_find(writer->svdag, shard, key, &free_bucket);
     *is_new = *ref == VXD_SVDAG_EMPTY;
     if (*is_new) {
-        status = shard_add(writer, shard, wanted, room, ref, err);
+        status = shard_add(writer, shard, key, free_bucket, ref, err);
     }
     (void)pthread_mutex_unlock(&shard->mutex);
     return status;
 }
 
 static uint32_t arena_find(const struct vxd_svdag *svdag,
-                           const struct vxd_svdag_wanted *wanted)
+                           const struct vxd_svdag_lookup_key *key)
 {
-    struct vxd_svdag_shard *shard = shard_of(svdag->arena, wanted->hash);
-    struct vxd_svdag_index_bucket *room;
+    struct vxd_svdag_shard *shard = shard_of(svdag->arena, key->hash);
+    struct vxd_svdag_index_bucket *free_bucket;
     uint32_t ref;
 
     (void)pthread_mutex_lock(&shard->mutex);
-    ref = shard_find(svdag, shard, wanted, &room);
+    ref = shard_find(svdag, shard, key, &free_bucket);
     (void)pthread_mutex_unlock(&shard->mutex);
     return ref;
 }

@@ -56,7 +56,7 @@ static inline uint32_t vxd_svdag_shard_home(uint64_t hash, uint32_t n_buckets)
 }
 
 /* At most seven eighths full: searches stay short. */
-static inline bool vxd_svdag_shard_has_room(uint32_t n_buckets, uint64_t n_items)
+static inline bool vxd_svdag_shard_has_capacity(uint32_t n_buckets, uint64_t n_items)
 {
     return n_items * 8 <= (uint64_t)n_buckets * VXD_SVDAG_INDEX_SLOTS * 7;
 }

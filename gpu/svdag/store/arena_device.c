@@ -54,7 +54,7 @@ enum vxd_status vxd_svdag_device_arena_grow(struct vxd_queue *queue,
 {
     struct vxd_svdag_device *device = svdag->device;
     uint64_t n = device->index.n_buckets;
-    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
+    uint64_t desired = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
     /* Nine elevenths full then. */
     uint64_t needed = n_items / VXD_SVDAG_INDEX_SLOTS * 11 / 9 + 2;
 
@@ -62,14 +62,14 @@ enum vxd_status vxd_svdag_device_arena_grow(struct vxd_queue *queue,
         return new_index(queue, svdag, device->index.n_buckets, err);
     }
     needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
-    wanted = wanted > needed ? wanted : needed;
+    desired = desired > needed ? desired : needed;
     if (needed > MAX_BUCKETS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the scene's index has no numbers left: %llu items",
                         (unsigned long long)n_items);
     }
-    wanted = wanted < MAX_BUCKETS ? wanted : MAX_BUCKETS;
-    if (wanted > needed && new_index(queue, svdag, (uint32_t)wanted, NULL) == VXD_OK) {
+    desired = desired < MAX_BUCKETS ? desired : MAX_BUCKETS;
+    if (desired > needed && new_index(queue, svdag, (uint32_t)desired, NULL) == VXD_OK) {
         return VXD_OK;
     }
     return new_index(queue, svdag, (uint32_t)needed, err);

@@ -109,7 +109,7 @@ VXD_HD uint32_t vxd_svdag_slots_that_may(const struct vxd_svdag_index_bucket *bu
 }
 
 /* The bucket of a hash, 0 .. n_buckets - 1. */
-VXD_HD uint32_t vxd_svdag_home(uint64_t hash, uint32_t n_buckets)
+VXD_HD uint32_t vxd_svdag_home_bucket(uint64_t hash, uint32_t n_buckets)
 {
     return (uint32_t)((hash >> 32) * n_buckets >> 32);
 }
@@ -156,7 +156,7 @@ VXD_HD uint32_t vxd_svdag_index_find(const struct vxd_svdag_index *index,
     const uint64_t hash = vxd_svdag_hash((uint32_t)kind, words, n_words);
     const uint32_t slot_hash = vxd_svdag_slot_hash(hash, index->addresses);
     const uint32_t tag = vxd_svdag_tag_of(hash, kind);
-    uint32_t at = vxd_svdag_home(hash, index->n_buckets);
+    uint32_t at = vxd_svdag_home_bucket(hash, index->n_buckets);
 
     for (uint32_t i = 0; i < index->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
         const struct vxd_svdag_index_bucket *bucket = &index->buckets[at];

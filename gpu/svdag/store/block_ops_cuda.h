@@ -10,10 +10,10 @@
 #define VXD_SVDAG_DEVICE static __device__ __forceinline__
 
 /* Threads of a block; a multiple of 32, at most 1024. */
-#define VXD_SVDAG_TEAM_THREADS 256
+#define VXD_SVDAG_BLOCK_THREADS 256
 
 /* Of passes, a multiprocessor at most: 80 registers a thread. */
-#define VXD_SVDAG_TEAM_BLOCKS 3
+#define VXD_SVDAG_MAX_BLOCKS_PER_SM 3
 
 VXD_SVDAG_DEVICE bool vxd_svdag_is_first_block(void)
 {
@@ -86,12 +86,12 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_published(const uint32_t *at)
 }
 
 /* What other threads may be changing, past the caches of this one. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_now(const uint32_t *at)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_volatile(const uint32_t *at)
 {
     return *(const volatile uint32_t *)at;
 }
 
-VXD_SVDAG_DEVICE uint64_t vxd_svdag_load_now64(const uint64_t *at)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_load_volatile64(const uint64_t *at)
 {
     return *(const volatile uint64_t *)at;
 }
@@ -104,7 +104,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_prefetch(const uint32_t *at)
 
 /* A bucket in two loads of 16 bytes. */
 VXD_SVDAG_DEVICE struct vxd_svdag_index_bucket
-vxd_svdag_load_bucket_now(const struct vxd_svdag_index_bucket *at)
+vxd_svdag_load_bucket(const struct vxd_svdag_index_bucket *at)
 {
     uint4 low = __ldcg((const uint4 *)(const void *)at);
     uint4 high = __ldcg((const uint4 *)(const void *)at + 1);

@@ -25,12 +25,12 @@
 #define VXD_SVDAG_POOL_REFS 8
 
 /* How often a tag is looked for that is about to be there: some seconds. */
-#define VXD_SVDAG_TAG_TURNS (1 << 22)
+#define VXD_SVDAG_TAG_POLLS (1 << 22)
 
 struct vxd_svdag_pool;
 
 /* What a lane looks for. */
-struct vxd_svdag_sought {
+struct vxd_svdag_lane_key {
     const uint32_t *words; /* the thread's own, of whatever memory */
     int n_words;           /* 0: nothing */
     enum vxd_svdag_kind kind;
@@ -49,14 +49,15 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_lane(void)
     return threadIdx.x % 32;
 }
 
-VXD_SVDAG_DEVICE bool vxd_svdag_has_fault(const struct vxd_svdag_pass *pass)
+VXD_SVDAG_DEVICE bool vxd_svdag_has_fault(const struct vxd_svdag_kernel_args *args)
 {
-    return vxd_svdag_load_now(&pass->state->fault) != 0;
+    return vxd_svdag_load_volatile(&args->state->fault) != 0;
 }
 
-VXD_SVDAG_DEVICE void vxd_svdag_raise(const struct vxd_svdag_pass *pass, uint32_t fault)
+VXD_SVDAG_DEVICE void vxd_svdag_set_fault(const struct vxd_svdag_kernel_args *args,
+                                          uint32_t fault)
 {
-    vxd_svdag_atomic_or(&pass->state->fault, fault);
+    vxd_svdag_atomic_or(&args->state->fault, fault);
 }
 
 /* Words that lanes of a warp took and did not need, as others stored an equal item meanwhile, for
@@ -161,20 +162,21 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_words(uint64_t *n_taken, uint64_t next,
 }
 
 /* Where an item's words go. */
-VXD_SVDAG_DEVICE uint32_t *vxd_svdag_words_to(const struct vxd_svdag_pass *pass,
+VXD_SVDAG_DEVICE uint32_t *vxd_svdag_words_to(const struct vxd_svdag_kernel_args *args,
                                               uint32_t ref)
 {
-    return pass->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
+    return args->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
            (ref & (VXD_SVDAG_CHUNK_WORDS - 1));
 }
 
 /* Whether an item of the index has these words, past the caches that others' writes do not
  * reach. All are read at once, but none behind the chunk's end. */
-VXD_SVDAG_DEVICE bool vxd_svdag_holds(const struct vxd_svdag_pass *pass, uint32_t ref,
-                                      const struct vxd_svdag_sought *sought)
+VXD_SVDAG_DEVICE bool vxd_svdag_item_matches(const struct vxd_svdag_kernel_args *args,
+                                             uint32_t ref,
+                                             const struct vxd_svdag_lane_key *key)
 {
-    const uint32_t *words = vxd_svdag_words_to(pass, ref);
-    const int n_words = sought->n_words;
+    const uint32_t *words = vxd_svdag_words_to(args, ref);
+    const int n_words = key->n_words;
     uint32_t differ = 0;
 
     if ((ref & (VXD_SVDAG_CHUNK_WORDS - 1)) + (uint32_t)n_words > VXD_SVDAG_CHUNK_WORDS) {
@@ -182,7 +184,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_holds(const struct vxd_svdag_pass *pass, uint32_
     }
 #pragma unroll 3
     for (int i = 0; i < n_words; i++) {
-        differ |= __ldcg(&words[i]) ^ sought->words[i];
+        differ |= __ldcg(&words[i]) ^ key->words[i];
     }
     return differ == 0;
 }
@@ -222,35 +224,35 @@ vxd_svdag_bucket_slots(const struct vxd_svdag_index_bucket *bucket, uint32_t slo
 
 /* The tag of a slot that is taken, of an item with the words that are looked for: it may be of
  * another kind. Who took the slot tells next, and waits for nothing; of this warp all have. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_tag_to_come(const struct vxd_svdag_pass *pass,
-                                                uint32_t bucket, int slot)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_wait_for_tag(const struct vxd_svdag_kernel_args *args,
+                                                 uint32_t bucket, int slot)
 {
-    for (int turn = 0; turn < VXD_SVDAG_TAG_TURNS; turn++) {
-        const uint32_t tag =
-            vxd_svdag_tag_at(vxd_svdag_load_now(&pass->index.buckets[bucket].tags), slot);
+    for (int poll = 0; poll < VXD_SVDAG_TAG_POLLS; poll++) {
+        const uint32_t tag = vxd_svdag_tag_at(
+            vxd_svdag_load_volatile(&args->index.buckets[bucket].tags), slot);
 
         if (tag != VXD_SVDAG_INDEX_NO_TAG) {
             return tag;
         }
     }
-    vxd_svdag_raise(pass, VXD_SVDAG_STUCK);
+    vxd_svdag_set_fault(args, VXD_SVDAG_STUCK);
     return VXD_SVDAG_INDEX_NO_TAG;
 }
 
 /* By one lane, no lane waits for it: goes on until its item is found, *ref, or a slot is free
  * for it, or there is none. */
 VXD_SVDAG_DEVICE enum vxd_svdag_search_end
-vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
-                    const struct vxd_svdag_sought *sought, struct vxd_svdag_search *at,
-                    uint32_t *ref)
+vxd_svdag_search_continue(const struct vxd_svdag_kernel_args *args,
+                          const struct vxd_svdag_lane_key *key,
+                          struct vxd_svdag_search *at, uint32_t *ref)
 {
-    const struct vxd_svdag_index *index = &pass->index;
-    const uint32_t tag = vxd_svdag_tag_of(at->hash, sought->kind);
+    const struct vxd_svdag_index *index = &args->index;
+    const uint32_t tag = vxd_svdag_tag_of(at->hash, key->kind);
     const uint32_t slot_hash = vxd_svdag_slot_hash(at->hash, index->addresses);
 
     while (at->n_probes < index->n_buckets && at->n_probes < VXD_SVDAG_INDEX_PROBES) {
         const struct vxd_svdag_index_bucket bucket =
-            vxd_svdag_load_bucket_now(&index->buckets[at->bucket]);
+            vxd_svdag_load_bucket(&index->buckets[at->bucket]);
         int free;
         uint32_t slots = vxd_svdag_bucket_slots(&bucket, slot_hash, index->addresses, tag,
                                                 at->slot, &free);
@@ -267,9 +269,9 @@ vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
                    : slot == 5 ? bucket.slots[5]
                                : bucket.slots[6];
             *ref &= index->addresses;
-            if (vxd_svdag_holds(pass, *ref, sought) &&
+            if (vxd_svdag_item_matches(args, *ref, key) &&
                 (vxd_svdag_tag_at(bucket.tags, slot) == tag ||
-                 vxd_svdag_tag_to_come(pass, at->bucket, slot) == tag)) {
+                 vxd_svdag_wait_for_tag(args, at->bucket, slot) == tag)) {
                 return VXD_SVDAG_FOUND;
             }
         }
@@ -286,12 +288,12 @@ vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
 
 /* By one lane: enters the item whose words it wrote at ref into the free slot. False: another one
  * took it. */
-VXD_SVDAG_DEVICE bool vxd_svdag_enter(const struct vxd_svdag_pass *pass,
+VXD_SVDAG_DEVICE bool vxd_svdag_enter(const struct vxd_svdag_kernel_args *args,
                                       const struct vxd_svdag_search *at,
                                       enum vxd_svdag_kind kind, uint32_t ref)
 {
-    struct vxd_svdag_index_bucket *bucket = &pass->index.buckets[at->bucket];
-    const uint32_t word = ref | vxd_svdag_slot_hash(at->hash, pass->index.addresses);
+    struct vxd_svdag_index_bucket *bucket = &args->index.buckets[at->bucket];
+    const uint32_t word = ref | vxd_svdag_slot_hash(at->hash, args->index.addresses);
 
     if (vxd_svdag_cas_release(&bucket->slots[at->slot], VXD_SVDAG_EMPTY, word) !=
         VXD_SVDAG_EMPTY) {
@@ -304,21 +306,21 @@ VXD_SVDAG_DEVICE bool vxd_svdag_enter(const struct vxd_svdag_pass *pass,
 
 /* By all lanes of a warp: room for n words each (0: none), at *ref. False: there is not enough for
  * all, or the index is full; a fault is raised. */
-VXD_SVDAG_DEVICE bool vxd_svdag_take_room(const struct vxd_svdag_pass *pass, uint32_t n,
-                                          uint32_t *ref)
+VXD_SVDAG_DEVICE bool vxd_svdag_reserve_words(const struct vxd_svdag_kernel_args *args,
+                                              uint32_t n, uint32_t *ref)
 {
     uint64_t n_new;
     const uint64_t begin =
-        vxd_svdag_take_words(&pass->state->n_taken, pass->store->next, n, &n_new);
-    const uint64_t n_slots = (uint64_t)pass->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
-    uint32_t fault = n > 0 && begin + n > pass->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
+        vxd_svdag_take_words(&args->state->n_taken, args->store->next, n, &n_new);
+    const uint64_t n_slots = (uint64_t)args->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
+    uint32_t fault = n > 0 && begin + n > args->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
 
-    fault |= vxd_svdag_index_is_full(pass->state->n_items + n_new, n_slots)
+    fault |= vxd_svdag_index_is_full(args->state->n_items + n_new, n_slots)
                  ? VXD_SVDAG_NO_SLOTS
                  : 0;
     fault = __reduce_or_sync(UINT32_MAX, fault);
     if (fault != 0 && vxd_svdag_lane() == 0) {
-        vxd_svdag_raise(pass, fault);
+        vxd_svdag_set_fault(args, fault);
     }
     *ref = (uint32_t)begin;
     return fault == 0;
@@ -327,8 +329,8 @@ VXD_SVDAG_DEVICE bool vxd_svdag_take_room(const struct vxd_svdag_pass *pass, uin
 /* By all lanes of a warp: enters the items of those whose search came to a free slot, of equal
  * ones (by their hashes) the first lane's alone; the others find it when they search on. *end is
  * where a lane's search is then, and *ref what it found. False: there is no room. */
-VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_pass *pass,
-                                          const struct vxd_svdag_sought *sought,
+VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_kernel_args *args,
+                                          const struct vxd_svdag_lane_key *key,
                                           struct vxd_svdag_search *at,
                                           enum vxd_svdag_search_end *end, uint32_t *ref,
                                           struct vxd_svdag_spare *spare, bool *is_new)
@@ -338,33 +340,33 @@ VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_pass *pass,
     const uint32_t same =
         __match_any_sync(UINT32_MAX, (unsigned long long)at->hash) & missing;
     const bool is_first = is_missing && (same & ((1u << vxd_svdag_lane()) - 1)) == 0;
-    bool takes = is_first && spare->n_words < sought->n_words;
-    uint32_t room;
+    bool takes = is_first && spare->n_words < key->n_words;
+    uint32_t reserved;
 
     *is_new = false;
-    if (sought->pool != NULL) {
-        vxd_svdag_pool_take(sought->pool, takes ? sought->n_words : 0, spare);
-        takes = is_first && spare->n_words < sought->n_words;
+    if (key->pool != NULL) {
+        vxd_svdag_pool_take(key->pool, takes ? key->n_words : 0, spare);
+        takes = is_first && spare->n_words < key->n_words;
     }
-    if (!vxd_svdag_take_room(pass, takes ? (uint32_t)sought->n_words : 0, &room)) {
+    if (!vxd_svdag_reserve_words(args, takes ? (uint32_t)key->n_words : 0, &reserved)) {
         return false;
     }
     if (takes) {
-        spare->ref = room;
-        spare->n_words = sought->n_words;
+        spare->ref = reserved;
+        spare->n_words = key->n_words;
     }
     if (is_first) {
-        uint32_t *to = vxd_svdag_words_to(pass, spare->ref);
+        uint32_t *to = vxd_svdag_words_to(args, spare->ref);
 
-        for (int i = 0; i < sought->n_words; i++) {
-            to[i] = sought->words[i];
+        for (int i = 0; i < key->n_words; i++) {
+            to[i] = key->words[i];
         }
         /* Where another one took the slot the lane goes on at once: lanes of a warp seldom do so at
          * the same time. */
         while (*end == VXD_SVDAG_FREE_SLOT && !*is_new) {
-            *is_new = vxd_svdag_enter(pass, at, sought->kind, spare->ref);
+            *is_new = vxd_svdag_enter(args, at, key->kind, spare->ref);
             if (!*is_new) {
-                *end = vxd_svdag_search_on(pass, sought, at, ref);
+                *end = vxd_svdag_search_continue(args, key, at, ref);
             }
         }
     }
@@ -390,32 +392,31 @@ struct vxd_svdag_arena_cuda {
      * there is no room a fault is raised, and lanes that look for something may get
      * VXD_SVDAG_EMPTY too. */
     static __device__ __forceinline__ uint32_t
-    find_or_store(const struct vxd_svdag_pass *pass,
-                  const struct vxd_svdag_sought *sought, spare *own, bool *is_new)
+    find_or_insert(const struct vxd_svdag_kernel_args *args,
+                   const struct vxd_svdag_lane_key *key, spare *own, bool *is_new)
     {
         struct vxd_svdag_search at = {0, 0, 0, 0};
         enum vxd_svdag_search_end end = VXD_SVDAG_FOUND;
         uint32_t ref = VXD_SVDAG_EMPTY;
-        bool is_missing = sought->n_words > 0;
+        bool is_missing = key->n_words > 0;
 
         *is_new = false;
         if (is_missing) {
-            at.hash =
-                vxd_svdag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
-            at.bucket = vxd_svdag_home(at.hash, pass->index.n_buckets);
+            at.hash = vxd_svdag_hash((uint32_t)key->kind, key->words, key->n_words);
+            at.bucket = vxd_svdag_home_bucket(at.hash, args->index.n_buckets);
         }
         /* The second time lanes find what the first of equal ones stored. */
         while (__any_sync(UINT32_MAX, is_missing)) {
-            bool has_room = true;
+            bool has_capacity = true;
             bool is_entered = false;
 
             if (is_missing) {
-                end = vxd_svdag_search_on(pass, sought, &at, &ref);
+                end = vxd_svdag_search_continue(args, key, &at, &ref);
             }
             __syncwarp();
             if (__any_sync(UINT32_MAX, end == VXD_SVDAG_FREE_SLOT)) {
-                has_room =
-                    vxd_svdag_enter_new(pass, sought, &at, &end, &ref, own, &is_entered);
+                has_capacity =
+                    vxd_svdag_enter_new(args, key, &at, &end, &ref, own, &is_entered);
             }
             if (is_entered) {
                 ref = own->ref;
@@ -423,54 +424,54 @@ struct vxd_svdag_arena_cuda {
                 *is_new = true;
                 end = VXD_SVDAG_FOUND;
             } else if (end == VXD_SVDAG_EXHAUSTED) {
-                vxd_svdag_raise(pass, VXD_SVDAG_NO_SLOTS);
+                vxd_svdag_set_fault(args, VXD_SVDAG_NO_SLOTS);
             }
-            is_missing = end == VXD_SVDAG_FREE_SLOT && has_room;
+            is_missing = end == VXD_SVDAG_FREE_SLOT && has_capacity;
             ref = end == VXD_SVDAG_FOUND ? ref : VXD_SVDAG_EMPTY;
-            if (!has_room) {
+            if (!has_capacity) {
                 break;
             }
         }
-        if (sought->pool != NULL) {
-            vxd_svdag_pool_give(sought->pool, own);
+        if (key->pool != NULL) {
+            vxd_svdag_pool_give(key->pool, own);
         }
         return ref;
     }
 
     /* Ends a pass, by one thread after all others: words that were taken are not handed out
      * again. Those beyond what there is were taken by lanes that found no room. */
-    static __device__ __forceinline__ void end(const struct vxd_svdag_pass *pass)
+    static __device__ __forceinline__ void end(const struct vxd_svdag_kernel_args *args)
     {
         const uint64_t next =
-            pass->store->next +
-            vxd_svdag_taken_words(vxd_svdag_load_now64(&pass->state->n_taken));
+            args->store->next +
+            vxd_svdag_taken_words(vxd_svdag_load_volatile64(&args->state->n_taken));
 
-        pass->store->next = next < pass->capacity_words ? next : pass->capacity_words;
+        args->store->next = next < args->capacity_words ? next : args->capacity_words;
     }
 
     /* Before that, of a pass with a fault: what it would need, where rows were done of n_rows
      * that are dealt out, and n_above nodes above them are to come. What is new in what is left is
      * three eighths of what was in what is done: rather too little, as memory that was asked
      * for stays, and much of what is taken at the same time at first is equal. */
-    static __device__ __forceinline__ void tell_needs(const struct vxd_svdag_pass *pass,
-                                                      uint32_t fault, uint64_t n_done,
-                                                      uint64_t n_rows, uint64_t n_above)
+    static __device__ __forceinline__ void
+    report_needs(const struct vxd_svdag_kernel_args *args, uint32_t fault,
+                 uint64_t n_done, uint64_t n_subtrees, uint64_t n_above)
     {
-        struct vxd_svdag_needs *needs = &pass->progress->needs;
-        const uint64_t taken = vxd_svdag_load_now64(&pass->state->n_taken);
+        struct vxd_svdag_needs *needs = &args->progress->needs;
+        const uint64_t taken = vxd_svdag_load_volatile64(&args->state->n_taken);
         const uint64_t n_words = vxd_svdag_taken_words(taken);
         const uint64_t n_new = vxd_svdag_taken_items(taken);
         /* In sixty-fourths: of too few rows nothing is known. */
-        const uint64_t done = n_done > n_rows / 8 ? n_done : n_rows / 8 + 1;
-        const uint64_t left = n_done < n_rows ? 24 * (n_rows - n_done) / done : 0;
+        const uint64_t done = n_done > n_subtrees / 8 ? n_done : n_subtrees / 8 + 1;
+        const uint64_t left = n_done < n_subtrees ? 24 * (n_subtrees - n_done) / done : 0;
 
         if ((fault & VXD_SVDAG_NO_SLOTS) != 0) {
-            needs->n_items = pass->state->n_items + n_new + n_new * left / 64 + n_above;
+            needs->n_items = args->state->n_items + n_new + n_new * left / 64 + n_above;
         }
         if ((fault & VXD_SVDAG_NO_WORDS) != 0) {
             /* Inner nodes are of six or seven words. */
             needs->n_words =
-                pass->store->next + n_words + n_words * left / 64 + 6 * n_above;
+                args->store->next + n_words + n_words * left / 64 + 6 * n_above;
         }
     }
 };

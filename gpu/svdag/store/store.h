@@ -28,7 +28,7 @@ struct vxd_svdag {
 };
 
 /* An item that a writer met: upper bits of its hash with its kind, and where it is. */
-struct vxd_svdag_met {
+struct vxd_svdag_recent_item {
     uint32_t key;
     uint32_t ref;
 };
@@ -38,8 +38,9 @@ struct vxd_svdag_met {
  * what was not used. */
 struct vxd_svdag_writer {
     struct vxd_svdag *svdag;
-    struct vxd_svdag_met *met; /* made by the first put; without memory for it NULL */
-    uint32_t next;             /* address of the first free word of the segment */
+    struct vxd_svdag_recent_item
+        *recent;   /* made by the first put; without memory for it NULL */
+    uint32_t next; /* address of the first free word of the segment */
     uint32_t n_left;
     uint64_t n_lookups[VXD_SVDAG_MAX_DEPTH + 1];
     uint64_t n_new[VXD_SVDAG_MAX_DEPTH + 1];
@@ -47,7 +48,7 @@ struct vxd_svdag_writer {
 void vxd_svdag_writer_close(struct vxd_svdag_writer *writer);
 
 /* What is looked for, or stored. */
-struct vxd_svdag_wanted {
+struct vxd_svdag_lookup_key {
     uint64_t hash;
     const uint32_t *words;
     enum vxd_svdag_kind kind;
@@ -63,10 +64,10 @@ struct vxd_svdag_store_ops {
     void (*destroy)(struct vxd_queue *queue, struct vxd_svdag *svdag);
     /* As vxd_svdag_put; says whether the item is new. */
     enum vxd_status (*put)(struct vxd_svdag_writer *writer,
-                           const struct vxd_svdag_wanted *wanted, uint32_t *ref,
+                           const struct vxd_svdag_lookup_key *key, uint32_t *ref,
                            bool *is_new, struct vxd_err *err);
     uint32_t (*find)(const struct vxd_svdag *svdag,
-                     const struct vxd_svdag_wanted *wanted);
+                     const struct vxd_svdag_lookup_key *key);
     /* Gets memory under way that a put of this hash will look at. NULL: none. */
     void (*prefetch)(const struct vxd_svdag *svdag, uint64_t hash);
     /* Takes back what a writer has for itself. */
@@ -81,18 +82,17 @@ extern const struct vxd_svdag_store_ops vxd_svdag_store_cuda;
 /* Whether a stored item of the kind is these words. Equal first words (of a leaf the first
  * two) tell equal lengths: no read goes past its end. */
 static inline bool vxd_svdag_is_equal(const struct vxd_svdag_view *view, uint32_t ref,
-                                      const struct vxd_svdag_wanted *wanted)
+                                      const struct vxd_svdag_lookup_key *key)
 {
     const uint32_t *stored = vxd_svdag_words(view, ref);
     struct vxd_svdag_item item;
 
-    if (stored[0] != wanted->words[0] ||
-        (wanted->n_words > 1 && stored[1] != wanted->words[1])) {
+    if (stored[0] != key->words[0] || (key->n_words > 1 && stored[1] != key->words[1])) {
         return false;
     }
-    item = vxd_svdag_item_at(view, ref, wanted->n_words);
-    for (int i = 2; i < wanted->n_words; i++) {
-        if (item.rest[i - 2] != wanted->words[i]) {
+    item = vxd_svdag_item_at(view, ref, key->n_words);
+    for (int i = 2; i < key->n_words; i++) {
+        if (item.rest[i - 2] != key->words[i]) {
             return false;
         }
     }
@@ -121,12 +121,12 @@ enum vxd_status vxd_svdag_put(struct vxd_svdag_writer *writer, enum vxd_svdag_ki
  * the item's (vxd_svdag_hash). */
 void vxd_svdag_prefetch(const struct vxd_svdag *svdag, uint64_t hash);
 enum vxd_status vxd_svdag_put_hashed(struct vxd_svdag_writer *writer,
-                                     const struct vxd_svdag_wanted *wanted, int height,
+                                     const struct vxd_svdag_lookup_key *key, int height,
                                      uint32_t *ref, struct vxd_err *err);
 
 /* True where the writer met the item lately: *ref is its reference. */
-bool vxd_svdag_has_met(struct vxd_svdag_writer *writer,
-                       const struct vxd_svdag_wanted *wanted, uint32_t *ref);
+bool vxd_svdag_find_recent(struct vxd_svdag_writer *writer,
+                           const struct vxd_svdag_lookup_key *key, uint32_t *ref);
 
 /* The reference of an item that is there, VXD_SVDAG_EMPTY where it is not. */
 uint32_t vxd_svdag_find(const struct vxd_svdag *svdag, enum vxd_svdag_kind kind,
@@ -188,9 +188,9 @@ struct vxd_svdag_editor {
     /* What visit would say of the eight parts of a cube that is gone into, all at once, `old` being
      * what stands at each; then the cube's state is that of all below, and each stands for itself
      * (signature). False: each has to be visited. NULL: always. */
-    bool (*visit_parts)(const void *args, const struct vxd_svdag_cube *cube,
-                        const union vxd_svdag_edit_state *state, const uint32_t old[8],
-                        struct vxd_svdag_told *told);
+    bool (*classify)(const void *args, const struct vxd_svdag_cube *cube,
+                     const union vxd_svdag_edit_state *state, const uint32_t old[8],
+                     struct vxd_svdag_classes *classes);
     /* State of a child from its parent's. NULL: a copy. */
     void (*child)(const void *args, const struct vxd_svdag_view *view,
                   const struct vxd_svdag_cube *cube,
@@ -200,17 +200,17 @@ struct vxd_svdag_editor {
      * of those that may change: of others there need be none. NULL: by child. */
     unsigned (*split)(const void *args, const struct vxd_svdag_cube *cube,
                       const union vxd_svdag_edit_state *state,
-                      union vxd_svdag_edit_state parts[8]);
+                      union vxd_svdag_edit_state child_states[8]);
     /* Changes a leaf in place, after DESCEND. */
     void (*leaf)(const void *args, const struct vxd_svdag_view *view,
                  const struct vxd_svdag_cube *cube,
                  const union vxd_svdag_edit_state *state, struct vxd_svdag_leaf *leaf);
     /* Whatever decides, with `old` and the height, what becomes of a cube that is gone into:
      * of two with equal words the second takes the first one's result. Fills words, of which
-     * there is room for VXD_SVDAG_SIGNATURE_WORDS, and says how many; 0: the cube stands for
+     * there is room for VXD_SVDAG_EDIT_KEY_WORDS, and says how many; 0: the cube stands for
      * itself. NULL: every cube does. */
-    int (*signature)(const void *args, const struct vxd_svdag_cube *cube,
-                     const union vxd_svdag_edit_state *state, uint64_t *words);
+    int (*edit_key)(const void *args, const struct vxd_svdag_cube *cube,
+                    const union vxd_svdag_edit_state *state, uint64_t *words);
     const void *args;
 };
 

@@ -4,7 +4,7 @@
  *
  * Nothing grows while an edit is queued: chunks of words, what items are found by and an edit's
  * scratch have the room that the host gave them. Kernels count what they need; where it is more,
- * they raise a fault, the rest of the edit falls through, and vxd_svdag_make_room comes next. What
+ * they raise a fault, the rest of the edit falls through, and vxd_svdag_reserve comes next. What
  * such an edit stored is whole, and found again when it is repeated. */
 #ifndef VXD_GPU_SVDAG_STORE_STORE_DEVICE_H
 #define VXD_GPU_SVDAG_STORE_STORE_DEVICE_H
@@ -24,12 +24,12 @@ enum {
 
 /* Why an edit has no result; bits. */
 enum vxd_svdag_fault {
-    VXD_SVDAG_NO_CUBES = 1,  /* no room for cubes, or more than an edit may look at, */
-    VXD_SVDAG_NO_PAIRS = 4,  /* for pairs to compare, */
-    VXD_SVDAG_NO_SLOTS = 8,  /* in the index, */
-    VXD_SVDAG_NO_WORDS = 16, /* for words */
-    VXD_SVDAG_BAD_DATA = 32, /* a list or a height breaks a rule */
-    VXD_SVDAG_STUCK = 64     /* a search came to no end, which does not happen */
+    VXD_SVDAG_NO_ENTRIES = 1, /* no room for cubes, or more than an edit may look at, */
+    VXD_SVDAG_NO_PAIRS = 4,   /* for pairs to compare, */
+    VXD_SVDAG_NO_SLOTS = 8,   /* in the index, */
+    VXD_SVDAG_NO_WORDS = 16,  /* for words */
+    VXD_SVDAG_BAD_DATA = 32,  /* a list or a height breaks a rule */
+    VXD_SVDAG_STUCK = 64      /* a search came to no end, which does not happen */
 };
 
 /* Words of a store's state that only a store which was handed in gives a meaning to. */
@@ -60,49 +60,49 @@ struct vxd_svdag_progress {
 };
 
 /* Where the first block came to alone: the whole grid goes on with rows of this height. */
-struct vxd_svdag_meeting {
+struct vxd_svdag_handover {
     uint32_t height;
-    uint32_t cubes; /* the first of them, of the pass's rows */
-    uint32_t n_cubes;
+    uint32_t entries; /* the first of them, of the pass's rows */
+    uint32_t n_entries;
     uint32_t pairs;
     uint32_t n_pairs;
 };
 
 /* One way over the tree; all zeros before it. By height. */
-struct vxd_svdag_pass_state {
+struct vxd_svdag_kernel_state {
     uint32_t fault;
-    struct vxd_svdag_meeting meeting;
-    uint32_t n_dealt; /* rows that were dealt out to blocks that had done some */
+    struct vxd_svdag_handover handover;
+    uint32_t n_scheduled; /* rows that were dealt out to blocks that had done some */
     /* For who tells what a pass would need: rows that became nodes, or were about to, and rows
      * above those. */
-    uint32_t n_rows_closed;
-    uint32_t n_closed;
+    uint32_t n_local_reduced;
+    uint32_t n_reduced;
     uint32_t padding;
-    uint64_t n_items;                      /* of the store, before it */
-    uint64_t n_visits;                     /* cubes looked at */
-    uint64_t n_taken;                      /* words, and items (store_cuda.h) */
-    uint64_t n_cubes[VXD_SVDAG_N_HEIGHTS]; /* wanted, more than fit too */
+    uint64_t n_items;                        /* of the store, before it */
+    uint64_t n_visits;                       /* cubes looked at */
+    uint64_t n_taken;                        /* words, and items (store_cuda.h) */
+    uint64_t n_entries[VXD_SVDAG_N_HEIGHTS]; /* wanted, more than fit too */
     uint64_t n_pairs[VXD_SVDAG_N_HEIGHTS];
-    uint64_t n_signs;
+    uint64_t n_records;
 };
 
 /* What open cubes are to their editor, so that equal ones (a wall cuts thousands alike) are
  * gone into once. Where there is no room, or too many look for one place, cubes stand for
  * themselves: it costs rows alone. */
-struct vxd_svdag_signs {
-    uint64_t *records; /* n of VXD_SVDAG_SIGN_WORDS */
+struct vxd_svdag_dedup_table {
+    uint64_t *records; /* n of VXD_SVDAG_DEDUP_RECORD_WORDS */
     uint32_t *slots;   /* 2 n: a record's number plus one; 0: free, as all at first */
     uint32_t n;        /* 0 or a power of two */
 };
 
 enum {
-    VXD_SVDAG_SIGN_WORDS =
-        VXD_SVDAG_SIGNATURE_WORDS + 2, /* the cube before, the child behind */
-    VXD_SVDAG_SIGN_PROBES = 16
+    VXD_SVDAG_DEDUP_RECORD_WORDS =
+        VXD_SVDAG_EDIT_KEY_WORDS + 2, /* the cube before, the child behind */
+    VXD_SVDAG_DEDUP_PROBES = 16
 };
 
 /* What a pass works with, by value in kernels. */
-struct vxd_svdag_pass {
+struct vxd_svdag_kernel_args {
     struct vxd_svdag_view view;
     uint32_t *const *chunks;      /* the view's, to be written */
     uint64_t capacity_words;      /* addresses from 1 on below it may be handed out */
@@ -110,14 +110,14 @@ struct vxd_svdag_pass {
     struct vxd_svdag_store_state *store;
     struct vxd_svdag_store_state *mirror; /* for the host, in its memory: page-locked */
     struct vxd_svdag_progress *progress;
-    struct vxd_svdag_pass_state *state;
-    void *cubes;            /* entries of the frontier (frontier_cuda.h), from the highest on */
-    uint64_t *cube_weights; /* how many cubes a row stands for; NULL: one */
-    uint32_t cubes_capacity;
+    struct vxd_svdag_kernel_state *state;
+    void *entries; /* the frontier (frontier_cuda.h), from the highest cubes on */
+    uint64_t *entry_weights; /* how many cubes a row stands for; NULL: one */
+    uint32_t entries_capacity;
     uint64_t *pairs;        /* from << 32 | to */
     uint64_t *pair_weights; /* as of cubes */
     uint32_t pairs_capacity;
-    struct vxd_svdag_signs signs;
+    struct vxd_svdag_dedup_table dedup;
     uint64_t max_visits;
     bool counts_changes; /* else the edit's are counted at its end */
     const void *tables;  /* by what a store that was handed in finds items; else NULL */
@@ -140,22 +140,24 @@ enum vxd_status vxd_svdag_device_grow(struct vxd_queue *queue, struct vxd_svdag 
  * took much each, as a robot's scans do, this one is taken to be like them. Waits where it
  * grows something; where there is no memory for that nothing happens.
  * errors  of what was queued before */
-enum vxd_status vxd_svdag_device_expect(struct vxd_queue *queue, struct vxd_svdag *svdag,
-                                        struct vxd_err *err);
+enum vxd_status vxd_svdag_device_reserve_expected(struct vxd_queue *queue,
+                                                  struct vxd_svdag *svdag,
+                                                  struct vxd_err *err);
 
 /* Rows that an edit's scratch has. */
-struct vxd_svdag_rooms {
-    uint32_t n_cubes;
+struct vxd_svdag_frontier_capacity {
+    uint32_t n_entries;
     uint32_t n_pairs;
 };
-struct vxd_svdag_rooms vxd_svdag_device_rooms(const struct vxd_svdag *svdag);
+struct vxd_svdag_frontier_capacity
+vxd_svdag_device_frontier(const struct vxd_svdag *svdag);
 /* Gives up what large edits came to need, where there is no memory for it now. False: it is as
  * small as it was at first. */
-bool vxd_svdag_device_shrink_rooms(struct vxd_svdag *svdag);
+bool vxd_svdag_device_shrink_frontier(struct vxd_svdag *svdag);
 
 /* Sets what of a pass is the store's. */
-void vxd_svdag_device_begin_pass(const struct vxd_svdag *svdag,
-                                 struct vxd_svdag_pass *pass);
+void vxd_svdag_device_set_args(const struct vxd_svdag *svdag,
+                               struct vxd_svdag_kernel_args *args);
 /* Chunks there are, and the counts that the last edit, or vxd_svdag_device_end_edit, told, once it
  * was waited for. */
 uint32_t vxd_svdag_device_n_chunks(const struct vxd_svdag *svdag);
@@ -178,7 +180,7 @@ enum vxd_status vxd_svdag_undo_cuda(struct vxd_queue *queue, struct vxd_svdag *s
                                     struct vxd_svdag_edit_result *out,
                                     struct vxd_err *err);
 /* Bytes of an edit's scratch for such rooms, its operations left out. */
-size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_rooms *rooms);
+size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_frontier_capacity *frontier);
 
 /* The whole store as the host reads it, for walks that no edit runs beside: on the CPU the store
  * itself, else a copy. The caller frees its memory. */
@@ -208,58 +210,64 @@ enum vxd_svdag_shapes_form {
 };
 
 /* Bytes of a row of cubes, by editor. */
-size_t vxd_svdag_shapes_row_bytes(enum vxd_svdag_shapes_form form);
-size_t vxd_svdag_copy_row_bytes(void);
-size_t vxd_svdag_morph_row_bytes(void);
-size_t vxd_svdag_undo_row_bytes(void);
+size_t vxd_svdag_shapes_entry_bytes(enum vxd_svdag_shapes_form form);
+size_t vxd_svdag_copy_entry_bytes(void);
+size_t vxd_svdag_morph_entry_bytes(void);
+size_t vxd_svdag_undo_entry_bytes(void);
 
 /* The kernels of a store's edits: each function launches one. The pass's state is all zeros. Runs and
  * what morphology does lie in device memory; `ops` of shapes are those of the run, on the host. Change
  * counts what changed from the edit's first root to its last; it uses the pass's pairs and state.
  * errors  of the launch */
-struct vxd_svdag_passes {
-    enum vxd_status (*shapes)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+struct vxd_svdag_edit_kernels {
+    enum vxd_status (*shapes)(struct vxd_queue *queue,
+                              const struct vxd_svdag_kernel_args *args,
                               const struct vxd_svdag_shapes_run *run,
                               enum vxd_svdag_shapes_form form,
                               const struct vxd_svdag_op *ops, struct vxd_err *err);
-    enum vxd_status (*copy)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+    enum vxd_status (*copy)(struct vxd_queue *queue,
+                            const struct vxd_svdag_kernel_args *args,
                             const struct vxd_svdag_op *op, struct vxd_err *err);
-    enum vxd_status (*morph)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+    enum vxd_status (*morph)(struct vxd_queue *queue,
+                             const struct vxd_svdag_kernel_args *args,
                              const struct vxd_svdag_op *op, struct vxd_err *err);
-    enum vxd_status (*undo)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+    enum vxd_status (*undo)(struct vxd_queue *queue,
+                            const struct vxd_svdag_kernel_args *args,
                             const struct vxd_svdag_undo_state *roots,
                             struct vxd_err *err);
-    enum vxd_status (*change)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+    enum vxd_status (*change)(struct vxd_queue *queue,
+                              const struct vxd_svdag_kernel_args *args,
                               struct vxd_err *err);
 };
 
 /* edit_kernel/: those of the arena. */
-enum vxd_status vxd_svdag_shapes_pass(struct vxd_queue *queue,
-                                      const struct vxd_svdag_pass *pass,
-                                      const struct vxd_svdag_shapes_run *run,
-                                      enum vxd_svdag_shapes_form form,
-                                      const struct vxd_svdag_op *ops,
+enum vxd_status vxd_svdag_launch_shapes(struct vxd_queue *queue,
+                                        const struct vxd_svdag_kernel_args *args,
+                                        const struct vxd_svdag_shapes_run *run,
+                                        enum vxd_svdag_shapes_form form,
+                                        const struct vxd_svdag_op *ops,
+                                        struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_copy(struct vxd_queue *queue,
+                                      const struct vxd_svdag_kernel_args *args,
+                                      const struct vxd_svdag_op *op, struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_morph(struct vxd_queue *queue,
+                                       const struct vxd_svdag_kernel_args *args,
+                                       const struct vxd_svdag_op *op,
+                                       struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_undo(struct vxd_queue *queue,
+                                      const struct vxd_svdag_kernel_args *args,
+                                      const struct vxd_svdag_undo_state *roots,
                                       struct vxd_err *err);
-enum vxd_status vxd_svdag_copy_pass(struct vxd_queue *queue,
-                                    const struct vxd_svdag_pass *pass,
-                                    const struct vxd_svdag_op *op, struct vxd_err *err);
-enum vxd_status vxd_svdag_morph_pass(struct vxd_queue *queue,
-                                     const struct vxd_svdag_pass *pass,
-                                     const struct vxd_svdag_op *op, struct vxd_err *err);
-enum vxd_status vxd_svdag_undo_pass(struct vxd_queue *queue,
-                                    const struct vxd_svdag_pass *pass,
-                                    const struct vxd_svdag_undo_state *roots,
-                                    struct vxd_err *err);
-enum vxd_status vxd_svdag_change_pass(struct vxd_queue *queue,
-                                      const struct vxd_svdag_pass *pass,
-                                      struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_change(struct vxd_queue *queue,
+                                        const struct vxd_svdag_kernel_args *args,
+                                        struct vxd_err *err);
 
 /* arena.cu. Ends an edit: its result, in device memory, the store's counts to the mirror, and
  * faults that no room mends to the queue. */
-enum vxd_status vxd_svdag_finish_pass(struct vxd_queue *queue,
-                                      const struct vxd_svdag_pass *pass,
-                                      struct vxd_svdag_edit_result *out,
-                                      struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_finish(struct vxd_queue *queue,
+                                        const struct vxd_svdag_kernel_args *args,
+                                        struct vxd_svdag_edit_result *out,
+                                        struct vxd_err *err);
 /* Enters every item of an index into another one, whose slots are free. A fault is raised to
  * the queue (INTERNAL) where one has no place. */
 enum vxd_status vxd_svdag_index_move(struct vxd_queue *queue,
@@ -268,20 +276,20 @@ enum vxd_status vxd_svdag_index_move(struct vxd_queue *queue,
                                      const struct vxd_svdag_index *to,
                                      struct vxd_err *err);
 /* Raises VXD_SVDAG_BAD_DATA where a list breaks a rule of edit.h, or a height. */
-enum vxd_status vxd_svdag_check_list_pass(struct vxd_queue *queue,
-                                          const struct vxd_svdag_voxels *voxels,
-                                          uint64_t n_codes, uint32_t n_materials,
-                                          bool has_values, uint32_t *fault,
-                                          struct vxd_err *err);
-enum vxd_status vxd_svdag_check_heights_pass(struct vxd_queue *queue,
-                                             const int64_t *heights, size_t n,
-                                             uint32_t *fault, struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_check_list(struct vxd_queue *queue,
+                                            const struct vxd_svdag_voxels *voxels,
+                                            uint64_t n_codes, uint32_t n_materials,
+                                            bool has_values, uint32_t *fault,
+                                            struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_check_heights(struct vxd_queue *queue,
+                                               const int64_t *heights, size_t n,
+                                               uint32_t *fault, struct vxd_err *err);
 /* Fills a level of a heightfield's pyramid from the one below. */
-enum vxd_status vxd_svdag_pyramid_pass(struct vxd_queue *queue,
-                                       const struct vxd_svdag_heights *field,
-                                       const struct vxd_svdag_pyramid *pyramid,
-                                       int number, int32_t *least, int32_t *most,
-                                       struct vxd_err *err);
+enum vxd_status vxd_svdag_launch_pyramid(struct vxd_queue *queue,
+                                         const struct vxd_svdag_heights *field,
+                                         const struct vxd_svdag_pyramid *pyramid,
+                                         int number, int32_t *least, int32_t *most,
+                                         struct vxd_err *err);
 
 #ifdef __cplusplus
 }

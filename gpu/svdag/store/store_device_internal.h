@@ -28,9 +28,9 @@ struct vxd_svdag_device {
     struct vxd_buffer *pieces; /* device: chunks, several each */
     size_t n_pieces;
     size_t n_bytes; /* of device memory; atomic */
-    struct vxd_svdag_rooms rooms;
+    struct vxd_svdag_frontier_capacity frontier;
     struct vxd_svdag_taken taken;     /* as the edit that comes next found it, */
-    struct vxd_svdag_taken lately[2]; /* and what the last two edits took, newest first */
+    struct vxd_svdag_taken recent[2]; /* and what the last two edits took, newest first */
 };
 
 /* device.c. Device memory within the store's budget, and back.

@@ -13,10 +13,10 @@ extern "C" {
 #endif
 
 struct vxd_svdag_store_ops; /* internal.h */
-struct vxd_svdag_wanted;
-struct vxd_svdag_queries;    /* query_backends.h */
-struct vxd_svdag_table_ops;  /* table_backends.h */
-struct vxd_svdag_carry_view; /* transfer_cuda.h */
+struct vxd_svdag_lookup_key;
+struct vxd_svdag_queries;      /* query_backends.h */
+struct vxd_svdag_table_ops;    /* table_backends.h */
+struct vxd_svdag_collect_view; /* transfer_cuda.h */
 
 /* A store on a GPU: what device.c, edits, transfers and queries ask of it. device.c keeps its
  * chunks and counts. */
@@ -46,14 +46,14 @@ struct vxd_svdag_device_ops {
     /* The address of an item in such a copy, VXD_SVDAG_EMPTY where it is not. */
     uint32_t (*find_in_copy)(const struct vxd_svdag *svdag,
                              const struct vxd_svdag_image *image,
-                             const struct vxd_svdag_wanted *wanted);
+                             const struct vxd_svdag_lookup_key *key);
     /* The kernels of edits. */
-    const struct vxd_svdag_passes *passes;
+    const struct vxd_svdag_edit_kernels *edit_kernels;
     /* The kernels of queries; NULL: the engine's own, for items that stand in one piece. */
     const struct vxd_svdag_queries *queries;
-    /* The kernels of transfers that store items; as vxd_svdag_carry_put. */
+    /* The kernels of transfers that store items; as vxd_svdag_collect_device_put. */
     enum vxd_status (*put)(struct vxd_queue *queue,
-                           const struct vxd_svdag_carry_view *view,
+                           const struct vxd_svdag_collect_view *view,
                            enum vxd_svdag_kind kind, uint32_t begin, uint32_t n,
                            struct vxd_err *err);
     /* Tables of items of one length (table.h). */

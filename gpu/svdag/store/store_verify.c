@@ -182,10 +182,10 @@ static bool rest_lies_in_store(const struct vxd_svdag_view *view, uint32_t ref,
 static uint32_t find_in_tables(const struct walk *walk, enum vxd_svdag_kind kind,
                                const uint32_t *words, int n_words)
 {
-    const struct vxd_svdag_wanted wanted = {vxd_svdag_hash(kind, words, n_words), words,
-                                            kind, n_words};
+    const struct vxd_svdag_lookup_key key = {vxd_svdag_hash(kind, words, n_words), words,
+                                             kind, n_words};
 
-    return walk->svdag->device_ops->find_in_copy(walk->svdag, walk->image, &wanted);
+    return walk->svdag->device_ops->find_in_copy(walk->svdag, walk->image, &key);
 }
 
 static uint32_t find(const struct walk *walk, enum vxd_svdag_kind kind,
@@ -354,7 +354,7 @@ static enum vxd_status check_inner_words(struct walk *walk, uint32_t ref,
 static enum vxd_status check_header(struct walk *walk, const struct frame *frame,
                                     int height, struct content *out)
 {
-    uint32_t wanted = frame->words[0] & 0xffu;
+    uint32_t expected = frame->words[0] & 0xffu;
 
     out->n_occupied = 0;
     out->n_free = 0;
@@ -367,10 +367,10 @@ static enum vxd_status check_header(struct walk *walk, const struct frame *frame
         digest_add(out->digest, child->digest[0]);
         digest_add(out->digest, child->digest[1]);
     }
-    wanted |= out->n_occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
-    wanted |= out->n_free != 0 ? VXD_SVDAG_HAS_FREE : 0;
-    wanted |= height <= VXD_SVDAG_COUNT_HEIGHT ? (uint32_t)out->n_occupied << 10 : 0;
-    if (frame->words[0] != wanted) {
+    expected |= out->n_occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
+    expected |= out->n_free != 0 ? VXD_SVDAG_HAS_FREE : 0;
+    expected |= height <= VXD_SVDAG_COUNT_HEIGHT ? (uint32_t)out->n_occupied << 10 : 0;
+    if (frame->words[0] != expected) {
         return broken(walk, "inner node", frame->ref,
                       "its header does not tell what is below");
     }
@@ -381,8 +381,8 @@ static enum vxd_status check_header(struct walk *walk, const struct frame *frame
 /* --- the walk ---------------------------------------------------------------------- */
 
 /* The content of a reference, where it can be told without going down. */
-static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *known,
-                            struct content *out)
+static enum vxd_status find_content(struct walk *walk, uint32_t ref, int height,
+                                    bool *known, struct content *out)
 {
     const struct entry *entry;
 
@@ -433,7 +433,7 @@ static enum vxd_status walk_root(struct walk *walk, uint32_t root, struct conten
     bool known;
     enum vxd_status status;
 
-    VXD_TRY(look(walk, root, depth, &known, out));
+    VXD_TRY(find_content(walk, root, depth, &known, out));
     if (known) {
         goto out;
     }
@@ -444,8 +444,8 @@ static enum vxd_status walk_root(struct walk *walk, uint32_t root, struct conten
         if (frame->octant < 8) {
             uint32_t child = vxd_svdag_child(frame->words, frame->octant);
 
-            VXD_TRY(
-                look(walk, child, height - 1, &known, &frame->children[frame->octant]));
+            VXD_TRY(find_content(walk, child, height - 1, &known,
+                                 &frame->children[frame->octant]));
             if (known) {
                 frame->octant++;
             } else {

@@ -46,10 +46,10 @@ out:
     return status;
 }
 
-enum vxd_status vxd_svdag_table_take(struct vxd_queue *queue,
-                                     struct vxd_svdag_table *table, uint64_t n_chunks,
-                                     size_t n_index_bytes, void **index,
-                                     struct vxd_err *err)
+enum vxd_status vxd_svdag_leaf_memo_take(struct vxd_queue *queue,
+                                         struct vxd_svdag_table *table, uint64_t n_chunks,
+                                         size_t n_index_bytes, void **index,
+                                         struct vxd_err *err)
 {
     struct layout layout;
     uint8_t *memory;
@@ -93,9 +93,9 @@ static enum vxd_status arena_open(struct vxd_queue *queue, struct vxd_svdag_tabl
     view->index.n_buckets =
         (uint32_t)(spec->n_items * 4 / (3 * VXD_SVDAG_INDEX_SLOTS)) + 1;
     n_chunks = (spec->n_items + view->chunk_items - 1) / view->chunk_items;
-    VXD_TRY(vxd_svdag_table_take(queue, table, n_chunks,
-                                 view->index.n_buckets * sizeof *view->index.buckets,
-                                 &buckets, err));
+    VXD_TRY(vxd_svdag_leaf_memo_take(queue, table, n_chunks,
+                                     view->index.n_buckets * sizeof *view->index.buckets,
+                                     &buckets, err));
     view->index.addresses = vxd_svdag_index_addresses(n_chunks * VXD_SVDAG_CHUNK_WORDS);
     view->index.buckets = (struct vxd_svdag_index_bucket *)buckets;
 out:

@@ -45,7 +45,7 @@ static __device__ bool take_slot(const struct vxd_svdag_table_view *view, uint64
 {
     const struct vxd_svdag_index *index = &view->index;
     uint32_t tag = vxd_svdag_tag_of(hash, (enum vxd_svdag_kind)view->kind);
-    uint32_t at = vxd_svdag_home(hash, index->n_buckets);
+    uint32_t at = vxd_svdag_home_bucket(hash, index->n_buckets);
 
     for (uint32_t i = 0; i < index->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
         struct vxd_svdag_index_bucket *bucket = &index->buckets[at];
@@ -53,14 +53,14 @@ static __device__ bool take_slot(const struct vxd_svdag_table_view *view, uint64
 
         /* A swap fails only where another one took a slot: at most seven times. */
         for (int k = 0; k <= VXD_SVDAG_INDEX_SLOTS; k++) {
-            uint32_t room = vxd_svdag_tags_equal(tags, VXD_SVDAG_INDEX_NO_TAG);
+            uint32_t free_tags = vxd_svdag_tags_equal(tags, VXD_SVDAG_INDEX_NO_TAG);
             int slot;
             uint32_t before;
 
-            if (room == 0) {
+            if (free_tags == 0) {
                 break;
             }
-            slot = (__ffs((int)room) - 1) / VXD_SVDAG_INDEX_TAG_BITS;
+            slot = (__ffs((int)free_tags) - 1) / VXD_SVDAG_INDEX_TAG_BITS;
             before = atomicCAS(&bucket->tags, tags, tags | vxd_svdag_tag_bits(tag, slot));
             if (before == tags) {
                 bucket->slots[slot] = ref | vxd_svdag_slot_hash(hash, index->addresses);
@@ -137,7 +137,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     hash = vxd_svdag_hash(view->kind, words, view->n_words);
     slot_hash = vxd_svdag_slot_hash(hash, index->addresses);
     tag = vxd_svdag_tag_of(hash, (enum vxd_svdag_kind)view->kind);
-    at = vxd_svdag_home(hash, index->n_buckets);
+    at = vxd_svdag_home_bucket(hash, index->n_buckets);
     for (uint32_t k = 0; k < index->n_buckets && k < VXD_SVDAG_INDEX_PROBES && is_more;
          k++) {
         /* Buckets are aligned to 32 bytes: two loads of one sector. */

@@ -65,10 +65,10 @@ extern const struct vxd_svdag_table_ops vxd_svdag_table_cuda;
 /* table.cu. Takes the memory of a table, all zeros but for the addresses of its chunks, and sets
  * these in its view; *index is memory of n_index_bytes in it. Waits.
  * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_svdag_table_take(struct vxd_queue *queue,
-                                     struct vxd_svdag_table *table, uint64_t n_chunks,
-                                     size_t n_index_bytes, void **index,
-                                     struct vxd_err *err);
+enum vxd_status vxd_svdag_leaf_memo_take(struct vxd_queue *queue,
+                                         struct vxd_svdag_table *table, uint64_t n_chunks,
+                                         size_t n_index_bytes, void **index,
+                                         struct vxd_err *err);
 
 /* table_arena.cu: the launches of insert and find. */
 enum vxd_status vxd_svdag_table_arena_insert(struct vxd_queue *queue,

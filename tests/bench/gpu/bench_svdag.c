@@ -72,7 +72,8 @@ static struct vxd_svdag_op op_of(const struct ball *ball, uint32_t value)
 
 static void note_needs(struct vxd_svdag_needs *most, const struct vxd_svdag_needs *needs)
 {
-    most->n_cubes = most->n_cubes > needs->n_cubes ? most->n_cubes : needs->n_cubes;
+    most->n_entries =
+        most->n_entries > needs->n_entries ? most->n_entries : needs->n_entries;
     most->n_pairs = most->n_pairs > needs->n_pairs ? most->n_pairs : needs->n_pairs;
     most->n_items = most->n_items > needs->n_items ? most->n_items : needs->n_items;
     most->n_words = most->n_words > needs->n_words ? most->n_words : needs->n_words;
@@ -98,11 +99,11 @@ static enum vxd_status time_edit(struct bench *bench, struct vxd_svdag *svdag,
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
         *seconds = bench_device_seconds(&bench->device);
-        if (!own->needs_room) {
+        if (!own->needs_capacity) {
             break;
         }
         note_needs(&bench->needs, &own->needs);
-        VXD_TRY(vxd_svdag_make_room(queue, svdag, own, err));
+        VXD_TRY(vxd_svdag_reserve(queue, svdag, own, err));
     }
     *result = *own;
     for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
@@ -157,12 +158,11 @@ static void print_memory(const struct vxd_svdag *svdag, const char *name)
 static enum vxd_status make_roomy_svdag(struct bench *bench, int bits,
                                         struct vxd_svdag **out, struct vxd_err *err)
 {
-    struct vxd_svdag_edit_result result = {.needs_room = true, .needs = bench->needs};
+    struct vxd_svdag_edit_result result = {.needs_capacity = true, .needs = bench->needs};
     enum vxd_status status = make_svdag(bench, bits, out, err);
 
-    return status != VXD_OK
-               ? status
-               : vxd_svdag_make_room(bench->device.queue, *out, &result, err);
+    return status != VXD_OK ? status
+                            : vxd_svdag_reserve(bench->device.queue, *out, &result, err);
 }
 
 /* The ball into an empty scene, each time into a store of its own: *out is the last. */

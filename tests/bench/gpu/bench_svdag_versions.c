@@ -93,10 +93,10 @@ static enum vxd_status run_change(struct bench *bench, const struct change *chan
         }
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
-        if (!own->needs_room) {
+        if (!own->needs_capacity) {
             break;
         }
-        VXD_TRY(vxd_svdag_make_room(queue, bench->svdag, own, err));
+        VXD_TRY(vxd_svdag_reserve(queue, bench->svdag, own, err));
     }
     if (times != NULL && times->n < MAX_REPEAT) {
         times->wall[times->n] = bench_now_s() - begin;

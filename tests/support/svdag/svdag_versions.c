@@ -163,7 +163,7 @@ void gpu_svdag_versions_undo(struct gpu_svdag_versions *versions, size_t head,
                                 versions->roots[head], versions->roots[before],
                                 versions->roots[after], &result, &err) == VXD_OK,
             err.message);
-    require(!result.needs_room, "no room");
+    require(!result.needs_capacity, "no room");
     require(result.n_added == counts.n_added && result.n_removed == counts.n_removed &&
                 result.n_changed == counts.n_changed && result.n_freed == counts.n_freed,
             "other counts");

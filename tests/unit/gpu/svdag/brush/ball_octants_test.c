@@ -101,7 +101,7 @@ static void test_ball_octants_are_what_each_part_is(void)
         unsigned outside;
         unsigned inside;
 
-        vxd_svdag_ball_octants(&at.shape, &extent, at.height, &outside, &inside);
+        vxd_svdag_ball_children(&at.shape, &extent, at.height, &outside, &inside);
         for (unsigned k = 0; k < 8; k++) {
             struct vxd_svdag_extent part = vxd_svdag_extent_of(
                 at.corner[0] + (k >> 2) * side, at.corner[1] + (k >> 1 & 1) * side,

@@ -105,7 +105,7 @@ static void test_turned_leaf_is_that_of_its_voxels(void)
                 }
                 turned |= (mask & bit_at(from)) != 0 ? bit_at(p) : 0;
             }
-            REQUIRE(vxd_svdag_turn(mask, matrix) == turned);
+            REQUIRE(vxd_svdag_rotate_mask(mask, matrix) == turned);
         }
     }
 }
@@ -116,7 +116,7 @@ static void test_nibbles_of_every_set_go_to_their_places_and_back(void)
 
     for (uint32_t set = 0; set < 256; set++) {
         const uint32_t nibbles = (uint32_t)gpu_random(&seed);
-        const uint32_t kept = vxd_svdag_bits_apart(set);
+        const uint32_t kept = vxd_svdag_bits_spread(set);
         uint32_t apart = 0;
         uint32_t any = 0;
         int n = 0;
@@ -127,8 +127,8 @@ static void test_nibbles_of_every_set_go_to_their_places_and_back(void)
             }
             any |= (nibbles >> 4 * i & 15u) != 0 ? 1u << i : 0;
         }
-        CHECK_INT(vxd_svdag_nibbles_apart(nibbles, kept), apart);
-        CHECK_INT(vxd_svdag_nibbles_kept(apart | ~(kept * 15u), kept),
+        CHECK_INT(vxd_svdag_nibbles_deposit(nibbles, kept), apart);
+        CHECK_INT(vxd_svdag_nibbles_extract(apart | ~(kept * 15u), kept),
                   n == 8 ? nibbles : nibbles & ((1u << 4 * n) - 1));
         CHECK_INT(vxd_svdag_nibbles_any(nibbles), any);
     }

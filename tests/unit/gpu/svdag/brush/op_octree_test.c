@@ -150,7 +150,7 @@ static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
         }
         is_near = vxd_svdag_is_near_line(c, shape->a, shape->b, shape->r);
         REQUIRE(vxd_svdag_is_near_segment(c, shape->a, shape->b, shape->r) == is_near);
-        n_of[vxd_svdag_is_brush(d, vxd_svdag_length_1(v))][is_near]++;
+        n_of[vxd_svdag_capsule_fits_64(d, vxd_svdag_length_1(v))][is_near]++;
     }
     CHECK(n_of[0][0] > n_cases / 4 && n_of[0][1] > n_cases / 4);
     CHECK(n_of[1][0] > n_cases / 4 && n_of[1][1] > n_cases / 4);
@@ -163,13 +163,13 @@ static struct vxd_svdag_relations octants_of(const struct octants_case *at)
 
     switch (at->shape.kind) {
     case VXD_SVDAG_BOX:
-        return vxd_svdag_box_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_box_children(&at->shape, &extent, at->height);
     case VXD_SVDAG_HALF_SPACE:
-        return vxd_svdag_half_space_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_half_space_children(&at->shape, &extent, at->height);
     case VXD_SVDAG_CAPSULE:
-        return vxd_svdag_capsule_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_capsule_children(&at->shape, &extent, at->height);
     default:
-        return vxd_svdag_noise_ball_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_noise_ball_children(&at->shape, &extent, at->height);
     }
 }
 

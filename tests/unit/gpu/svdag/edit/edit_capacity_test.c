@@ -62,22 +62,22 @@ static void without_room(struct gpu_env *env)
 
     CHECK_INT(gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, &small, 1, &first, &err),
               VXD_OK);
-    CHECK(!first.needs_room);
+    CHECK(!first.needs_capacity);
     before = verify(env, svdag, first.root);
     for (;;) {
         CHECK_INT(vxd_svdag_edit(env->queue, svdag, first.root, &large, 1, &result, &err),
                   VXD_OK);
         gpu_wait(env);
-        if (!result.needs_room || ++n_tries == 32) {
+        if (!result.needs_capacity || ++n_tries == 32) {
             break;
         }
         CHECK_INT(result.root, first.root);
         after = verify(env, svdag, first.root);
         CHECK(same(&before, &after));
-        CHECK_INT(vxd_svdag_make_room(env->queue, svdag, &result, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_reserve(env->queue, svdag, &result, &err), VXD_OK);
     }
     CHECK(gpu_is_cuda(env) ? n_tries > 0 && n_tries < 32 : n_tries == 0);
-    CHECK_INT(result.needs_room, false);
+    CHECK_INT(result.needs_capacity, false);
     after = verify(env, svdag, result.root);
     CHECK_INT(after.n_occupied, before.n_occupied + result.n_added - result.n_removed);
     vxd_svdag_destroy(env->queue, svdag);
@@ -181,16 +181,16 @@ static int without_room_later(struct gpu_env *env, bool expects)
         scatter(env, &format, &seed, &list);
         op.shape.voxels = list.voxels;
         if (expects && VXD_ON_CUDA(env->context)) {
-            CHECK_INT(vxd_svdag_device_expect(env->queue, svdag, &err), VXD_OK);
+            CHECK_INT(vxd_svdag_device_reserve_expected(env->queue, svdag, &err), VXD_OK);
         }
         for (int n_tries = 0;; n_tries++) {
             CHECK_INT(gpu_svdag_try(env, svdag, result.root, &op, 1, &result, &err),
                       VXD_OK);
-            if (!result.needs_room || n_tries == 32) {
+            if (!result.needs_capacity || n_tries == 32) {
                 break;
             }
             n += i >= N_ALIKE / 3 && n_tries == 0;
-            CHECK_INT(vxd_svdag_make_room(env->queue, svdag, &result, &err), VXD_OK);
+            CHECK_INT(vxd_svdag_reserve(env->queue, svdag, &result, &err), VXD_OK);
         }
         gpu_svdag_list_free(env, &list);
     }
@@ -339,7 +339,7 @@ static void few_lists(struct gpu_env *env, enum vxd_svdag_store store)
 {
     const struct vxd_svdag_spec spec = {
         .format = {9, 4, true}, .store = store, .load = 8, .table_items = 1};
-    const struct vxd_svdag_edit_result grow = {.needs_room = true,
+    const struct vxd_svdag_edit_result grow = {.needs_capacity = true,
                                                .needs = {.n_words = 1}};
     struct gpu_env cpu;
     struct vxd_svdag *dags[2];
@@ -367,7 +367,7 @@ static void few_lists(struct gpu_env *env, enum vxd_svdag_store store)
         summaries[1] = verify(&cpu, dags[1], roots[1]);
         CHECK(same(&summaries[0], &summaries[1]));
         vxd_svdag_get_usage(dags[0], &before);
-        CHECK_INT(vxd_svdag_make_room(env->queue, dags[0], &grow, NULL), VXD_OK);
+        CHECK_INT(vxd_svdag_reserve(env->queue, dags[0], &grow, NULL), VXD_OK);
         CHECK_INT(gpu_svdag_edit(env, dags[0], i == 0 ? VXD_SVDAG_EMPTY : roots[0], &op,
                                  1, &results[0], NULL),
                   VXD_OK);

@@ -115,13 +115,13 @@ static void free_ops(struct many *many)
 static bool fits(struct vxd_svdag *svdag, const struct many *many)
 {
     struct vxd_svdag_editor editor;
-    struct vxd_svdag_bins *bins = NULL;
+    struct vxd_svdag_op_octree *bins = NULL;
     bool does;
 
-    CHECK_INT(vxd_svdag_bins_begin(svdag, many->ops, many->n, &bins, &editor, NULL),
+    CHECK_INT(vxd_svdag_op_octree_begin(svdag, many->ops, many->n, &bins, &editor, NULL),
               VXD_OK);
     does = bins != NULL;
-    vxd_svdag_bins_end(bins);
+    vxd_svdag_op_octree_end(bins);
     return does;
 }
 

@@ -283,11 +283,11 @@ static void without_room(struct gpu_env *env)
                                  rough.ball, &result, &err),
                   VXD_OK);
         gpu_wait(env);
-        if (!result.needs_room || ++n_tries == 32) {
+        if (!result.needs_capacity || ++n_tries == 32) {
             break;
         }
         CHECK_INT(result.root, rough.painted);
-        CHECK_INT(vxd_svdag_make_room(env->queue, rough.svdag, &result, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_reserve(env->queue, rough.svdag, &result, &err), VXD_OK);
     }
     CHECK(gpu_is_cuda(env) ? n_tries > 0 && n_tries < 32 : n_tries == 0);
     check_painted(env, &rough);

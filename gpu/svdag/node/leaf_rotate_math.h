@@ -3,8 +3,8 @@
  * exchanged. The bit of a voxel is x1 y1 z1 x0 y0 z0 in base two (vxd_svdag_leaf_bit), so along an
  * axis a layer stands 1 or 7 units after the one before, and the next leaf's first one 9 before
  * this one's last. */
-#ifndef VXD_GPU_SVDAG_NODE_LEAF_TURN_MATH_H
-#define VXD_GPU_SVDAG_NODE_LEAF_TURN_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_LEAF_ROTATE_MATH_H
+#define VXD_GPU_SVDAG_NODE_LEAF_ROTATE_MATH_H
 
 #include "gpu/svdag/node/node_words_math.h"
 
@@ -91,7 +91,7 @@ VXD_HD uint64_t vxd_svdag_leaf_between(const uint64_t leaves[8], const int from[
 
 /* Turned by a matrix with one 1 or -1 in each row and column: voxel p of what comes out is voxel
  * M p of the mask, counted from the other side along axes with a -1. */
-VXD_HD uint64_t vxd_svdag_turn(uint64_t mask, const int8_t matrix[3][3])
+VXD_HD uint64_t vxd_svdag_rotate_mask(uint64_t mask, const int8_t matrix[3][3])
 {
     /* Axes of the mask, by axes of what comes out. */
     int axes[3] = {0, 0, 0};
