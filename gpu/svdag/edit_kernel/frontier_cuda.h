@@ -2,9 +2,9 @@
 /* The frontier of an edit, and what a block keeps in shared memory.
  *
  * An edit goes down the tree height by height. A cube that the editor neither keeps nor
- * sets as a whole is open: it is an entry of the frontier, an array in device memory that
- * begins with the root and has the heights one after the other. A block copies the
- * entries of small subtrees into its shared memory and finishes them there.
+ * sets as a whole is open: it expands, as an entry of the frontier, an array in device
+ * memory that begins with the root and has the heights one after the other. A block
+ * copies the entries of small subtrees into its shared memory and finishes them there.
  *
  * Threads: one lane has an entry, or one of an entry's eight children.
  * Bytes: an entry is 60 bytes and the editor's state of the cube; it is written once on

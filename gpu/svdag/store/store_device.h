@@ -215,9 +215,10 @@ size_t vxd_svdag_copy_entry_bytes(void);
 size_t vxd_svdag_morph_entry_bytes(void);
 size_t vxd_svdag_undo_entry_bytes(void);
 
-/* The kernels of a store's edits: each function launches one. The pass's state is all zeros. Runs and
- * what morphology does lie in device memory; `ops` of shapes are those of the run, on the host. Change
- * counts what changed from the edit's first root to its last; it uses the pass's pairs and state.
+/* The kernels of a store's edits: each function launches one. The kernel's state is all
+ * zeros. Runs and what morphology does lie in device memory; `ops` of shapes are those of
+ * the run, on the host. Change counts what changed from the edit's first root to its last;
+ * it uses the pairs and the state.
  * errors  of the launch */
 struct vxd_svdag_edit_kernels {
     enum vxd_status (*shapes)(struct vxd_queue *queue,
