@@ -467,7 +467,7 @@ template <bool IS_SPLIT> struct vxd_svdag_diff_finder {
 };
 
 static __device__ __forceinline__ struct vxd_svdag_diff_spot
-vxd_svdag_diff_of_row(const struct vxd_svdag_diff_call *call, uint64_t row)
+vxd_svdag_diff_row_spot(const struct vxd_svdag_diff_call *call, uint64_t row)
 {
     return vxd_svdag_diff_of_row(&call->view, call->before, call->after, &call->rows,
                                  call->cells.level, row);
@@ -489,7 +489,7 @@ static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
         return;
     }
     for (uint32_t i = threadIdx.x; i < n; i += VXD_SVDAG_SPOTS_THREADS) {
-        const struct vxd_svdag_diff_spot spot = vxd_svdag_diff_of_row(&call, i);
+        const struct vxd_svdag_diff_spot spot = vxd_svdag_diff_row_spot(&call, i);
 
         vxd_svdag_diff_lists_set(&lists, 0, i, &spot, i);
         lists.found[i] = 0;
@@ -515,7 +515,7 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
         uint32_t *found = has_list ? &lists.found[lists.rows[side][(uint32_t)i]] : NULL;
         const struct vxd_svdag_diff_spot spot =
             has_list ? vxd_svdag_diff_lists_get(&lists, side, (uint32_t)i)
-                     : vxd_svdag_diff_of_row(&call, i);
+                     : vxd_svdag_diff_row_spot(&call, i);
         /* What others have found of the row need not be found again. */
         vxd_svdag_diff_finder<IS_SPLIT> finder = {
             &call, has_list ? *(volatile uint32_t *)found : 0};
@@ -551,7 +551,7 @@ static enum vxd_status vxd_svdag_diff_find(struct vxd_queue *queue,
     enum vxd_status status;
 
     diff_subtrees_kernel<IS_SPLIT><<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
-    VXD_TRY(vxd_cuda_launched(queue->context, "diff_parts_kernel", err));
+    VXD_TRY(vxd_cuda_launched(queue->context, "diff_subtrees_kernel", err));
     diff_find_kernel<IS_SPLIT><<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_find_kernel", err));
     diff_join_kernel<IS_SPLIT><<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);

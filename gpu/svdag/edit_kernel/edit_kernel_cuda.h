@@ -398,7 +398,7 @@ template <class Editor> constexpr int vxd_svdag_blocks_per_multiprocessor(void)
                : VXD_SVDAG_MAX_BLOCKS_PER_SM;
 }
 
-/* By all threads of a block: what they work with, and its shared memory as it is at first. */
+/* By all threads of a block: what they work with, and what its memory has at first. */
 template <class Store, class Editor>
 VXD_SVDAG_DEVICE void
 vxd_svdag_begin_worker(const struct vxd_svdag_kernel_args *args, const Editor &editor,
@@ -468,7 +468,7 @@ vxd_svdag_run_edit(const struct vxd_svdag_kernel_args *args, const Editor &edito
     struct vxd_svdag_stage stage = {};
     long long begin = clock64();
 
-    /* A fault of an earlier kernel of the edit. This kernel sets it only after a barrier. */
+    /* A fault of an earlier kernel of the edit; this one sets it only after a barrier. */
     if (vxd_svdag_load_volatile(&args->progress->fault) != 0) {
         return;
     }
