@@ -406,7 +406,8 @@ static enum vxd_status run_traversals(struct edit *edit, struct vxd_err *err)
         vxd_svdag_launch_shapes, vxd_svdag_launch_copy, vxd_svdag_launch_morph,
         vxd_svdag_launch_undo, vxd_svdag_launch_change};
     const struct vxd_svdag_device_ops *ops = edit->svdag->device_ops;
-    const struct vxd_svdag_edit_kernels *kernels = ops == NULL ? &of_arena : ops->kernels;
+    const struct vxd_svdag_edit_kernels *kernels =
+        ops == NULL ? &of_arena : ops->edit_kernels;
     const struct vxd_svdag_op *d_ops = there(edit, edit->layout.ops);
     const struct vxd_svdag_shapes_run *d_runs = there(edit, edit->layout.runs);
     enum vxd_status status = VXD_OK;
