@@ -578,7 +578,7 @@ static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_svdag_tabl
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "n_items", "too many bytes");
         goto out;
     }
-    VXD_TRY(vxd_svdag_leaf_memo_take(queue, table, n_chunks, n_bytes, &index, err));
+    VXD_TRY(vxd_svdag_table_alloc(queue, table, n_chunks, n_bytes, &index, err));
     own->view.kind = table->view.kind;
     own->view.n_words = table->view.n_words;
     own->view.chunks = table->view.chunks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The way down where an editor tells of all parts of every cube (Editor::TELLS_ALL: a ball
+/* The way down where an editor tells of all parts of every cube (Editor::CLASSIFIES_ALL: a ball
  * does): a lane takes a cube, not a child of one. Of the lowest rows a warp finds the masks of
  * the leaves below at once, so that leaves that are edited alike are one (leaf_table_cuda.h).
  * No cube stands for another then. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The fan of a pass whose editor tells of all parts of every cube (Editor::TELLS_ALL): the cubes
+/* The fan of a pass whose editor tells of all parts of every cube (Editor::CLASSIFIES_ALL): the cubes
  * from the root down as long as those of a height are few, and what changed in those that are set
  * as a whole is known at once. A ball that is small has one to eight of each height. The first
  * block finds them height by height, a thread for a child; headers that stay are read once all are

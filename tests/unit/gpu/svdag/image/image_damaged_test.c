@@ -145,24 +145,25 @@ static void refusals(struct gpu_env *env)
         int at;
         uint32_t word;
         const char *message;
-    } cases[] = {{-1, 0, ""},
-                 {0, 1, "word 0 is not 0"},
-                 {1, 0, "leaf at word 1: not a whole item"},
-                 {3, 0x15, "leaf at word 1: not zero after its values"},
-                 {4, 0x901,
-                  "inner node at word 4: its header does not tell what is below, at any "
-                  "height"},
-                 {4, 0x101,
-                  "inner node at word 4: its header does not tell what is below, at any "
-                  "height"},
-                 {5, 0, "inner node at word 4: an empty child is present"},
-                 {5, 2, "inner node at word 4: a child is no node before it"},
-                 {5, 4, "inner node at word 4: a child is no node before it"},
-                 {5, 0xffff0010, "inner node at word 4: uniform of a value that is none"},
-                 {7, 1,
-                  "inner node at word 6: its header does not tell what is below, at any "
-                  "height"},
-                 {6, (2u << 10) | 0x1c1, "inner node at word 6: not a whole item"}};
+    } cases[] = {
+        {-1, 0, ""},
+        {0, 1, "word 0 is not 0"},
+        {1, 0, "leaf at word 1: no complete item begins here"},
+        {3, 0x15, "leaf at word 1: words after its values are not zero"},
+        {4, 0x901,
+         "inner node at word 4: its header does not match its children at any "
+         "height"},
+        {4, 0x101,
+         "inner node at word 4: its header does not match its children at any "
+         "height"},
+        {5, 0, "inner node at word 4: an empty child is present"},
+        {5, 2, "inner node at word 4: a child is not a node before it"},
+        {5, 4, "inner node at word 4: a child is not a node before it"},
+        {5, 0xffff0010, "inner node at word 4: a uniform reference has no valid value"},
+        {7, 1,
+         "inner node at word 6: its header does not match its children at any "
+         "height"},
+        {6, (2u << 10) | 0x1c1, "inner node at word 6: no complete item begins here"}};
     const struct vxd_svdag_image_info info = {format, 9, 1, 4};
     const struct vxd_svdag_image_info bad[] = {{{3, 4, false}, 9, 1, 4},
                                                {{4, 3, false}, 9, 1, 4}};
