@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify: each rule of svdag_math.h broken once, by items that no edit makes; and scenes whose
- * DAGs have far more paths than nodes. */
+/* vxd_svdag_verify: each rule of node_words_math.h is broken once, by items that no edit
+ * makes; and scenes whose DAGs have far more paths than nodes. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/store/store.h"
@@ -39,7 +39,7 @@ static uint32_t put_inner(struct vxd_svdag *svdag, int height, const uint32_t ch
     return ref;
 }
 
-/* The root over a reference of this height, which is the child `octant` all the way. */
+/* The root above a reference of this height, which is child `octant` at every level. */
 static uint32_t root_over(struct vxd_svdag *svdag, uint32_t ref, int height, int octant)
 {
     while (height < svdag->spec.format.depth) {
@@ -51,10 +51,10 @@ static uint32_t root_over(struct vxd_svdag *svdag, uint32_t ref, int height, int
     return ref;
 }
 
-/* A leaf or inner node that breaks a rule, its block first where it has one: then the last
- * word of the node is replaced by the block's reference. */
+/* A leaf or inner node that breaks a rule. If it has a block, the block comes first, and
+ * its reference replaces the last word of the node. */
 struct broken {
-    const char *rule; /* what the message must say; NULL: nothing is broken */
+    const char *rule; /* expected in the message; NULL: no rule is broken */
     int material_bits;
     bool tracks_free;
     int height; /* 2: a leaf */
@@ -214,8 +214,9 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
     root = root_over(svdag, leaf[0], 2, 3);
     CHECK_INT(vxd_svdag_verify(env.queue, svdag, root, &summary, &err), VXD_OK);
 
-    /* An inner node where a leaf belongs, and the other way; the middle of an item; a chunk
-     * that is not there; a value that voxels of this format do not have. */
+    /* An inner node where a leaf belongs, and the reverse; a reference to the middle of
+     * an item; a chunk that does not exist; a value that the format's voxels cannot
+     * have. */
     words[1] = root;
     roots[0] = root_over(svdag, put(svdag, VXD_SVDAG_INNER, words, 2), 3, 0);
     roots[1] = leaf[0];
@@ -232,8 +233,8 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
     gpu_env_close(&env);
 }
 
-/* Into the middle of items, heads and what slabs have for themselves; half of the store was
- * never written. */
+/* References to the middle of items, to list heads and to the slabs' own words; half of
+ * the store was never written. */
 static void test_verify_of_any_address_in_slabs_is_answered(void)
 {
     static const struct vxd_svdag_format format = {6, 4, true};
@@ -307,9 +308,9 @@ static void test_verify_of_empty_and_uniform_roots_counts_them(void)
     gpu_env_close(&env);
 }
 
-/* Every node twice in its parent, beside what is free and what is full: 2^19 paths and
- * more to one leaf, of 3 occupied voxels and 1 FREE one. Digests do not tell how many bits
- * materials have. */
+/* Every node is twice a child of its parent, beside an empty and a full one: 2^19 paths
+ * and more to one leaf, of 3 occupied voxels and 1 FREE one. Digests do not depend on the
+ * bits of a material. */
 static void test_verify_of_doubled_nodes_counts_all_voxels(void)
 {
     static const struct vxd_svdag_format formats[] = {
@@ -356,7 +357,7 @@ static void test_verify_of_doubled_nodes_counts_all_voxels(void)
     gpu_env_close(&env);
 }
 
-/* Where nothing but FREE is below, a node has the same words at every height. */
+/* Where only FREE voxels are below, a node has the same words at every height. */
 static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
 {
     static const struct vxd_svdag_format format = {9, 0, true};
@@ -386,8 +387,8 @@ static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
     gpu_env_close(&env);
 }
 
-/* 4096 leaves need more than the first table of marks, and the budget is too small for
- * another beside it. */
+/* 4096 leaves need more than the initial table of marks, and the budget is too small for
+ * a second table. */
 static void test_verify_without_memory_is_refused(void)
 {
     static const struct vxd_svdag_format format = {6, 0, false};
