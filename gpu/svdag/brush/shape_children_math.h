@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the eight parts of a cube lie to a shape, all at once: what an axis tells is the same for four
- * of them. Answers are those of the shapes' own relations (shape_math.h, capsule_math.h,
- * noise_math.h), but that a leaf which noise decides is left to its mask. */
+/* Classifies the eight children of a cube against a shape at once, as four children share
+ * each term of an axis. The answers are those of the shapes' own relations (shape_math.h,
+ * capsule_math.h, noise_math.h), except that a leaf which depends on noise is left
+ * partial: its mask decides. */
 #ifndef VXD_GPU_SVDAG_BRUSH_SHAPE_CHILDREN_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_SHAPE_CHILDREN_MATH_H
 
@@ -13,13 +14,13 @@ enum {
     VXD_SVDAG_ALL_CHILDREN = 0xff
 };
 
-/* Masks of octants. Those in neither may be partly in. */
+/* Masks of children. Those in neither mask may be partly inside. */
 struct vxd_svdag_relations {
     unsigned outside;
     unsigned inside;
 };
 
-/* The four octants of a half of an axis. */
+/* The four children in one half of an axis. */
 VXD_HD unsigned vxd_svdag_half_children(int axis, int half)
 {
     const unsigned low = axis == 0 ? 0x0f : axis == 1 ? 0x33 : 0x55;
@@ -27,13 +28,13 @@ VXD_HD unsigned vxd_svdag_half_children(int axis, int half)
     return half == 0 ? low : VXD_SVDAG_ALL_CHILDREN & ~low;
 }
 
-/* Side of a part, units. */
+/* Side of a child of a cube of this height, in units. */
 VXD_HD int64_t vxd_svdag_child_side(int height)
 {
     return (int64_t)VXD_SVDAG_UNIT << (height - 1);
 }
 
-/* Extent of a part of a cube that has this one and height. */
+/* Extent of a child, from the extent and height of its parent. */
 VXD_HD struct vxd_svdag_extent
 vxd_svdag_child_extent(const struct vxd_svdag_extent *extent, int height, int octant)
 {
@@ -102,8 +103,9 @@ vxd_svdag_half_space_children(const struct vxd_svdag_shape *shape,
     return relations;
 }
 
-/* Outside of the largest ball that noise makes of it, or inside of the smallest one; else noise is
- * asked, but not of leaves, whose masks tell of each voxel. */
+/* A child outside the largest ball that noise can make, or inside the smallest one, is
+ * decided without noise. The others evaluate noise, except leaves, whose masks decide
+ * each voxel. */
 VXD_HD struct vxd_svdag_relations
 vxd_svdag_noise_ball_children(const struct vxd_svdag_shape *shape,
                               const struct vxd_svdag_extent *extent, int height)
@@ -132,7 +134,8 @@ vxd_svdag_noise_ball_children(const struct vxd_svdag_shape *shape,
     return relations;
 }
 
-/* A capsule's d, and of the centres of the parts what vxd_svdag_is_near_segment_64 asks, by axis and half. */
+/* Terms of vxd_svdag_is_near_segment_64 for the centres of the eight children, by axis
+ * and half, and the capsule's d. */
 struct vxd_svdag_capsule_children_64 {
     int64_t d[3];
     int64_t v[3][2];
@@ -141,7 +144,7 @@ struct vxd_svdag_capsule_children_64 {
     int64_t length;
 };
 
-/* False where 64 bits do not do. */
+/* False where 64 bits are not enough. */
 VXD_HD bool vxd_svdag_capsule_children_64_make(const struct vxd_svdag_shape *shape,
                                                const struct vxd_svdag_extent *extent,
                                                int height,
@@ -180,7 +183,7 @@ VXD_HD bool vxd_svdag_capsule_children_64_make(const struct vxd_svdag_shape *sha
     return true;
 }
 
-/* Parts whose centres are within r of the segment, of some. */
+/* The children in the mask `some` whose centres are within r of the segment. */
 VXD_HD unsigned
 vxd_svdag_capsule_children_near(const struct vxd_svdag_capsule_children_64 *brush,
                                 int64_t r, unsigned some)

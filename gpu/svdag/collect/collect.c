@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers: their roots, rounds and times. The work is transfer_cpu.c's or transfer_cuda.c's. */
+/* Collections: their roots, rounds and time limits. collect_cpu.c and collect_device.c do
+ * the work. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -7,25 +8,25 @@
 #include "gpu/svdag/collect/collect_device.h"
 #include "gpu/svdag/collect/collect_source.h"
 
-/* A root, and what it became. */
+/* A root and its new reference. */
 struct pair {
     uint32_t from;
     uint32_t to;
 };
 
 struct vxd_svdag_collection {
-    const struct vxd_svdag *from; /* NULL: source alone */
+    const struct vxd_svdag *from; /* NULL: only `source` is read */
     struct vxd_svdag_collect_source source;
     struct vxd_svdag *to;
     struct pair *done; /* ascending */
     size_t n_done;
-    uint32_t *pending; /* roots to be carried over, */
+    uint32_t *pending; /* roots to be copied */
     size_t n_pending;
     size_t capacity;
-    size_t n_begun; /* the first of them by the round that goes on */
-    struct vxd_svdag_walk walk;
+    size_t n_begun; /* so many of them, from the first on, are in the running round */
+    struct vxd_svdag_collect_traversal traversal;
     struct vxd_svdag_device_collection *device; /* on a GPU */
-    struct vxd_svdag_usage usage;               /* of from, when the last round began */
+    struct vxd_svdag_usage usage; /* of `from`, at the beginning of the last round */
     struct vxd_svdag_collect_stats stats;
 };
 
@@ -35,7 +36,7 @@ struct vxd_svdag_collection {
 static bool is_idle(const struct vxd_svdag_collection *collection)
 {
     return IS_ON_CUDA(collection) ? vxd_svdag_collect_device_is_idle(collection->device)
-                                  : collection->walk.phase == VXD_SVDAG_WALK_IDLE;
+                                  : collection->traversal.phase == VXD_SVDAG_COLLECT_IDLE;
 }
 
 static enum vxd_status put(void *args, struct vxd_svdag_writer *writer,
@@ -65,7 +66,8 @@ enum vxd_status vxd_svdag_collect_open(struct vxd_queue *queue,
     }
     collection->source = *source;
     collection->to = to;
-    status = vxd_svdag_walk_open(&collection->walk, queue->context, &source->view, err);
+    status = vxd_svdag_collect_traversal_open(&collection->traversal, queue->context,
+                                              &source->view, err);
     if (status == VXD_OK && IS_ON_CUDA(collection)) {
         status = vxd_svdag_collect_device_open(queue, &source->view, to,
                                                &collection->device, err);
@@ -74,10 +76,10 @@ enum vxd_status vxd_svdag_collect_open(struct vxd_queue *queue,
         vxd_svdag_collect_end(queue, collection);
         return status;
     }
-    collection->walk.pool = queue->context->pool;
-    collection->walk.to = to;
-    collection->walk.put = put;
-    collection->walk.put_args = to;
+    collection->traversal.pool = queue->context->pool;
+    collection->traversal.to = to;
+    collection->traversal.put = put;
+    collection->traversal.put_args = to;
     *out = collection;
     return VXD_OK;
 }
@@ -101,7 +103,7 @@ enum vxd_status vxd_svdag_collect_begin(struct vxd_queue *queue,
     if (a->depth != b->depth || a->material_bits != b->material_bits ||
         a->tracks_free != b->tracks_free) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "to",
-                        "has not the format of the store that is read");
+                        "has another format than the store that is read");
     }
     status = vxd_svdag_collect_open(queue, &source, to, out, err);
     if (status == VXD_OK) {
@@ -116,7 +118,7 @@ void vxd_svdag_collect_end(struct vxd_queue *queue,
     if (collection == NULL) {
         return;
     }
-    vxd_svdag_walk_close(&collection->walk);
+    vxd_svdag_collect_traversal_close(&collection->traversal);
     if (IS_ON_CUDA(collection)) {
         vxd_svdag_collect_device_close(queue, collection->device);
     }
@@ -187,7 +189,7 @@ static int compare_pairs(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Begins a round of the roots that wait. */
+/* Begins a round of the pending roots. */
 static enum vxd_status begin_round(struct vxd_queue *queue,
                                    struct vxd_svdag_collection *collection,
                                    struct vxd_err *err)
@@ -212,9 +214,9 @@ static enum vxd_status begin_round(struct vxd_queue *queue,
         collection->n_begun = status == VXD_OK && has_begun ? n : 0;
         return status;
     }
-    status = vxd_svdag_walk_begin(&collection->walk, collection->pending, n,
-                                  source.n_items, err);
-    has_begun = collection->walk.phase == VXD_SVDAG_WALK_MARK;
+    status = vxd_svdag_collect_traversal_begin(
+        &collection->traversal, collection->pending, n, source.n_items, err);
+    has_begun = collection->traversal.phase == VXD_SVDAG_COLLECT_MARK;
     collection->n_begun = status == VXD_OK && has_begun ? n : 0;
     return status;
 }
@@ -229,12 +231,13 @@ static enum vxd_status read_refs(struct vxd_queue *queue,
                                              collection->n_begun, err);
     }
     for (size_t i = 0; i < collection->n_begun; i++) {
-        refs[i] = vxd_svdag_walk_ref(&collection->walk, collection->pending[i]);
+        refs[i] = vxd_svdag_collect_traversal_ref(&collection->traversal,
+                                                  collection->pending[i]);
     }
     return VXD_OK;
 }
 
-/* A round is over: its roots are known. */
+/* Ends a round: reads the new references of its roots. */
 static enum vxd_status end_round(struct vxd_queue *queue,
                                  struct vxd_svdag_collection *collection,
                                  struct vxd_err *err)
@@ -293,7 +296,7 @@ bool vxd_svdag_pace_goes_on(struct vxd_svdag_pace *pace)
            pace->longest_ns < pace->max_ns - (now - pace->begin_ns);
 }
 
-/* One piece of whatever comes next; *is_done: nothing does. */
+/* Does the next piece of work; *is_done: there is none left. */
 static enum vxd_status step_once(struct vxd_queue *queue,
                                  struct vxd_svdag_collection *collection, bool *is_done,
                                  struct vxd_err *err)
@@ -304,7 +307,7 @@ static enum vxd_status step_once(struct vxd_queue *queue,
     if (!is_idle(collection)) {
         status = IS_ON_CUDA(collection)
                      ? vxd_svdag_collect_device_step(queue, collection->device, err)
-                     : vxd_svdag_walk_step(&collection->walk, err);
+                     : vxd_svdag_collect_traversal_step(&collection->traversal, err);
     } else if (collection->n_begun == 0 && collection->n_pending > 0) {
         status = begin_round(queue, collection, err);
     }
@@ -344,10 +347,10 @@ void vxd_svdag_collect_get_stats(const struct vxd_svdag_collection *collection,
 {
     const struct vxd_svdag_usage *usage = &collection->usage;
     uint64_t n_nodes = usage->n_leaves + usage->n_inner + usage->n_blocks;
-    uint64_t n_words = collection->walk.n_words;
+    uint64_t n_words = collection->traversal.n_words;
 
     *out = collection->stats;
-    out->n_nodes = collection->walk.n_nodes;
+    out->n_nodes = collection->traversal.n_nodes;
     if (IS_ON_CUDA(collection)) {
         vxd_svdag_collect_device_count(collection->device, &out->n_nodes, &n_words);
     }

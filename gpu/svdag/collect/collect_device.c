@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers on a GPU: marks by height from the roots down, their numbers, room in the store that
- * is filled, then items from the leaves up. Each piece is a launch or two and a wait. As on the
- * CPU (transfer_cpu.c), items that stand at several heights may have to wait for a child. */
+/* Collections on a GPU: marks by height from the roots down, their numbers, capacity in
+ * the target store, then items from the leaves up. Each piece is one or two launches and
+ * a wait. As on the CPU (collect_cpu.c), items that occur at several heights may have to
+ * wait for a child. */
 #include "gpu/svdag/collect/collect_device.h"
 
 #include <stdlib.h>
@@ -12,9 +13,9 @@
 #include "gpu/svdag/store/store_math.h"
 
 enum {
-    MARK_PIECE = 1 << 18,    /* items, some tenths of a millisecond */
+    MARK_PIECE = 1 << 18,    /* items: some tenths of a millisecond */
     PUT_PIECE = 1 << 18,     /* likewise */
-    GROWTH_WORDS = 16 << 20, /* that the store grows by at once */
+    GROWTH_WORDS = 16 << 20, /* most words that the store grows by at once */
     PAGE_BYTES = VXD_SVDAG_PAGE_MARKS * sizeof(struct vxd_svdag_mark)
 };
 
@@ -25,7 +26,7 @@ enum phase {
     PUT
 };
 
-/* As struct vxd_svdag_marks on the CPU. */
+/* Like struct vxd_svdag_marks on the CPU. */
 struct generation {
     struct vxd_buffer marks;
     struct vxd_buffer refs;
@@ -38,20 +39,21 @@ struct vxd_svdag_device_collection {
     struct generation generations[2];
     uint32_t fresh;
     uint32_t n_chunks;
-    struct vxd_buffer sums; /* of marks, with the scan's scratch behind */
+    struct vxd_buffer sums; /* counts of marks, followed by the scratch of the scan */
     size_t scan_bytes;
     struct vxd_buffer list;
-    struct vxd_buffer kernel_state; /* device: the state of the pass that puts are */
+    struct vxd_buffer kernel_state; /* device: state of the kernels that put items */
     struct vxd_buffer state;        /* device */
-    struct vxd_buffer mirror;       /* host: the same after the last wait */
+    struct vxd_buffer mirror;       /* host: the state after the last wait */
     enum phase phase;
     int height;
-    uint32_t next;                        /* of the list */
-    uint32_t begins[VXD_SVDAG_N_HEIGHTS]; /* of the list, by height; 0 is for blocks */
+    uint32_t next; /* index in the list */
+    uint32_t
+        begins[VXD_SVDAG_N_HEIGHTS]; /* ranges in the list by height; 0 means blocks */
     uint32_t ends[VXD_SVDAG_N_HEIGHTS];
-    struct vxd_svdag_collect_state before; /* what was told when the round began */
+    struct vxd_svdag_collect_state before; /* the counts when the round began */
     int first_left;
-    uint64_t n_put_before; /* the way up began */
+    uint64_t n_put_before; /* n_put when the way up last began */
 };
 
 static const struct vxd_svdag_collect_state *
@@ -82,7 +84,7 @@ view_of(const struct vxd_svdag_device_collection *collection)
     return view;
 }
 
-/* What kernels counted, after what is queued. */
+/* Reads the counts of the kernels; waits for queued work. */
 static enum vxd_status read_state(struct vxd_queue *queue,
                                   struct vxd_svdag_device_collection *collection,
                                   struct vxd_err *err)
@@ -135,7 +137,7 @@ void vxd_svdag_collect_device_close(struct vxd_queue *queue,
     if (collection == NULL) {
         return;
     }
-    /* The mirror is host memory, which goes at once. */
+    /* The mirror is host memory, which is freed at once. */
     (void)vxd_queue_wait(queue, NULL);
     for (int i = 0; i < 2; i++) {
         vxd_device_free(queue, &collection->generations[i].marks);
@@ -164,7 +166,7 @@ void vxd_svdag_collect_device_count(const struct vxd_svdag_device_collection *co
 
 /* Rounds ---------------------------------------------------------------------------------- */
 
-/* Marks for as many chunks as the store has now. */
+/* Grows the marks to the number of chunks that the store has. */
 static enum vxd_status grow_marks(struct vxd_queue *queue,
                                   struct vxd_svdag_device_collection *collection,
                                   struct generation *generation, struct vxd_err *err)
@@ -191,7 +193,7 @@ out:
     return status;
 }
 
-/* Sums of the marks that the next steps number, with their scratch. */
+/* Computes prefix sums of the marks for the next step, and allocates their scratch. */
 static enum vxd_status sum_marks(struct vxd_queue *queue,
                                  struct vxd_svdag_device_collection *collection,
                                  bool has_both, struct vxd_err *err)
@@ -206,7 +208,7 @@ static enum vxd_status sum_marks(struct vxd_queue *queue,
 
     if (!vxd_layout_add(&n_bytes, n + 1, sizeof(uint32_t), &at[0]) ||
         !vxd_layout_add(&n_bytes, 1, scan_bytes, &at[1])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for marks");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for marks");
     }
     if (collection->sums.n_bytes < n_bytes) {
         vxd_device_free(queue, &collection->sums);
@@ -221,7 +223,7 @@ out:
     return status;
 }
 
-/* Makes one of two generations. */
+/* Merges two generations. */
 static enum vxd_status merge(struct vxd_queue *queue,
                              struct vxd_svdag_device_collection *collection,
                              struct vxd_err *err)
@@ -329,7 +331,7 @@ static enum vxd_status step_mark(struct vxd_queue *queue,
     if (n < left) {
         goto out;
     }
-    /* The list of the next height is whole. */
+    /* The list of the next height is complete. */
     if (collection->height == VXD_SVDAG_LEAF_HEIGHT) {
         collection->begins[0] = collection->next;
         collection->ends[0] = counted(collection)->n_listed;
@@ -369,8 +371,9 @@ out:
     return status;
 }
 
-/* What an arena lacks for all that is listed and not put, some of it at once, so that there is room
- * for each launch. What another store needs is known once it has no room. False: nothing. */
+/* What an arena lacks for all items that are listed and not put, at most GROWTH_WORDS at
+ * once, so that each launch has the capacity that it needs. Of other stores this is known
+ * only after a fault. False: nothing is lacking. */
 static bool needs_capacity(const struct vxd_svdag_device_collection *collection,
                            const struct vxd_svdag_collect_view *view,
                            struct vxd_svdag_needs *needs)
@@ -383,7 +386,7 @@ static bool needs_capacity(const struct vxd_svdag_device_collection *collection,
     const uint64_t n_items =
         store.n_items[VXD_SVDAG_LEAF] + store.n_items[VXD_SVDAG_INNER] +
         store.n_items[VXD_SVDAG_BLOCK] + now->n_listed - (now->n_put - before->n_put);
-    /* Warps lose some words at the ends of chunks. */
+    /* Warps lose some words at the end of each chunk. */
     const uint64_t lost = UINT64_C(32) * VXD_SVDAG_MAX_ITEM_WORDS;
     const uint64_t needed =
         store.next + n_words + lost * (n_words / (VXD_SVDAG_CHUNK_WORDS - lost) + 2);
@@ -391,7 +394,7 @@ static bool needs_capacity(const struct vxd_svdag_device_collection *collection,
 
     *needs = (struct vxd_svdag_needs){0};
     if (collection->to->spec.store != VXD_SVDAG_ARENA) {
-        /* A word more than it has: a chunk. */
+        /* One word more than it has makes it grow by a chunk. */
         needs->n_words =
             (counted(collection)->fault & VXD_SVDAG_NO_WORDS) != 0
                 ? store.next + 1 + (n_words < GROWTH_WORDS ? n_words : GROWTH_WORDS)
@@ -408,7 +411,7 @@ static bool needs_capacity(const struct vxd_svdag_device_collection *collection,
     return needs->n_words > 0 || needs->n_items > 0;
 }
 
-/* A height was gone over. */
+/* A height is finished. */
 static enum vxd_status go_up(struct vxd_queue *queue,
                              struct vxd_svdag_device_collection *collection,
                              struct vxd_err *err)
@@ -424,7 +427,7 @@ static enum vxd_status go_up(struct vxd_queue *queue,
         return VXD_OK;
     }
     if (counted(collection)->n_put == collection->n_put_before) {
-        return vxd_fail(err, VXD_INTERNAL, NULL, "nodes wait for each other");
+        return vxd_fail(err, VXD_INTERNAL, NULL, "nodes refer to each other in a circle");
     }
     collection->height = collection->first_left;
     collection->next = collection->begins[collection->height];
@@ -433,7 +436,8 @@ static enum vxd_status go_up(struct vxd_queue *queue,
     return VXD_OK;
 }
 
-/* Once a store has no room the next step makes some, and puts the same again. */
+/* Without capacity in the store the next step reserves some, and puts the same items
+ * again. */
 static enum vxd_status check_fault(const struct vxd_svdag_device_collection *collection,
                                    struct vxd_err *err)
 {
@@ -441,7 +445,8 @@ static enum vxd_status check_fault(const struct vxd_svdag_device_collection *col
                    collection->to->spec.store != VXD_SVDAG_ARENA
                ? VXD_OK
                : vxd_fail(err, VXD_INTERNAL, NULL,
-                          "a store with room for all nodes took some of them only: %u",
+                          "a store with capacity for all nodes took only some of them: "
+                          "fault %u",
                           counted(collection)->fault);
 }
 

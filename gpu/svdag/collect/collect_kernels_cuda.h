@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the kernels of transfers share: marks, and launches. For .cu files only; they read stores of
- * both forms (VXD_SVDAG_ANY_FORM). */
+/* What the kernels of collections share: marks and launches. For .cu files only; they
+ * read stores of both forms (VXD_SVDAG_ANY_FORM). */
 #ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_KERNELS_CUDA_H
 #define VXD_GPU_SVDAG_COLLECT_COLLECT_KERNELS_CUDA_H
 
@@ -10,7 +10,7 @@
 
 #define VXD_SVDAG_COLLECT_THREADS 256
 
-/* A thread a row, at most so many blocks: what is more goes round. */
+/* Blocks for n elements, a thread each, up to a limit; kernels loop over the rest. */
 static inline unsigned vxd_svdag_collect_device_blocks(const struct vxd_queue *queue,
                                                        uint64_t n)
 {
@@ -20,7 +20,7 @@ static inline unsigned vxd_svdag_collect_device_blocks(const struct vxd_queue *q
     return (unsigned)(needed < 1 ? 1 : needed < most ? needed : most);
 }
 
-/* Jumps to out: where it fails. */
+/* Launches a kernel; jumps to out: on failure. */
 #define VXD_SVDAG_COLLECT_LAUNCH(queue, n_blocks, kernel, ...)                           \
     do {                                                                                 \
         VXD_TRY(vxd_cuda_enter((queue)->context, err));                                  \
@@ -29,7 +29,7 @@ static inline unsigned vxd_svdag_collect_device_blocks(const struct vxd_queue *q
         VXD_TRY(vxd_cuda_launched((queue)->context, #kernel, err));                      \
     } while (0)
 
-/* A node's group of marks; NULL where the node is not marked. */
+/* The group of marks of a node; NULL where the node is not marked. */
 VXD_SVDAG_DEVICE const struct vxd_svdag_mark *
 vxd_svdag_find_mark(const struct vxd_svdag_mark *marks, uint32_t ref,
                     struct vxd_svdag_mark *out)

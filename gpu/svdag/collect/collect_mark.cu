@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels of transfers (transfer_cuda.c) that find out what is to be stored. Marks are eight lanes
- * a node, one for each child: a read of the node, in one piece, and a read of each child's mark,
- * mostly from the L2 cache, with an atomic for the first one that comes. */
+/* Kernels of collections that find what is to be copied. Marking uses eight lanes for a
+ * node, one for each child. It reads the node in one piece and the mark of each child,
+ * mostly from the L2 cache, with an atomic for the first that reaches a child. */
 #define VXD_SVDAG_ANY_FORM
 
 #include "gpu/svdag/collect/collect_kernels_cuda.h"
@@ -28,7 +28,7 @@ mark_node(const struct vxd_svdag_collect_view *collection, uint32_t ref)
     return (vxd_svdag_load_volatile(bits) & bit) == 0 && (atomicOr(bits, bit) & bit) == 0;
 }
 
-/* By all lanes of a warp. */
+/* By all lanes of a warp: appends the nodes of lanes with is_new to the list. */
 static __device__ __forceinline__ void
 list_node(const struct vxd_svdag_collect_view *collection, bool is_new, uint32_t ref)
 {
@@ -121,7 +121,8 @@ static __global__ void __launch_bounds__(VXD_SVDAG_COLLECT_THREADS)
 
 /* Numbers ------------------------------------------------------------------------------- */
 
-/* By all threads of a block: the sum of n before this thread's, and *total. */
+/* By all threads of a block: the sum of n over the threads before this one, and over all
+ * in *total. */
 static __device__ __forceinline__ uint32_t sum_before(uint32_t n, uint32_t *total)
 {
     __shared__ uint32_t sums[VXD_SVDAG_COLLECT_THREADS / 32];
@@ -174,7 +175,8 @@ static __global__ void __launch_bounds__(VXD_SVDAG_COLLECT_THREADS)
     }
 }
 
-/* Groups of a block by turns of VXD_SVDAG_COLLECT_THREADS: in order, and read in one piece. */
+/* A block goes through its groups VXD_SVDAG_COLLECT_THREADS at a time, so that they are
+ * numbered in order and read coalesced. */
 static __global__ void __launch_bounds__(VXD_SVDAG_COLLECT_THREADS)
     rank_kernel(const __grid_constant__ struct vxd_svdag_collect_view collection,
                 uint32_t n_groups, const uint32_t *sums)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers to an arena (transfer_put_cuda.h), and what roots have become. */
+/* Collections into an arena (collect_put_cuda.h), and the new references of roots. */
 #define VXD_SVDAG_ANY_FORM
 
 #include "gpu/svdag/collect/collect_put_cuda.h"

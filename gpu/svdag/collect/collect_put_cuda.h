@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels of transfers (transfer_cuda.c) that store what was marked: a thread an item. Its words,
- * for each child the mark and what it became; then the store finds or stores it, a warp at a
- * time (store_cuda.h). A store without room says so once, and what it has no room for is put
- * again by the next launch. For .cu files only, which read stores of both forms
- * (VXD_SVDAG_ANY_FORM) and compile it for each of their stores. */
+/* Kernels of collections that insert the marked items: a thread for each item. It reads
+ * the item's words and the new reference of each child; then the store finds or inserts
+ * the items of a warp together (find_or_insert_cuda.h). A store without capacity sets a
+ * fault, and what did not fit is put again by the next launch. For .cu files only, which
+ * read stores of both forms (VXD_SVDAG_ANY_FORM) and compile this for each of their
+ * stores. */
 #ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_PUT_CUDA_H
 #define VXD_GPU_SVDAG_COLLECT_COLLECT_PUT_CUDA_H
 
 #include "gpu/svdag/collect/collect_kernels_cuda.h"
 
-/* Where it stands what a marked node became. */
+/* Where the new reference of a marked node is kept. */
 static __device__ __forceinline__ uint32_t *
 vxd_svdag_collect_device_slot(const struct vxd_svdag_collect_view *collection,
                               uint32_t ref)
@@ -23,7 +24,8 @@ vxd_svdag_collect_device_slot(const struct vxd_svdag_collect_view *collection,
     return collection->refs[1] + vxd_svdag_mark_number(&mark, ref);
 }
 
-/* An item's words with the references that its children have become. 0: one has none yet. */
+/* Copies the words of an item with the new references of its children. Returns 0 where a
+ * child has none yet. */
 template <int KIND>
 static __device__ __forceinline__ int
 vxd_svdag_collect_device_item(const struct vxd_svdag_collect_view *collection,
@@ -51,7 +53,7 @@ vxd_svdag_collect_device_item(const struct vxd_svdag_collect_view *collection,
     return n_words;
 }
 
-/* What a thread counted over its items. */
+/* Counts of a thread over its items. */
 struct vxd_svdag_collect_tally {
     uint64_t n_put;
     uint64_t n_words;
@@ -106,7 +108,7 @@ static __global__ void __launch_bounds__(VXD_SVDAG_COLLECT_THREADS)
     vxd_svdag_warp_add(&collection.state->n_new_words, tally.n_new_words);
 }
 
-/* After it: what was stored counts. */
+/* Runs after it: adds up what was inserted. */
 template <class Store>
 static __global__ void
 end_kernel(const __grid_constant__ struct vxd_svdag_collect_view collection, int kind)
@@ -124,7 +126,7 @@ end_kernel(const __grid_constant__ struct vxd_svdag_collect_view collection, int
     }
 }
 
-/* A launch of both. */
+/* Launches both. */
 template <class Store, int KIND>
 static enum vxd_status
 vxd_svdag_collect_device_put_kind(struct vxd_queue *queue,
@@ -133,7 +135,7 @@ vxd_svdag_collect_device_put_kind(struct vxd_queue *queue,
 {
     enum vxd_status status = VXD_OK;
 
-    /* The items of an arena need not be counted: its index has room for all. */
+    /* The state's count of items may stay 0: the arena's index has capacity for all. */
     VXD_TRY(vxd_queue_fill(queue, view->to.state, 0, sizeof *view->to.state, err));
     VXD_SVDAG_COLLECT_LAUNCH(queue, vxd_svdag_collect_device_blocks(queue, n),
                              (put_kernel<Store, KIND>), *view, begin, n);

@@ -40,7 +40,7 @@ vxd_svdag_shapes_own_in(const union vxd_svdag_edit_state *state)
 }
 
 /* shapes.c, but split: shapes_parts_cpu.c. As of an editor (internal.h), for cubes whose state has a
- * run; visit_parts and split for those that were visited. */
+ * run; classify and split for those that were visited. */
 enum vxd_svdag_visit vxd_svdag_shapes_own_visit(const struct vxd_svdag_view *view,
                                                 const struct vxd_svdag_cube *cube,
                                                 uint32_t old,

@@ -16,7 +16,7 @@ extern "C" {
  *
  * in      head, before, after   roots of this store; any may be equal
  * out     out    as of vxd_svdag_edit, with the changes from `head` to the new root; where
- *                needs_room is set, vxd_svdag_reserve is to be called and the undo repeated
+ *                needs_capacity is set, vxd_svdag_reserve is to be called and the undo repeated
  * errors  RESOURCE_EXHAUSTED  as of vxd_svdag_edit; every root reaches what it did
  * sync    asynchronous; an edit of its store, so none beside it; readers may be
  * cost    grows with what differs between before and after, not with the scene */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values of 4 bits, eight at a time: those of a leaf's octant, a nibble for each of its voxels.
- * Stored leaves have the values of their set voxels alone, one after the other; here those are
- * put to their places and taken from them. A set of nibbles is given by their low bits. */
+/* Operations on eight 4-bit values in a word: those of an octant of a leaf, a nibble for
+ * each voxel. A stored leaf has the values of its set voxels alone, one after the other.
+ * Here they are deposited to the nibbles of their voxels, and extracted from them. A set
+ * of nibbles is given by the low bit of each. */
 #ifndef VXD_GPU_SVDAG_NODE_NIBBLES_MATH_H
 #define VXD_GPU_SVDAG_NODE_NIBBLES_MATH_H
 
@@ -9,7 +10,7 @@
 
 #define VXD_SVDAG_LOW_BITS 0x11111111u
 
-/* Each of eight bits to the low bit of a nibble. */
+/* Spreads eight bits to the low bits of eight nibbles. */
 VXD_HD uint32_t vxd_svdag_bits_spread(uint32_t bits)
 {
     bits = (bits | bits << 12) & 0x000f000fu;
@@ -17,7 +18,7 @@ VXD_HD uint32_t vxd_svdag_bits_spread(uint32_t bits)
     return (bits | bits << 3) & VXD_SVDAG_LOW_BITS;
 }
 
-/* The nibbles that are not 0, a bit each. */
+/* A bit for each nibble that is not 0. */
 VXD_HD uint32_t vxd_svdag_nibbles_any(uint32_t nibbles)
 {
     nibbles |= nibbles >> 1;
@@ -28,20 +29,20 @@ VXD_HD uint32_t vxd_svdag_nibbles_any(uint32_t nibbles)
     return (nibbles | nibbles >> 12) & 0xffu;
 }
 
-/* A value eight times. */
+/* A value repeated eight times. */
 VXD_HD uint32_t vxd_svdag_nibbles_of(uint32_t value)
 {
     return value * VXD_SVDAG_LOW_BITS;
 }
 
-/* By how many places each nibble of a set goes down where those before it are to stand one after
- * the other: how many of them are not in the set. */
+/* For each nibble of a set, how many nibbles below it are not in the set: the distance by
+ * which an extraction moves it down. */
 VXD_HD uint32_t vxd_svdag_nibbles_distance(uint32_t kept)
 {
     return (kept ^ VXD_SVDAG_LOW_BITS) * 0x11111110u & kept * 15u;
 }
 
-/* The nibbles of a set, one after the other. */
+/* Extracts the nibbles of a set to consecutive places. */
 VXD_HD uint32_t vxd_svdag_nibbles_extract(uint32_t nibbles, uint32_t kept)
 {
     uint32_t distance = vxd_svdag_nibbles_distance(kept);
@@ -56,7 +57,8 @@ VXD_HD uint32_t vxd_svdag_nibbles_extract(uint32_t nibbles, uint32_t kept)
     return nibbles;
 }
 
-/* The other way: nibbles that stand one after the other to the places of a set; others are 0. */
+/* The inverse: deposits consecutive nibbles to the places of a set; the others become
+ * 0. */
 VXD_HD uint32_t vxd_svdag_nibbles_deposit(uint32_t nibbles, uint32_t kept)
 {
     uint32_t distance = vxd_svdag_nibbles_distance(kept);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels of scenes that know no editor: the end of an edit, a larger index of the arena, and
- * checks of lists and heights. */
+/* Kernels of scenes that do not depend on an editor: the end of an edit, moving the
+ * arena's index to a larger one, and checks of lists and heights. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/svdag/store/find_or_insert_cuda.h"
 
@@ -8,7 +8,7 @@ enum {
     THREADS = 256
 };
 
-/* A thread a row, at most so many blocks: what is more goes round. */
+/* Blocks for n elements, a thread each, up to a limit; kernels loop over the rest. */
 static unsigned blocks_for(const struct vxd_queue *queue, size_t n)
 {
     size_t most = (size_t)queue->context->info.n_multiprocessors * 8;
@@ -24,7 +24,7 @@ static cudaStream_t stream_of(const struct vxd_queue *queue)
 
 /* The end of an edit ---------------------------------------------------------------------- */
 
-/* The result of an edit, by one thread after its passes. */
+/* Writes the result of an edit, by one thread after all edit kernels. */
 static __device__ void finish(const struct vxd_svdag_kernel_args *args,
                               struct vxd_svdag_edit_result *out)
 {
@@ -80,8 +80,8 @@ enum vxd_status vxd_svdag_launch_finish(struct vxd_queue *queue,
 
 /* Another index ------------------------------------------------------------------------- */
 
-/* Enters the item of an address into an index, which nobody searches meanwhile and in which it is
- * not; several may. False: it has no place. */
+/* Inserts the item at an address into an index that does not have it. Several threads may
+ * insert at the same time while nobody searches. False: there is no free slot. */
 static __device__ bool enter(const struct vxd_svdag_view *view, uint32_t ref,
                              uint32_t tag, const struct vxd_svdag_index *to)
 {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How eight lanes find or store a node of the arena (store_cuda.h), where no other block stores any
- * more: a lane has a word of each bucket, and one of the node. */
+/* How groups of eight lanes find or insert inner nodes of the arena while no other block
+ * inserts any. Each lane has one word of a bucket, and one of the node. */
 #ifndef VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_8LANES_CUDA_H
 #define VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_8LANES_CUDA_H
 
 #include "gpu/svdag/store/find_or_insert_cuda.h"
 
-/* A node that eight lanes look for, each has the same of it. */
+/* An inner node that eight lanes look up together; all eight have the same values. */
 struct vxd_svdag_8lanes_key {
     const uint32_t *words; /* in shared memory */
     int n_words;
-    bool hashes; /* its hash is wanted */
-    bool is_on;  /* it is looked for */
+    bool hashes; /* its hash is to be computed */
+    bool is_on;  /* it is still looked up */
     uint64_t hash;
     uint32_t bucket;
     uint32_t n_probes; /* buckets before it */
-    uint32_t ref;      /* what was found; else VXD_SVDAG_EMPTY, */
-    int slot; /* and a free slot of the bucket, or VXD_SVDAG_INDEX_SLOTS: there is none */
+    uint32_t ref;      /* the result; VXD_SVDAG_EMPTY: not found */
+    int slot;          /* free slot of the bucket; VXD_SVDAG_INDEX_SLOTS: there is none */
 };
 
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_8lanes_lane(void)
@@ -24,19 +24,19 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_8lanes_lane(void)
     return threadIdx.x % 8;
 }
 
-/* By all lanes of a warp: which of the eight lanes have this, a bit each. */
+/* By all lanes of a warp: which of the eight lanes have this, as bits. */
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_8lanes_ballot(bool has)
 {
     return __ballot_sync(UINT32_MAX, has) >> (threadIdx.x & 24) & 0xffu;
 }
 
-/* By all lanes of a warp: what one of the eight has. */
+/* By all lanes of a warp: the value of one of the eight lanes. */
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_8lanes_get(uint32_t value, uint32_t lane)
 {
     return __shfl_sync(UINT32_MAX, value, (int)((threadIdx.x & 24) + lane));
 }
 
-/* Before a search. */
+/* A key before its search. */
 VXD_SVDAG_DEVICE struct vxd_svdag_8lanes_key
 vxd_svdag_8lanes_key_of(const uint32_t *words, int n_words, bool hashes, bool is_on)
 {
@@ -44,7 +44,7 @@ vxd_svdag_8lanes_key_of(const uint32_t *words, int n_words, bool hashes, bool is
         words, n_words, hashes, is_on, 0, 0, 0, VXD_SVDAG_EMPTY, VXD_SVDAG_INDEX_SLOTS};
 }
 
-/* Whether an address' words are those of the node, as far as this lane looks. */
+/* Whether the words at an address are the node's, as far as this lane compares them. */
 VXD_SVDAG_DEVICE bool vxd_svdag_8lanes_matches(const struct vxd_svdag_kernel_args *args,
                                                const struct vxd_svdag_8lanes_key *at,
                                                uint32_t ref)
@@ -59,8 +59,8 @@ VXD_SVDAG_DEVICE bool vxd_svdag_8lanes_matches(const struct vxd_svdag_kernel_arg
     return is_same;
 }
 
-/* By all lanes of a warp: of a bucket, a word of which each lane has, those slots that may be the
- * node's are compared. */
+/* By all lanes of a warp: compares the slots of a bucket, one word of which each lane
+ * has, that may hold the node. */
 VXD_SVDAG_DEVICE void vxd_svdag_8lanes_compare(const struct vxd_svdag_kernel_args *args,
                                                struct vxd_svdag_8lanes_key *at,
                                                uint32_t word, uint32_t tags)
@@ -90,7 +90,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_8lanes_compare(const struct vxd_svdag_kernel_arg
     }
 }
 
-/* By all lanes of a warp: looks until each node is found, or has a free slot, or none. */
+/* By all lanes of a warp: searches until each node is found, or a free slot is reached,
+ * or there is none. */
 VXD_SVDAG_DEVICE void vxd_svdag_8lanes_search(const struct vxd_svdag_kernel_args *args,
                                               struct vxd_svdag_8lanes_key *at)
 {
@@ -126,9 +127,10 @@ VXD_SVDAG_DEVICE void vxd_svdag_8lanes_search(const struct vxd_svdag_kernel_args
     }
 }
 
-/* By all lanes of a warp, after a search: enters nodes (of those that are to, enters) that are at
- * ref, and equal to none of the index. Whether it is done, or a fault raised; else another eight
- * took the slot at the same time, and it is to be looked for again. */
+/* By all lanes of a warp, after a search: inserts the nodes (of groups with `enters`)
+ * whose words are at `ref` and which the index does not have. True: it is done, or a
+ * fault was set. False: another group took the slot meanwhile, and the search has to be
+ * repeated. */
 VXD_SVDAG_DEVICE bool vxd_svdag_8lanes_enter(const struct vxd_svdag_kernel_args *args,
                                              const struct vxd_svdag_8lanes_key *at,
                                              uint32_t ref, bool enters,
@@ -139,7 +141,7 @@ VXD_SVDAG_DEVICE bool vxd_svdag_8lanes_enter(const struct vxd_svdag_kernel_args 
     bool is_entered = !enters;
 
     if (enters && at->slot == VXD_SVDAG_INDEX_SLOTS) {
-        /* Of one that is there although it is new: */
+        /* STUCK: a node that must be new was found. */
         vxd_svdag_set_fault(args, at->ref != VXD_SVDAG_EMPTY ? VXD_SVDAG_STUCK
                                                              : VXD_SVDAG_NO_SLOTS);
         *has_capacity = false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stores on a GPU: chunks of words that never move, found through a table of device memory, and
- * how much of all an edit finds. By what items of an arena are found again stands in
- * device_arena.c; other stores say it in their table of functions. What grows, grows here, between
- * edits. */
+/* Stores on a GPU: chunks of words that never move, reached through a table in device
+ * memory, and the capacity that edits get. The index of an arena is in arena_device.c;
+ * other stores bring functions for theirs. Everything grows here, between edits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 enum {
     FIRST_ENTRIES = 1 << 16,
     FIRST_PAIRS = 1 << 16,
-    MAX_ENTRIES = 1 << 29 /* eight children of a row have 32-bit numbers */
+    MAX_ENTRIES = 1 << 29 /* eight children of an entry need 32-bit numbers */
 };
 
 #define TABLE_BYTES ((VXD_SVDAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
@@ -54,20 +53,21 @@ static uint64_t capacity_words(const struct vxd_svdag_device *device)
     return (uint64_t)device->n_chunks * VXD_SVDAG_CHUNK_WORDS;
 }
 
-/* Words that an arena's index has addresses for. */
+/* Number of words that the slots of an arena's index can address. */
 static uint64_t addressable_words(const struct vxd_svdag_device *device)
 {
     return (uint64_t)device->index.addresses + 1;
 }
 
-/* Whether there are more: the index has to be made anew. */
+/* Whether there are more words than that: then the index has to be rebuilt. */
 static bool lacks_addresses(const struct vxd_svdag *svdag)
 {
     return IS_ARENA(svdag) &&
            capacity_words(svdag->device) > addressable_words(svdag->device);
 }
 
-/* More chunks, in one piece of memory. Nothing that runs looks at their entries yet. */
+/* Adds chunks, in one piece of memory. Running kernels do not read their entries of the
+ * table yet. */
 static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                   uint32_t n, struct vxd_err *err)
 {
@@ -101,8 +101,8 @@ out:
     return status;
 }
 
-/* So many words at least; where the budget has them, an eighth more than there are (of 64 MiB
- * and more a sixteenth), and n_more chunks. */
+/* Grows to at least n_words. Where the budget allows it, by an eighth more than there are
+ * (above 64 MiB a sixteenth), and by n_more chunks. */
 static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                   uint64_t n_words, uint32_t n_more, struct vxd_err *err)
 {
@@ -125,7 +125,8 @@ static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_svdag *svd
     return add_chunks(queue, svdag, (uint32_t)needed - device->n_chunks, err);
 }
 
-/* Rooms of scratch ---------------------------------------------------------------------- */
+/* Capacity of the frontier
+ * ----------------------------------------------------------------- */
 
 static uint32_t grown_capacity(uint32_t capacity, uint64_t needed, uint32_t factor)
 {
@@ -138,7 +139,8 @@ static uint32_t grown_capacity(uint32_t capacity, uint64_t needed, uint32_t fact
     return (uint32_t)(grown < MAX_ENTRIES ? grown : MAX_ENTRIES);
 }
 
-/* Rooms that the device has memory for now; the scratch is taken by each edit. */
+/* Grows the frontier to what the device has memory for at present; each edit allocates
+ * its own scratch. */
 static enum vxd_status grow_frontier(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                      const struct vxd_svdag_needs *needs,
                                      struct vxd_err *err)
@@ -149,7 +151,7 @@ static enum vxd_status grow_frontier(struct vxd_queue *queue, struct vxd_svdag *
 
     if (needs->n_entries > MAX_ENTRIES || needs->n_pairs > MAX_ENTRIES) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the edit looks at more than 2^29 cubes of one kind");
+                        "the edit visits more than 2^29 cubes");
     }
     if (needs->n_entries + needs->n_pairs > svdag->max_visits) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
@@ -202,7 +204,7 @@ out:
     return status;
 }
 
-/* What each of two edits took and a little more, an eighth of what there is at most. */
+/* What both of two edits took and an eighth more, at most an eighth of what there is. */
 static uint64_t expected(uint64_t one, uint64_t other, uint64_t there_is)
 {
     uint64_t n = one < other ? one : other;
@@ -216,7 +218,7 @@ static uint64_t since(uint64_t now, uint64_t then)
     return now > then ? now - then : 0;
 }
 
-/* Notes what the last edit took, all its tries together. */
+/* Records what the last edit took, including its failed tries. */
 static void note_taken(struct vxd_svdag *svdag)
 {
     struct vxd_svdag_device *device = svdag->device;
@@ -288,7 +290,8 @@ static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_svdag *sv
     VXD_TRY(vxd_svdag_device_take(queue, svdag, sizeof *mirror, &device->state, err));
     memset(device->h_table.ptr, 0, TABLE_BYTES);
     mirror = device->mirror.ptr;
-    /* Address 0 is VXD_SVDAG_EMPTY. Other stores place no item at the beginning of a chunk. */
+    /* Address 0 is VXD_SVDAG_EMPTY. Other stores have no item at the beginning of a
+     * chunk. */
     *mirror = (struct vxd_svdag_store_state){.next = IS_ARENA(svdag) ? 1 : 0};
     VXD_TRY(
         vxd_queue_copy(queue, device->table.ptr, device->h_table.ptr, TABLE_BYTES, err));
@@ -296,7 +299,7 @@ static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_svdag *sv
     VXD_TRY(IS_ARENA(svdag) ? vxd_svdag_device_arena_open(queue, svdag, err)
                             : svdag->device_ops->open(queue, svdag, err));
     VXD_TRY(add_chunks(queue, svdag, 1, err));
-    /* Other queues may be the first to use it. */
+    /* Another queue may be the first to use the store. */
     VXD_TRY(vxd_queue_wait(queue, err));
     svdag->view.chunks = (const uint32_t *const *)device->table.ptr;
     svdag->view.is_split = !IS_ARENA(svdag) && svdag->device_ops->is_split;
@@ -344,7 +347,7 @@ static enum vxd_status create_device(struct vxd_queue *queue, struct vxd_svdag *
     return status;
 }
 
-/* The device writes the mirror whenever it likes. */
+/* The device may write the mirror at any time. */
 static void get_usage(const struct vxd_svdag *svdag, struct vxd_svdag_usage *out)
 {
     const volatile struct vxd_svdag_store_state *mirror = svdag->device->mirror.ptr;
@@ -361,7 +364,7 @@ static void get_usage(const struct vxd_svdag *svdag, struct vxd_svdag_usage *out
         .n_bytes = __atomic_load_n(&svdag->device->n_bytes, __ATOMIC_RELAXED)};
     n_free = capacity - mirror->next +
              (IS_ARENA(svdag) ? 0 : svdag->device_ops->n_free_words(svdag));
-    /* Of two moments, it may be more than there is. */
+    /* The two values are not read at the same moment, so this may exceed the capacity. */
     n_free = n_free < capacity ? n_free : capacity;
     out->used_bytes = out->n_bytes - n_free * sizeof(uint32_t);
 }
@@ -449,7 +452,8 @@ enum vxd_status vxd_svdag_device_copy(struct vxd_queue *queue,
                         IS_ARENA(svdag) ? device->buckets.n_bytes
                                         : svdag->device_ops->n_copy_bytes(svdag),
                         &at[2])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for a store's image");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory for a copy of a store");
     }
     VXD_TRY(vxd_host_alloc(queue->context, n_bytes, &out->memory, err));
     memory = out->memory.ptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What all stores share on the CPU: a writer's memory of items, and bytes within budgets. */
+/* What all stores share on the CPU: a writer's cache of recent items, and memory within
+ * budgets. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ static enum vxd_status check_budget(const struct vxd_svdag *svdag, size_t n_byte
 {
     size_t max_bytes = svdag->spec.max_bytes;
 
-    /* What is taken may be more than a budget that was made smaller. */
+    /* More may be taken than a budget that was reduced. */
     if (max_bytes != 0 && (*n_taken > max_bytes || n_bytes > max_bytes - *n_taken)) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
                         "the scene's store is full: %zu of %zu bytes are taken, %zu more "
@@ -61,7 +62,7 @@ void vxd_svdag_release_bytes(const struct vxd_svdag *svdag, void *memory)
     vxd_block_release(block);
 }
 
-/* Where the writer remembers items of this hash; NULL without memory for it. */
+/* Where the writer caches items of this hash; NULL without memory for the cache. */
 static struct vxd_svdag_recent_item *recent_slot(struct vxd_svdag_writer *writer,
                                                  uint64_t hash)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables on the CPU: a scene's store of which one kind and length is used, in parallel. */
+/* Tables on the CPU: the store of a scene, in which only items of one kind and length are
+ * used, in parallel. */
 #include "gpu/svdag/store/store.h"
 #include "gpu/svdag/table/table_backends.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times collection and images: a store of many noisy balls, a third of them taken away again, of
- * which the last version is kept. What it reaches goes to a new store in slices, then what one
- * more edit made; then the image of that is saved, checked and loaded.
+/* Times collection and images. A store is filled with many noisy balls, a third of which
+ * are removed again; the last version is kept. What it reaches is collected into a new
+ * store in slices, then what one more edit made; then an image of it is saved, checked
+ * and loaded.
  *
- * Prints Markdown. Times are the wall clock's, waits included.
+ * Prints Markdown. Times are wall-clock, waits included.
  * usage: bench_gpu_svdag_collect [--backend cpu|cuda] [--threads N] [--nodes N] [--bits 0|4|8|16]
  *                              [--slice-us N] [--repeat N] [--verify] */
 #include <stdio.h>
@@ -81,7 +82,7 @@ static enum vxd_status edit(struct bench *bench, const struct vxd_svdag_op *op,
     return status;
 }
 
-/* Adds balls, and takes every third one away again two balls later. */
+/* Adds balls, and removes every third one again two balls later. */
 static enum vxd_status fill(struct bench *bench, struct vxd_err *err)
 {
     const struct options *options = &bench->options;
@@ -106,7 +107,7 @@ out:
     return status;
 }
 
-/* Steps until it is done; *most_s is the longest. */
+/* Runs slices until the collection is done; *most_s is the longest slice. */
 static enum vxd_status run_steps(struct bench *bench,
                                  struct vxd_svdag_collection *collection, int *n_steps,
                                  double *total_s, double *most_s, struct vxd_err *err)
@@ -159,7 +160,7 @@ out:
     return status;
 }
 
-/* One collection, and what an edit meanwhile adds to it. */
+/* Times one collection, in the middle of which an edit adds to the scene. */
 static enum vxd_status collect(struct bench *bench, struct vxd_err *err)
 {
     struct vxd_svdag_spec spec = {.format = {DEPTH, bench->options.bits, false}};

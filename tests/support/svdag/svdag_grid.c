@@ -135,7 +135,7 @@ static bool in_heights(const struct vxd_svdag_shape *shape, const int64_t c[3])
            c[2] < field->heights[x / field->cell * field->n_y + y / field->cell];
 }
 
-/* Entry of a voxel's leaf in the list, n where it has none. */
+/* Index of a voxel's leaf in the list, or n if the list has no such leaf. */
 static size_t entry_of(const struct vxd_svdag_voxels *voxels, const int64_t c[3])
 {
     uint64_t code = 0;
@@ -189,7 +189,7 @@ static bool in_list(const struct vxd_svdag_voxels *voxels, const int64_t c[3],
     return true;
 }
 
-/* *value is changed where the shape has one for the voxel. */
+/* Changes *value if the shape itself has a value for the voxel. */
 static bool in_shape(const struct vxd_svdag_shape *shape, const int64_t c[3],
                      int32_t *value)
 {
@@ -290,8 +290,8 @@ static int32_t apply(const struct gpu_svdag_grid *before, const struct vxd_svdag
     return old;
 }
 
-/* Voxels low .. high - 1 of each axis, in the grid, hold all of a shape: so that small shapes do
- * not take a look at every voxel. */
+/* Bounds of a shape within the grid, low .. high - 1 on each axis, so that small shapes
+ * do not visit every voxel. */
 static void bounds_of(const struct vxd_svdag_shape *shape, int64_t side, int64_t low[3],
                       int64_t high[3])
 {
@@ -312,7 +312,7 @@ static void bounds_of(const struct vxd_svdag_shape *shape, int64_t side, int64_t
             from = 0;
             to = side * VXD_SVDAG_UNIT;
         }
-        /* Quotients are rounded towards 0: a voxel more on each side. */
+        /* Division rounds towards 0, hence one more voxel on each side. */
         low[axis] = from / VXD_SVDAG_UNIT - 1;
         high[axis] = to / VXD_SVDAG_UNIT + 2;
         low[axis] = low[axis] < 0 ? 0 : low[axis];

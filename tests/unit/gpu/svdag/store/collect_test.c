@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers: roots come to hold the same voxels in the other store, which then has just the
- * nodes that they reach; whatever is edited, added or refused between the slices. */
+/* Collections: the roots have the same voxels in the new store, which holds exactly the
+ * nodes that they reach, whatever is edited, added or refused between the slices. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/collect/collect.h"
@@ -49,14 +49,14 @@ static void check_same(struct gpu_env *env, const struct vxd_svdag *a, uint32_t 
 static void check_counts(const struct vxd_svdag *svdag, const struct vxd_svdag *expected)
 {
     struct vxd_svdag_usage usage;
-    struct vxd_svdag_usage wanted;
+    struct vxd_svdag_usage expected_usage;
 
     vxd_svdag_get_usage(svdag, &usage);
-    vxd_svdag_get_usage(expected, &wanted);
-    CHECK_INT(usage.n_leaves, wanted.n_leaves);
-    CHECK_INT(usage.n_inner, wanted.n_inner);
-    CHECK_INT(usage.n_blocks, wanted.n_blocks);
-    CHECK_INT(usage.node_bytes, wanted.node_bytes);
+    vxd_svdag_get_usage(expected, &expected_usage);
+    CHECK_INT(usage.n_leaves, expected_usage.n_leaves);
+    CHECK_INT(usage.n_inner, expected_usage.n_inner);
+    CHECK_INT(usage.n_blocks, expected_usage.n_blocks);
+    CHECK_INT(usage.node_bytes, expected_usage.node_bytes);
 }
 
 static struct vxd_svdag_op random_op(const struct vxd_svdag_format *format,
@@ -109,7 +109,7 @@ static void add(struct vxd_svdag_collection *collection, uint32_t root)
     CHECK_INT(vxd_svdag_collect_add(collection, root, NULL), VXD_OK);
 }
 
-/* Piece by piece. */
+/* Runs a collection slice by slice. */
 static int run(struct gpu_env *env, struct vxd_svdag_collection *collection)
 {
     struct vxd_err err = {0};
@@ -138,7 +138,8 @@ static uint32_t moved(const struct vxd_svdag_collection *collection, uint32_t ro
 
 /* Random histories ------------------------------------------------------------------------ */
 
-/* A history, of which every other root is kept, with plain voxels beside it. */
+/* A history of versions, every other root of which is kept, together with plain
+ * voxels. */
 struct history {
     struct vxd_svdag *svdag;
     uint32_t roots[N_ROOTS];
@@ -172,7 +173,7 @@ static void free_history(struct gpu_env *env, struct history *history)
     vxd_svdag_destroy(env->queue, history->svdag);
 }
 
-/* A store of the CPU that holds these roots and nothing else. */
+/* A CPU store that holds these roots and nothing else. */
 static void put_kept(const struct history *history, int step, struct vxd_svdag *fresh)
 {
     for (int i = 0; i < N_ROOTS; i += step) {
@@ -236,7 +237,7 @@ static void test_transfer_keeps_the_voxels_of_roots_and_no_other_node(void)
     gpu_each_backend(random_histories);
 }
 
-/* Edits go on between the pieces; what they make is carried over in rounds of its own. */
+/* Edits go on between the slices; what they make is collected in later rounds. */
 static void born_meanwhile(struct gpu_env *env)
 {
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
@@ -266,7 +267,8 @@ static void born_meanwhile(struct gpu_env *env)
             CHECK_INT(vxd_svdag_collect_step(env->queue, collection, 0, &is_done, NULL),
                       VXD_OK);
             if (i % 16 == 0) {
-                (void)run(env, collection); /* so that there are many rounds */
+                (void)run(env,
+                          collection); /* small slices, so that there are many rounds */
             }
         }
         (void)run(env, collection);
@@ -276,7 +278,7 @@ static void born_meanwhile(struct gpu_env *env)
         root = moved(collection, history.roots[0]);
         vxd_svdag_collect_end(env->queue, collection);
 
-        /* What is there already is found. */
+        /* Nodes that the new store has already are found there. */
         collection = begin(env, to, again);
         add(collection, root);
         (void)run(env, collection);
@@ -303,7 +305,8 @@ static void test_transfer_beside_edits_carries_what_they_made(void)
     gpu_each_backend(born_meanwhile);
 }
 
-/* Edits of the new store between the pieces may take its room, and make its nodes. */
+/* Edits of the new store between the slices may use its capacity, and make the same
+ * nodes. */
 static void edited_target(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {9, 4, true};
@@ -355,8 +358,8 @@ static uint32_t fill_cube(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t
     return edit(env, svdag, root, &op);
 }
 
-/* Where nothing tells heights apart a node is its own descendant's sibling: it is met high up,
- * and needed further down before. */
+/* Where nodes do not depend on their height, a node can be a sibling of its own
+ * descendant: it is found high up, but needed at a lower height before that. */
 static void many_heights(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {20, 0, false};
@@ -367,13 +370,13 @@ static void many_heights(struct gpu_env *env)
     uint32_t roots[12];
     uint64_t seed = 3;
 
-    /* A uniform first octant at every height, in cubes of few places. */
+    /* A uniform first child at every height, in scenes of few set voxels. */
     for (int i = 0; i < 12; i++) {
         for (int k = 0; k < 40; k++) {
             int height = 8 + (int)(gpu_random(&seed) % 10);
             uint32_t p[3] = {0, 0, 0};
 
-            /* Whole cubes of one octant over and over. */
+            /* A scene in which one child is repeated over and over. */
             for (int h = height; h < 20; h++) {
                 uint32_t octant = gpu_random(&seed) % 4 == 0 ? 7 : 0;
 
@@ -442,7 +445,7 @@ static void small_roots(struct gpu_env *env)
     check_same(env, from, root, to, moved(collection, root));
     vxd_svdag_collect_end(env->queue, collection);
     collection = begin(env, from, to);
-    add(collection, root); /* ends with work left */
+    add(collection, root); /* destroyed before it is done */
     CHECK_INT(vxd_svdag_collect_step(env->queue, collection, 0, &(bool){false}, NULL), 0);
     vxd_svdag_collect_end(env->queue, collection);
     vxd_svdag_destroy(env->queue, wrong);
@@ -455,8 +458,8 @@ static void test_transfer_of_empty_uniform_and_repeated_roots_is_nothing(void)
     gpu_each_backend(small_roots);
 }
 
-/* A target that is full, with a little more room each time. */
-static void without_room(struct gpu_env *env)
+/* A full target whose budget grows a little each time. */
+static void full_target(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {13, 4, true};
     struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
@@ -506,10 +509,10 @@ static void without_room(struct gpu_env *env)
 
 static void test_transfer_without_room_goes_on_where_it_was_refused(void)
 {
-    gpu_each_backend(without_room);
+    gpu_each_backend(full_target);
 }
 
-/* All memory comes back, however far it came. */
+/* All memory is freed, however far the collection came. */
 static void given_back(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {7, 16, true};
@@ -557,7 +560,7 @@ struct reader {
     atomic_size_t n_wrong;
 };
 
-/* A ball of 100 voxels about (1000, 1000, 1000). */
+/* A ball of 100 voxels around (1000, 1000, 1000). */
 static void *read_voxels(void *args)
 {
     struct reader *reader = args;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is done with a leaf's voxels all at once, by masks or eight values at a time, is what a
- * loop over its voxels does: shifts between leaves, turns, nibbles, and values of 4 bits that
- * are packed beside such that are not. */
+/* Operations on all voxels of a leaf at once, by masks or eight values at a time, agree
+ * with a loop over its voxels: shifts between leaves, rotations, nibbles, and packed
+ * 4-bit values together with unpacked ones. */
 #include <string.h>
 
 #include "gpu/svdag/node/node_math.h"
@@ -67,7 +67,7 @@ static void test_leaf_between_eight_is_that_of_their_voxels(void)
     }
 }
 
-/* The k-th of the 48: which axis stands along each, and signs. */
+/* The k-th of the 48 rotations and reflections: a permutation of the axes, and signs. */
 static void matrix_of(int k, int8_t matrix[3][3])
 {
     static const int axes[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -134,7 +134,7 @@ static void test_nibbles_of_every_set_go_to_their_places_and_back(void)
     }
 }
 
-/* A leaf with packed values, and the same with a value a voxel. */
+/* A leaf with packed values, and the same leaf with one value per word. */
 struct pair {
     uint16_t values[2][64];
     struct vxd_svdag_leaf leaves[2];
@@ -179,7 +179,7 @@ static void check_pair(const struct pair *pair, const struct vxd_svdag_view *vie
     CHECK_INT(memcmp(words[0], words[1], sizeof words[0]), 0);
 }
 
-/* Voxels and masks of few values or many, FREE ones between them. */
+/* Random voxels and masks, of few values or many, some of them FREE. */
 static void test_packed_values_are_those_of_a_value_a_voxel(void)
 {
     const struct vxd_svdag_view view = {.value_bits = 4, .free_value = 15};
