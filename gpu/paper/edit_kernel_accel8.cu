@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The passes of edits for scenes in the store ACCEL8. */
+/* The edits of scenes in the store ACCEL8. */
 #include "gpu/paper/slab_store_cuda.h"
+#include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
-#define VXD_SVDAG_PASS_STORE struct vxd_svdag_slabs_cuda<VXD_SVDAG_ACCEL8>
-#define VXD_SVDAG_PASS_FORM(name) name##_accel8
-
-#include "gpu/svdag/edit_kernel/change_kernel.cu"
-#include "gpu/svdag/edit_kernel/copy_kernel.cu"
-#include "gpu/svdag/edit_kernel/morph_kernel.cu"
-#include "gpu/svdag/edit_kernel/shapes_kernel.cu"
-#include "gpu/svdag/edit_kernel/undo_kernel.cu"
+const struct vxd_svdag_edit_kernels vxd_paper_accel8_kernels =
+    vxd_svdag_edit_kernels_for<struct vxd_svdag_slabs_cuda<VXD_SVDAG_ACCEL8>>();

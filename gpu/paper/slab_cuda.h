@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Slabs as kernels see them, of a table's batches (slab_tables_cuda.h) and of a scene
+/* Slabs as kernels see them, of a table's batches (slab_tables.cu) and of a scene
  * (slab_store_cuda.h): what their first words tell of places, and SlabAlloc. For .cu files
  * only. */
 #ifndef VXD_GPU_PAPER_SLAB_CUDA_H
@@ -76,21 +76,21 @@ vxd_slab_take_of_block(const struct vxd_svdag_slab_form *form, uint32_t *chunk,
 {
     uint32_t word = block * VXD_SVDAG_BLOCK_BITMAP_WORDS + lane;
     uint32_t *bits = chunk + word;
-    uint32_t room = ~vxd_slab_read(bits) & vxd_svdag_slab_bits(form, word);
+    uint32_t free_bits = ~vxd_slab_read(bits) & vxd_svdag_slab_bits(form, word);
     uint32_t turn = seed % 32;
     uint32_t lanes;
 
     /* Each time round a word's room becomes less. */
-    while ((lanes = __ballot_sync(VXD_SLAB_WARP, room != 0)) != 0) {
+    while ((lanes = __ballot_sync(VXD_SLAB_WARP, free_bits != 0)) != 0) {
         uint32_t turned = __funnelshift_r(lanes, lanes, turn);
         uint32_t owner = ((uint32_t)__ffs((int)turned) - 1 + turn) % 32;
         uint32_t number = VXD_SLAB_NONE_TAKEN;
 
         if (lane == owner) {
-            uint32_t bit = room & (~room + 1);
+            uint32_t bit = free_bits & (~free_bits + 1);
             uint32_t before = atomicOr(bits, bit);
 
-            room &= ~(before | bit);
+            free_bits &= ~(before | bit);
             if ((before & bit) == 0) {
                 number = 32 * word + (uint32_t)__ffs((int)bit) - 1;
             }

@@ -67,16 +67,16 @@ static __global__ void __launch_bounds__(N_THREADS)
 static __device__ void place_entries(const struct vxd_slab_view *view, size_t e,
                                      uint32_t *error_word)
 {
-    bool wanted = e < view->capacity && vxd_slab_lives(view->live, (uint32_t)e);
+    bool needed = e < view->capacity && vxd_slab_lives(view->live, (uint32_t)e);
     struct vxd_slab_query query = vxd_slab_query_of<false>(
-        view, wanted ? view->keys + e * (size_t)view->form.row_bytes : NULL);
+        view, needed ? view->keys + e * (size_t)view->form.row_bytes : NULL);
     uint64_t word = 0;
     bool reused;
     uint32_t place = vxd_slab_claim<false>(
         view, NULL, &query, vxd_slab_place(query.home.fragment, (uint32_t)e), &word,
         &reused);
 
-    if (wanted &&
+    if (needed &&
         (place == VXD_SLAB_NO_PLACE || vxd_slab_delegate(word) != (uint32_t)e)) {
         atomicCAS(error_word, (uint32_t)VXD_OK, (uint32_t)VXD_DATA_LOSS);
     }
@@ -108,10 +108,10 @@ static __global__ void __launch_bounds__(N_THREADS)
 static unsigned blocks_at_most(const struct vxd_queue *queue, size_t n)
 {
     size_t most = (size_t)queue->context->info.n_multiprocessors * 8;
-    size_t wanted = (n + N_THREADS - 1) / N_THREADS;
+    size_t needed = (n + N_THREADS - 1) / N_THREADS;
 
-    wanted = wanted < 1 ? 1 : wanted;
-    return (unsigned)(wanted < most ? wanted : most);
+    needed = needed < 1 ? 1 : needed;
+    return (unsigned)(needed < most ? needed : most);
 }
 
 enum vxd_status vxd_slab_renew(struct vxd_queue *queue, const struct vxd_slab_view *view,
@@ -201,13 +201,13 @@ static __global__ void __launch_bounds__(N_THREADS)
     size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
     uint32_t kind = (uint32_t)find.kind;
     int64_t neighbour[4];
-    bool wanted =
+    bool needed =
         i < find.n &&
         vxd_key_neighbour(&find.view.form,
                           find.rows + i / kind * (size_t)find.view.form.row_bytes,
                           find.kind, (int)(i % kind), neighbour);
     struct vxd_slab_query query =
-        vxd_slab_query_of<PACKED>(&find.view, wanted ? neighbour : NULL);
+        vxd_slab_query_of<PACKED>(&find.view, needed ? neighbour : NULL);
     uint64_t word;
     bool is_there = vxd_slab_find<PACKED>(&find.view, &query, &word) != VXD_SLAB_NO_PLACE;
 

@@ -71,13 +71,13 @@ static void find_keys(void *args, size_t begin, size_t end)
 {
     const struct find *find = args;
     size_t row_bytes = (size_t)find->view.form.row_bytes;
-    struct vxd_slab_home homes[VXD_SLAB_AHEAD];
+    struct vxd_slab_home homes[VXD_SLAB_PREFETCH_ROWS];
 
-    for (size_t at = begin; at < end; at += VXD_SLAB_AHEAD) {
+    for (size_t at = begin; at < end; at += VXD_SLAB_PREFETCH_ROWS) {
         const uint8_t *rows = find->rows + at * row_bytes;
-        size_t n = end - at < VXD_SLAB_AHEAD ? end - at : VXD_SLAB_AHEAD;
+        size_t n = end - at < VXD_SLAB_PREFETCH_ROWS ? end - at : VXD_SLAB_PREFETCH_ROWS;
 
-        vxd_slab_fetch_ahead(&find->view, rows, n, homes);
+        vxd_slab_prefetch_rows(&find->view, rows, n, homes);
         for (size_t i = 0; i < n; i++) {
             uint64_t seen;
             bool is_there = vxd_slab_find(&find->view, rows + i * row_bytes, homes[i],
@@ -172,13 +172,13 @@ static void locate_keys(void *args, size_t begin, size_t end)
 {
     const struct erase *erase = args;
     size_t row_bytes = (size_t)erase->view.form.row_bytes;
-    struct vxd_slab_home homes[VXD_SLAB_AHEAD];
+    struct vxd_slab_home homes[VXD_SLAB_PREFETCH_ROWS];
 
-    for (size_t at = begin; at < end; at += VXD_SLAB_AHEAD) {
+    for (size_t at = begin; at < end; at += VXD_SLAB_PREFETCH_ROWS) {
         const uint8_t *rows = erase->rows + at * row_bytes;
-        size_t n = end - at < VXD_SLAB_AHEAD ? end - at : VXD_SLAB_AHEAD;
+        size_t n = end - at < VXD_SLAB_PREFETCH_ROWS ? end - at : VXD_SLAB_PREFETCH_ROWS;
 
-        vxd_slab_fetch_ahead(&erase->view, rows, n, homes);
+        vxd_slab_prefetch_rows(&erase->view, rows, n, homes);
         for (size_t i = 0; i < n; i++) {
             uint64_t seen = 0;
 

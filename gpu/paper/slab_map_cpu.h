@@ -16,7 +16,7 @@
 #include "gpu/paper/slab_map_math.h"
 
 #define VXD_SLAB_PIECE ((size_t)4096)
-#define VXD_SLAB_AHEAD 16 /* keys whose slabs are fetched together */
+#define VXD_SLAB_PREFETCH_ROWS 16 /* keys whose slabs are fetched together */
 
 static inline uint64_t vxd_slab_load(const uint64_t *word)
 {
@@ -55,10 +55,10 @@ struct vxd_slab_claim {
 uint32_t vxd_slab_claim_place(const struct vxd_slab_view *view, const void *batch,
                               struct vxd_slab_claim *claim);
 
-/* Homes of n <= VXD_SLAB_AHEAD keys; their slabs, then the entries that the first slabs name,
+/* Homes of n <= VXD_SLAB_PREFETCH_ROWS keys; their slabs, then the entries that the first slabs name,
  * are on the way when it returns. */
-void vxd_slab_fetch_ahead(const struct vxd_slab_view *view, const uint8_t *rows, size_t n,
-                          struct vxd_slab_home *homes);
+void vxd_slab_prefetch_rows(const struct vxd_slab_view *view, const uint8_t *rows,
+                            size_t n, struct vxd_slab_home *homes);
 
 void vxd_slab_clear_run(struct vxd_pool *pool, struct vxd_slab_view *view);
 

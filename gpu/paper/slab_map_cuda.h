@@ -25,11 +25,11 @@
 struct vxd_slab_query {
     const void *row;
     struct vxd_slab_home home;
-    bool wanted;
+    bool needed;
 };
 
 /* What a slab holds for a key; a bit a place. */
-struct vxd_slab_sight {
+struct vxd_slab_scan {
     uint32_t matches;
     uint32_t empty;
     uint32_t vacant; /* EMPTY or ERASED */
@@ -86,13 +86,13 @@ static __device__ __forceinline__ uint64_t vxd_slab_cas(uint64_t *word, uint64_t
 }
 
 /* The first slab of every lane's key. */
-static __device__ __forceinline__ struct vxd_slab_sight
+static __device__ __forceinline__ struct vxd_slab_scan
 vxd_slab_look(const struct vxd_slab_view *view, const struct vxd_slab_query *query)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t mine = lane % 16;
     uint32_t half = lane & 16;
-    struct vxd_slab_sight sight = {0, 0, 0, 0};
+    struct vxd_slab_scan scan = {0, 0, 0, 0};
 
 #pragma unroll 8
     for (int r = 0; r < 16; r++) {
@@ -111,20 +111,20 @@ vxd_slab_look(const struct vxd_slab_view *view, const struct vxd_slab_query *que
         word = __shfl_sync(VXD_SLAB_ALL, word,
                            matches != 0 ? __ffs((int)matches) - 1 : VXD_SLAB_LINK, 16);
         if ((int)mine == r) {
-            sight.matches = matches;
-            sight.empty = empty;
-            sight.vacant = vacant;
-            sight.word = word;
+            scan.matches = matches;
+            scan.empty = empty;
+            scan.vacant = vacant;
+            scan.word = word;
         }
     }
-    return sight;
+    return scan;
 }
 
 /* One slab for the key of lane `owner`, read by the lower half; the same for all lanes.
  * *found is the place of the key in it, or NO_PLACE; sight.word then is what stands there,
  * else the link. */
 template <bool PACKED>
-static __device__ __forceinline__ struct vxd_slab_sight
+static __device__ __forceinline__ struct vxd_slab_scan
 vxd_slab_read_one(const struct vxd_slab_view *view, const void *batch,
                   const struct vxd_slab_query *query, int owner, uint32_t slab,
                   uint32_t *found)
@@ -135,16 +135,16 @@ vxd_slab_read_one(const struct vxd_slab_view *view, const void *batch,
         lane < VXD_SLAB_WORDS
             ? vxd_slab_read(view->words + (size_t)slab * VXD_SLAB_WORDS + lane)
             : 0;
-    struct vxd_slab_sight sight;
+    struct vxd_slab_scan scan;
 
-    sight.matches = __ballot_sync(VXD_SLAB_ALL, vxd_slab_matches(word, fragment)) &
-                    VXD_SLAB_PLACE_MASK;
-    sight.empty =
+    scan.matches = __ballot_sync(VXD_SLAB_ALL, vxd_slab_matches(word, fragment)) &
+                   VXD_SLAB_PLACE_MASK;
+    scan.empty =
         __ballot_sync(VXD_SLAB_ALL, word == VXD_SLAB_EMPTY) & VXD_SLAB_PLACE_MASK;
-    sight.vacant =
+    scan.vacant =
         __ballot_sync(VXD_SLAB_ALL, vxd_slab_is_free(word)) & VXD_SLAB_PLACE_MASK;
     *found = VXD_SLAB_NO_PLACE;
-    for (uint32_t left = sight.matches; left != 0; left &= left - 1) {
+    for (uint32_t left = scan.matches; left != 0; left &= left - 1) {
         int p = __ffs((int)left) - 1;
         uint64_t place = __shfl_sync(VXD_SLAB_ALL, word, p);
         bool equal = (int)lane == owner &&
@@ -153,12 +153,12 @@ vxd_slab_read_one(const struct vxd_slab_view *view, const void *batch,
 
         if (__any_sync(VXD_SLAB_ALL, equal)) {
             *found = slab * VXD_SLAB_WORDS + (uint32_t)p;
-            sight.word = place;
-            return sight;
+            scan.word = place;
+            return scan;
         }
     }
-    sight.word = __shfl_sync(VXD_SLAB_ALL, word, VXD_SLAB_LINK);
-    return sight;
+    scan.word = __shfl_sync(VXD_SLAB_ALL, word, VXD_SLAB_LINK);
+    return scan;
 }
 
 /* Place of the key of lane `owner`, searched from its first slab on, or NO_PLACE. */
@@ -172,17 +172,17 @@ vxd_slab_walk(const struct vxd_slab_view *view, const struct vxd_slab_query *que
 
     for (size_t n_read = 0; n_read < n_slabs && slab < n_slabs; n_read++) {
         uint32_t found;
-        struct vxd_slab_sight sight =
+        struct vxd_slab_scan scan =
             vxd_slab_read_one<PACKED>(view, NULL, query, owner, (uint32_t)slab, &found);
 
-        *word = sight.word;
+        *word = scan.word;
         if (found != VXD_SLAB_NO_PLACE) {
             return found;
         }
-        if (sight.empty != 0) {
+        if (scan.empty != 0) {
             break;
         }
-        slab = sight.word;
+        slab = scan.word;
     }
     return VXD_SLAB_NO_PLACE;
 }
@@ -193,17 +193,17 @@ template <bool PACKED>
 static __device__ __forceinline__ uint32_t vxd_slab_find(
     const struct vxd_slab_view *view, const struct vxd_slab_query *query, uint64_t *word)
 {
-    struct vxd_slab_sight sight = vxd_slab_look(view, query);
+    struct vxd_slab_scan scan = vxd_slab_look(view, query);
     uint32_t found = VXD_SLAB_NO_PLACE;
-    bool settled = !query->wanted || (sight.matches == 0 &&
-                                      (sight.empty != 0 || sight.word == VXD_SLAB_NONE));
+    bool settled = !query->needed ||
+                   (scan.matches == 0 && (scan.empty != 0 || scan.word == VXD_SLAB_NONE));
 
-    *word = sight.word;
-    if (!settled && sight.matches != 0 &&
+    *word = scan.word;
+    if (!settled && scan.matches != 0 &&
         vxd_slab_equal<PACKED>(&view->form, query->row,
-                               vxd_slab_key(view, NULL, sight.word))) {
+                               vxd_slab_key(view, NULL, scan.word))) {
         found =
-            query->home.bucket * VXD_SLAB_WORDS + (uint32_t)__ffs((int)sight.matches) - 1;
+            query->home.bucket * VXD_SLAB_WORDS + (uint32_t)__ffs((int)scan.matches) - 1;
         settled = true;
     }
     for (uint32_t left = __ballot_sync(VXD_SLAB_ALL, !settled); left != 0;
@@ -258,21 +258,21 @@ vxd_slab_claim_one(const struct vxd_slab_view *view, const void *batch,
 
     for (;;) {
         uint32_t found;
-        struct vxd_slab_sight sight =
+        struct vxd_slab_scan scan =
             vxd_slab_read_one<PACKED>(view, batch, query, owner, slab, &found);
-        uint64_t next = sight.word;
+        uint64_t next = scan.word;
 
         if (found != VXD_SLAB_NO_PLACE) {
-            *word = sight.word;
+            *word = scan.word;
             return found;
         }
-        if (vacant == VXD_SLAB_NO_PLACE && sight.vacant != 0) {
-            int p = __ffs((int)sight.vacant) - 1;
+        if (vacant == VXD_SLAB_NO_PLACE && scan.vacant != 0) {
+            int p = __ffs((int)scan.vacant) - 1;
 
             vacant = slab * VXD_SLAB_WORDS + (uint32_t)p;
-            mark = (sight.empty >> p & 1) != 0 ? VXD_SLAB_EMPTY : VXD_SLAB_ERASED;
+            mark = (scan.empty >> p & 1) != 0 ? VXD_SLAB_EMPTY : VXD_SLAB_ERASED;
         }
-        if (vacant != VXD_SLAB_NO_PLACE && (sight.empty != 0 || next >= VXD_SLAB_TAKEN)) {
+        if (vacant != VXD_SLAB_NO_PLACE && (scan.empty != 0 || next >= VXD_SLAB_TAKEN)) {
             uint64_t seen = is_owner ? vxd_slab_cas(view->words + vacant, mark, mine) : 0;
 
             if (__shfl_sync(VXD_SLAB_ALL, seen, owner) == mark) {
@@ -305,20 +305,19 @@ vxd_slab_claim_one(const struct vxd_slab_view *view, const void *batch,
 template <bool PACKED>
 static __device__ __forceinline__ bool
 vxd_slab_claim_first(const struct vxd_slab_view *view, const void *batch,
-                     const struct vxd_slab_query *query,
-                     const struct vxd_slab_sight *sight, uint64_t mine, uint32_t *place,
-                     uint64_t *word, bool *reused)
+                     const struct vxd_slab_query *query, const struct vxd_slab_scan *scan,
+                     uint64_t mine, uint32_t *place, uint64_t *word, bool *reused)
 {
     uint32_t first = query->home.bucket * VXD_SLAB_WORDS;
-    uint64_t seen = sight->word;
+    uint64_t seen = scan->word;
     uint64_t mark;
     int p;
 
-    if (sight->matches != 0) {
-        p = __ffs((int)sight->matches) - 1;
-    } else if (sight->vacant != 0 && (sight->empty != 0 || seen == VXD_SLAB_NONE)) {
-        p = __ffs((int)sight->vacant) - 1;
-        mark = (sight->empty >> p & 1) != 0 ? VXD_SLAB_EMPTY : VXD_SLAB_ERASED;
+    if (scan->matches != 0) {
+        p = __ffs((int)scan->matches) - 1;
+    } else if (scan->vacant != 0 && (scan->empty != 0 || seen == VXD_SLAB_NONE)) {
+        p = __ffs((int)scan->vacant) - 1;
+        mark = (scan->empty >> p & 1) != 0 ? VXD_SLAB_EMPTY : VXD_SLAB_ERASED;
         seen = vxd_slab_cas(view->words + first + p, mark, mine);
         if (seen == mark) {
             *place = first + (uint32_t)p;
@@ -346,13 +345,13 @@ static __device__ __forceinline__ uint32_t vxd_slab_claim(
     const struct vxd_slab_view *view, const void *batch,
     const struct vxd_slab_query *query, uint64_t mine, uint64_t *word, bool *reused)
 {
-    struct vxd_slab_sight sight = vxd_slab_look(view, query);
+    struct vxd_slab_scan scan = vxd_slab_look(view, query);
     uint32_t place = VXD_SLAB_NO_PLACE;
     bool settled = true;
 
     *reused = false;
-    if (query->wanted) {
-        settled = vxd_slab_claim_first<PACKED>(view, batch, query, &sight, mine, &place,
+    if (query->needed) {
+        settled = vxd_slab_claim_first<PACKED>(view, batch, query, &scan, mine, &place,
                                                word, reused);
     }
     for (uint32_t left = __ballot_sync(VXD_SLAB_ALL, !settled); left != 0;

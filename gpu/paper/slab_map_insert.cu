@@ -119,9 +119,9 @@ static __global__ void __launch_bounds__(N_THREADS)
 {
     const struct vxd_slab_view *view = &insert.view;
     size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
-    bool wanted = i < insert.n;
+    bool needed = i < insert.n;
     struct vxd_slab_query query = vxd_slab_query_of<PACKED>(
-        view, wanted ? insert.rows + i * (size_t)view->form.row_bytes : NULL);
+        view, needed ? insert.rows + i * (size_t)view->form.row_bytes : NULL);
     uint32_t delegate = VXD_SLAB_CLAIM | (uint32_t)i;
     uint64_t word = 0;
     bool reused;
@@ -137,7 +137,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     if (threadIdx.x == 0 && n_reused > 0) {
         atomicSub(&view->counters->n_erased_marks, (uint32_t)n_reused);
     }
-    if (!wanted) {
+    if (!needed) {
         return;
     }
     if (!has_place || (is_winner && number == REFUSED)) {
@@ -169,10 +169,10 @@ static __global__ void __launch_bounds__(N_THREADS)
     int32_t number;
 
     if (i == 0) {
-        uint32_t room = insert.most - counters->n_live;
+        uint32_t n_left = insert.most - counters->n_live;
         uint32_t n_new = counters->scratch[VXD_SLAB_N_NEW];
 
-        counters->n_live += n_new < room ? n_new : room;
+        counters->n_live += n_new < n_left ? n_new : n_left;
         if (counters->scratch[VXD_SLAB_FAILED] != 0) {
             report(&insert);
         }
@@ -200,9 +200,9 @@ static __global__ void __launch_bounds__(N_THREADS)
 {
     const struct vxd_slab_view *view = &insert.view;
     size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
-    bool wanted = i < insert.n;
+    bool needed = i < insert.n;
     struct vxd_slab_query query = vxd_slab_query_of<PACKED>(
-        view, wanted ? insert.rows + i * (size_t)view->form.row_bytes : NULL);
+        view, needed ? insert.rows + i * (size_t)view->form.row_bytes : NULL);
     uint64_t mine = vxd_slab_place(query.home.fragment, VXD_SLAB_CLAIM | (uint32_t)i);
     uint64_t word = 0;
     bool reused;
@@ -213,7 +213,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     if (threadIdx.x == 0 && n_reused > 0) {
         atomicSub(&view->counters->n_erased_marks, (uint32_t)n_reused);
     }
-    if (!wanted) {
+    if (!needed) {
         return;
     }
     if (place == VXD_SLAB_NO_PLACE) {
@@ -302,11 +302,11 @@ static __global__ void __launch_bounds__(ONE_TILE)
     const struct vxd_slab_view *view = &insert.view;
     struct vxd_hash_counters *counters = view->counters;
     uint32_t base = *(const volatile uint32_t *)&counters->n_live;
-    uint32_t room = insert.most - base;
+    uint32_t n_left = insert.most - base;
     size_t i = threadIdx.x;
-    bool wanted = i < insert.n;
+    bool needed = i < insert.n;
     struct vxd_slab_query query = vxd_slab_query_of<PACKED>(
-        view, wanted ? insert.rows + i * (size_t)view->form.row_bytes : NULL);
+        view, needed ? insert.rows + i * (size_t)view->form.row_bytes : NULL);
     uint64_t mine = vxd_slab_place(query.home.fragment, VXD_SLAB_CLAIM | (uint32_t)i);
     uint64_t word = 0;
     bool reused;
@@ -326,11 +326,11 @@ static __global__ void __launch_bounds__(ONE_TILE)
         atomicMin((unsigned long long *)view->words + place, (unsigned long long)mine);
     }
     n_reused = __syncthreads_count(reused);
-    failed = __syncthreads_or(wanted && place == VXD_SLAB_NO_PLACE) != 0;
+    failed = __syncthreads_or(needed && place == VXD_SLAB_NO_PLACE) != 0;
     is_winner = is_claim && vxd_slab_read(view->words + place) == mine;
     rank = vxd_rank_in_block<ONE_TILE>(is_winner, &n_won);
-    failed = failed || n_won > room;
-    makes = is_winner && rank < room && !(failed && insert.is_first);
+    failed = failed || n_won > n_left;
+    makes = is_winner && rank < n_left && !(failed && insert.is_first);
     if (makes) {
         entry = (int32_t)view->heap[base + rank];
         name_entry(&insert, place, (uint32_t)entry);
@@ -343,11 +343,11 @@ static __global__ void __launch_bounds__(ONE_TILE)
             report(&insert);
         }
         if (!failed || !insert.is_first) {
-            counters->n_live = base + (n_won < room ? n_won : room);
+            counters->n_live = base + (n_won < n_left ? n_won : n_left);
         }
     }
     __syncthreads();
-    if (!wanted) {
+    if (!needed) {
         return;
     }
     insert.places[i] = (uint32_t)entry;

@@ -70,13 +70,13 @@ static void claim_key(struct insert *insert, size_t i, struct vxd_slab_home home
 static void claim_keys(void *args, size_t begin, size_t end)
 {
     struct insert *insert = args;
-    struct vxd_slab_home homes[VXD_SLAB_AHEAD];
+    struct vxd_slab_home homes[VXD_SLAB_PREFETCH_ROWS];
     uint32_t n_reused = 0;
 
-    for (size_t at = begin; at < end; at += VXD_SLAB_AHEAD) {
-        size_t n = end - at < VXD_SLAB_AHEAD ? end - at : VXD_SLAB_AHEAD;
+    for (size_t at = begin; at < end; at += VXD_SLAB_PREFETCH_ROWS) {
+        size_t n = end - at < VXD_SLAB_PREFETCH_ROWS ? end - at : VXD_SLAB_PREFETCH_ROWS;
 
-        vxd_slab_fetch_ahead(&insert->view, row_of(insert, at), n, homes);
+        vxd_slab_prefetch_rows(&insert->view, row_of(insert, at), n, homes);
         for (size_t i = 0; i < n; i++) {
             claim_key(insert, at + i, homes[i], &n_reused);
         }
@@ -185,7 +185,7 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     struct insert insert = *(const struct insert *)args;
     struct vxd_slab_view *view = &insert.view;
     struct vxd_hash_counters *counters = view->counters;
-    uint32_t room = insert.most - counters->n_live;
+    uint32_t n_left = insert.most - counters->n_live;
     size_t n = insert.args.n;
     enum vxd_status status;
     uint64_t n_new;
@@ -194,9 +194,9 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     vxd_parallel_for(pool, n, VXD_SLAB_PIECE, claim_keys, &insert);
     vxd_parallel_for(pool, n, VXD_SLAB_PIECE, count_winners, &insert);
     n_new = sum_pieces(insert.piece_new, n);
-    failed = counters->scratch[VXD_SLAB_FAILED] != 0 || n_new > room;
+    failed = counters->scratch[VXD_SLAB_FAILED] != 0 || n_new > n_left;
     counters->scratch[VXD_SLAB_FAILED] = 0;
-    insert.n_allowed = n_new > room ? room : (uint32_t)n_new;
+    insert.n_allowed = n_new > n_left ? n_left : (uint32_t)n_new;
     if (failed && insert.args.order == VXD_HASH_FIRST) {
         insert.n_allowed = 0;
     }
@@ -212,7 +212,7 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
                : vxd_fail(err, VXD_INTERNAL, NULL,
                           "more new keys than the %zu that max_new said, and than the %u "
                           "that the bound leaves room for",
-                          insert.args.max_new, room);
+                          insert.args.max_new, n_left);
 }
 
 static bool lay_out(size_t n, size_t *piece_new, size_t *total)

@@ -122,8 +122,8 @@ uint32_t vxd_slab_claim_place(const struct vxd_slab_view *view, const void *batc
     }
 }
 
-void vxd_slab_fetch_ahead(const struct vxd_slab_view *view, const uint8_t *rows, size_t n,
-                          struct vxd_slab_home *homes)
+void vxd_slab_prefetch_rows(const struct vxd_slab_view *view, const uint8_t *rows,
+                            size_t n, struct vxd_slab_home *homes)
 {
     for (size_t i = 0; i < n; i++) {
         const void *row = rows + i * (size_t)view->form.row_bytes;

@@ -56,19 +56,19 @@ struct place {
 };
 
 /* False: the format has no items of this kind and length. */
-static bool place_of(struct slabs *slabs, const struct vxd_svdag_wanted *wanted,
+static bool place_of(struct slabs *slabs, const struct vxd_svdag_lookup_key *key,
                      struct place *out)
 {
     uint32_t list;
 
-    if (wanted->kind == VXD_SVDAG_BLOCK || wanted->n_words >= VXD_SVDAG_SLAB_SIZES) {
+    if (key->kind == VXD_SVDAG_BLOCK || key->n_words >= VXD_SVDAG_SLAB_SIZES) {
         return false;
     }
-    out->table = &slabs->tables[vxd_svdag_slab_table_of(wanted->kind, wanted->n_words)];
+    out->table = &slabs->tables[vxd_svdag_slab_table_of(key->kind, key->n_words)];
     if (out->table->lists == NULL) {
         return false;
     }
-    list = vxd_svdag_slab_list(wanted->hash, out->table->n_lists);
+    list = vxd_svdag_slab_list(key->hash, out->table->n_lists);
     out->list = &out->table->lists[list];
     out->stripe = &slabs->stripes[list % N_STRIPES];
     return true;
@@ -84,24 +84,24 @@ static uint32_t *slab_words(const struct slabs *slabs, uint32_t slab)
 
 /* Places of a slab that may hold the item: a mask. */
 static uint32_t candidates(const struct vxd_svdag_slab_form *form, const uint32_t *slab,
-                           const struct vxd_svdag_wanted *wanted)
+                           const struct vxd_svdag_lookup_key *key)
 {
-    uint32_t hash32 = vxd_svdag_slab_hash32(wanted->hash);
-    uint32_t hash8 = vxd_svdag_slab_hash8(wanted->hash);
+    uint32_t hash32 = vxd_svdag_slab_hash32(key->hash);
+    uint32_t hash8 = vxd_svdag_slab_hash8(key->hash);
     uint32_t mask = 0;
 
     if (form->store == VXD_SVDAG_TICKET) {
-        return (slab[3] & vxd_svdag_slab_filter(wanted->words[0], wanted->words[1])) != 0
+        return (slab[3] & vxd_svdag_slab_filter(key->words[0], key->words[1])) != 0
                    ? slab[0]
                    : 0;
     }
     for (size_t i = 0; i < VXD_SVDAG_SLAB_PLACES; i++) {
-        bool equal = form->store == VXD_SVDAG_ATOMIC64
-                         ? ((slab[2 * i] ^ wanted->words[0]) |
-                            (slab[2 * i + 1] ^ wanted->words[1])) == 0
-                     : form->store == VXD_SVDAG_ACCEL32
-                         ? slab[i] == hash32
-                         : (slab[i / 4] >> i % 4 * 8 & 0xffu) == hash8;
+        bool equal =
+            form->store == VXD_SVDAG_ATOMIC64
+                ? ((slab[2 * i] ^ key->words[0]) | (slab[2 * i + 1] ^ key->words[1])) == 0
+            : form->store == VXD_SVDAG_ACCEL32
+                ? slab[i] == hash32
+                : (slab[i / 4] >> i % 4 * 8 & 0xffu) == hash8;
 
         mask |= (uint32_t)equal << i;
     }
@@ -129,32 +129,31 @@ static uint32_t free_places(const struct vxd_svdag_slab_form *form, const uint32
 /* Writes an item to a free place, and what says that it is there. */
 static void write_item(const struct vxd_svdag_slab_form *form, uint32_t *slab,
                        uint32_t address, uint32_t place,
-                       const struct vxd_svdag_wanted *wanted)
+                       const struct vxd_svdag_lookup_key *key)
 {
     uint32_t *words = slab + vxd_svdag_slab_item(form, place);
     uint32_t *rest = words + 2;
 
     switch (form->store) {
     case VXD_SVDAG_ATOMIC64:
-        if (wanted->n_words > 2) {
-            rest = words +
-                   vxd_svdag_split_distance(address + vxd_svdag_slab_item(form, place),
-                                            wanted->n_words);
+        if (key->n_words > 2) {
+            rest = words + vxd_svdag_split_distance(
+                               address + vxd_svdag_slab_item(form, place), key->n_words);
         }
         break;
     case VXD_SVDAG_TICKET:
         slab[0] |= 1u << place;
-        slab[3] |= vxd_svdag_slab_filter(wanted->words[0], wanted->words[1]);
+        slab[3] |= vxd_svdag_slab_filter(key->words[0], key->words[1]);
         break;
     case VXD_SVDAG_ACCEL32:
-        slab[place] = vxd_svdag_slab_hash32(wanted->hash);
+        slab[place] = vxd_svdag_slab_hash32(key->hash);
         break;
     default:
-        slab[place / 4] |= vxd_svdag_slab_hash8(wanted->hash) << place % 4 * 8;
+        slab[place / 4] |= vxd_svdag_slab_hash8(key->hash) << place % 4 * 8;
         break;
     }
-    memcpy(words, wanted->words, 2 * sizeof *words);
-    memcpy(rest, wanted->words + 2, (size_t)(wanted->n_words - 2) * sizeof *rest);
+    memcpy(words, key->words, 2 * sizeof *words);
+    memcpy(rest, key->words + 2, (size_t)(key->n_words - 2) * sizeof *rest);
 }
 
 /* --- slabs ------------------------------------------------------------------------------ */
@@ -217,19 +216,19 @@ out:
 /* A slab comes to the front of one list once, so that lists end. */
 uint32_t vxd_svdag_slab_find(const struct vxd_svdag_view *view,
                              const struct vxd_svdag_slab_form *form, uint32_t front,
-                             const struct vxd_svdag_wanted *wanted)
+                             const struct vxd_svdag_lookup_key *key)
 {
     uint32_t slab = front;
 
     while (slab != VXD_SVDAG_EMPTY) {
         const uint32_t *words = vxd_svdag_words(view, slab);
-        uint32_t mask = candidates(form, words, wanted);
+        uint32_t mask = candidates(form, words, key);
 
         for (; mask != 0; mask &= mask - 1) {
             uint32_t ref =
                 slab + vxd_svdag_slab_item(form, (uint32_t)__builtin_ctz(mask));
 
-            if (vxd_svdag_is_equal(view, ref, wanted)) {
+            if (vxd_svdag_is_equal(view, ref, key)) {
                 return ref;
             }
         }
@@ -240,14 +239,14 @@ uint32_t vxd_svdag_slab_find(const struct vxd_svdag_view *view,
 
 /* With the stripe held. */
 static uint32_t list_find(const struct vxd_svdag *svdag, const struct place *place,
-                          const struct vxd_svdag_wanted *wanted)
+                          const struct vxd_svdag_lookup_key *key)
 {
-    return vxd_svdag_slab_find(&svdag->view, &place->table->form, *place->list, wanted);
+    return vxd_svdag_slab_find(&svdag->view, &place->table->form, *place->list, key);
 }
 
 /* Stores an item that the list does not hold. With the stripe held. */
 static enum vxd_status list_add(struct vxd_svdag *svdag, const struct place *place,
-                                const struct vxd_svdag_wanted *wanted, uint32_t *ref,
+                                const struct vxd_svdag_lookup_key *key, uint32_t *ref,
                                 struct vxd_err *err)
 {
     const struct vxd_svdag_slab_form *form = &place->table->form;
@@ -268,46 +267,46 @@ static enum vxd_status list_add(struct vxd_svdag *svdag, const struct place *pla
         mask = form->places;
     }
     at = (uint32_t)__builtin_ctz(mask);
-    write_item(form, words, slab, at, wanted);
-    place->stripe->n_items[wanted->kind]++;
-    place->stripe->n_words += (uint64_t)wanted->n_words;
+    write_item(form, words, slab, at, key);
+    place->stripe->n_items[key->kind]++;
+    place->stripe->n_words += (uint64_t)key->n_words;
     *ref = slab + vxd_svdag_slab_item(form, at);
     return VXD_OK;
 }
 
 static enum vxd_status slabs_put(struct vxd_svdag_writer *writer,
-                                 const struct vxd_svdag_wanted *wanted, uint32_t *ref,
+                                 const struct vxd_svdag_lookup_key *key, uint32_t *ref,
                                  bool *is_new, struct vxd_err *err)
 {
     struct vxd_svdag *svdag = writer->svdag;
     struct place place;
     enum vxd_status status = VXD_OK;
 
-    if (!place_of(slabs_of(svdag), wanted, &place)) {
+    if (!place_of(slabs_of(svdag), key, &place)) {
         return vxd_fail(err, VXD_INTERNAL, NULL, "the store has no items of %d words",
-                        wanted->n_words);
+                        key->n_words);
     }
     (void)pthread_mutex_lock(&place.stripe->mutex);
-    *ref = list_find(svdag, &place, wanted);
+    *ref = list_find(svdag, &place, key);
     *is_new = *ref == VXD_SVDAG_EMPTY;
     if (*is_new) {
-        status = list_add(svdag, &place, wanted, ref, err);
+        status = list_add(svdag, &place, key, ref, err);
     }
     (void)pthread_mutex_unlock(&place.stripe->mutex);
     return status;
 }
 
 static uint32_t slabs_find(const struct vxd_svdag *svdag,
-                           const struct vxd_svdag_wanted *wanted)
+                           const struct vxd_svdag_lookup_key *key)
 {
     struct place place;
     uint32_t ref;
 
-    if (!place_of(slabs_of(svdag), wanted, &place)) {
+    if (!place_of(slabs_of(svdag), key, &place)) {
         return VXD_SVDAG_EMPTY;
     }
     (void)pthread_mutex_lock(&place.stripe->mutex);
-    ref = list_find(svdag, &place, wanted);
+    ref = list_find(svdag, &place, key);
     (void)pthread_mutex_unlock(&place.stripe->mutex);
     return ref;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a warp finds or stores items in the slab tables of a scene while others do: the stores of
- * slab_store_math.h behind the type that passes and transfers are compiled for (store_cuda.h). For
+ * slab_store_math.h behind the type that edits and collections are compiled for (store_cuda.h). For
  * .cu files only; those of ATOMIC64 define VXD_SVDAG_SPLIT_FORM first, or VXD_SVDAG_ANY_FORM.
  *
  * Each lane goes through its item's list by itself, a slab a turn. The lanes of a warp take their
@@ -29,7 +29,7 @@
 
 /* Turns of a search, at most: a minute of them. Lists have no circles, and what is waited for
  * comes within a few. */
-#define VXD_SLAB_TURNS (1u << 26)
+#define VXD_SLAB_MAX_STEPS (1u << 26)
 
 /* What the first words of a slab tell. */
 struct vxd_slab_seen {
@@ -49,11 +49,11 @@ struct vxd_slab_search {
     uint32_t stop;
 };
 
-enum vxd_slab_turn {
-    VXD_SLAB_GOES_ON,
+enum vxd_slab_step {
+    VXD_SLAB_CONTINUES,
     VXD_SLAB_FOUND,
     VXD_SLAB_STORED,
-    VXD_SLAB_LACKS /* its list is locked, for a slab that is to be taken */
+    VXD_SLAB_NEEDS_SLAB /* its list is locked, for a slab that is to be taken */
 };
 
 enum vxd_slab_taking {
@@ -62,20 +62,19 @@ enum vxd_slab_taking {
     VXD_SLAB_NO_CHUNK
 };
 
-VXD_SVDAG_DEVICE uint4 vxd_slab_load_now(const uint32_t *words)
+VXD_SVDAG_DEVICE uint4 vxd_slab_load_volatile(const uint32_t *words)
 {
     return __ldcg((const uint4 *)(const void *)words);
 }
 
 /* By what its places are looked up. */
 template <enum vxd_svdag_store STORE>
-VXD_SVDAG_DEVICE uint64_t vxd_slab_value(const struct vxd_svdag_sought *sought,
+VXD_SVDAG_DEVICE uint64_t vxd_slab_value(const struct vxd_svdag_lane_key *key,
                                          uint64_t hash)
 {
-    return STORE == VXD_SVDAG_ACCEL32 ? vxd_svdag_slab_hash32(hash)
-           : STORE == VXD_SVDAG_ACCEL8
-               ? vxd_svdag_slab_hash8(hash)
-               : vxd_slab_pair(sought->words[0], sought->words[1]);
+    return STORE == VXD_SVDAG_ACCEL32  ? vxd_svdag_slab_hash32(hash)
+           : STORE == VXD_SVDAG_ACCEL8 ? vxd_svdag_slab_hash8(hash)
+                                       : vxd_slab_pair(key->words[0], key->words[1]);
 }
 
 template <enum vxd_svdag_store STORE>
@@ -86,14 +85,14 @@ VXD_SVDAG_DEVICE struct vxd_slab_seen vxd_slab_see(const struct vxd_svdag_slab_f
 
 #pragma unroll 4
     for (uint32_t i = 0; i < vxd_slab_vectors(STORE); i++) {
-        const uint4 v = vxd_slab_load_now(slab + 4 * i);
+        const uint4 v = vxd_slab_load_volatile(slab + 4 * i);
 
         seen.equal |= vxd_slab_match<STORE>(v, i, value);
         seen.taken |= vxd_slab_match<STORE>(v, i, 0); /* those that are free */
     }
     seen.equal &= form->places;
     seen.taken = ~seen.taken & form->places;
-    seen.next = vxd_svdag_load_now(slab + form->next);
+    seen.next = vxd_svdag_load_volatile(slab + form->next);
     return seen;
 }
 
@@ -103,7 +102,7 @@ VXD_SVDAG_DEVICE struct vxd_slab_seen
 vxd_slab_see_tickets(const struct vxd_svdag_slab_form *form, const uint32_t *slab,
                      uint64_t head, bool is_front)
 {
-    const uint4 board = vxd_slab_load_now(slab);
+    const uint4 board = vxd_slab_load_volatile(slab);
     const uint32_t filter = vxd_svdag_slab_filter((uint32_t)head, (uint32_t)(head >> 32));
     const uint32_t ready = board.x & board.z;
     struct vxd_slab_seen seen = {board.x & ~ready, board.x, board.y};
@@ -133,17 +132,17 @@ VXD_SVDAG_DEVICE uint32_t *vxd_slab_rest(uint32_t *words, uint32_t ref, int n_wo
 }
 
 template <enum vxd_svdag_store STORE>
-VXD_SVDAG_DEVICE bool vxd_slab_holds(const struct vxd_svdag_pass *pass, uint32_t ref,
-                                     const struct vxd_svdag_sought *sought)
+VXD_SVDAG_DEVICE bool vxd_slab_holds(const struct vxd_svdag_kernel_args *args,
+                                     uint32_t ref, const struct vxd_svdag_lane_key *key)
 {
-    uint32_t *words = vxd_svdag_words_to(pass, ref);
-    uint32_t *rest = vxd_slab_rest<STORE>(words, ref, sought->n_words);
+    uint32_t *words = vxd_svdag_words_to(args, ref);
+    uint32_t *rest = vxd_slab_rest<STORE>(words, ref, key->n_words);
     uint32_t differ =
-        (__ldcg(words) ^ sought->words[0]) | (__ldcg(words + 1) ^ sought->words[1]);
+        (__ldcg(words) ^ key->words[0]) | (__ldcg(words + 1) ^ key->words[1]);
 
 #pragma unroll 2
-    for (int i = 2; i < sought->n_words; i++) {
-        differ |= __ldcg(&rest[i]) ^ sought->words[i];
+    for (int i = 2; i < key->n_words; i++) {
+        differ |= __ldcg(&rest[i]) ^ key->words[i];
     }
     return differ == 0;
 }
@@ -151,8 +150,9 @@ VXD_SVDAG_DEVICE bool vxd_slab_holds(const struct vxd_svdag_pass *pass, uint32_t
 /* Looks at the places that may hold the item. GOES_ON: none does; *is_unsure: but one may that is
  * not ready. */
 template <enum vxd_svdag_store STORE>
-VXD_SVDAG_DEVICE enum vxd_slab_turn
-vxd_slab_compare(const struct vxd_svdag_pass *pass, const struct vxd_svdag_sought *sought,
+VXD_SVDAG_DEVICE enum vxd_slab_step
+vxd_slab_compare(const struct vxd_svdag_kernel_args *args,
+                 const struct vxd_svdag_lane_key *key,
                  const struct vxd_svdag_slab_form *form, uint32_t slab, uint32_t equal,
                  uint32_t *ref, bool *is_unsure)
 {
@@ -160,18 +160,18 @@ vxd_slab_compare(const struct vxd_svdag_pass *pass, const struct vxd_svdag_sough
 
     *is_unsure = false;
     if (equal == 0) {
-        return VXD_SLAB_GOES_ON;
+        return VXD_SLAB_CONTINUES;
     }
-    ready = vxd_svdag_load_published(vxd_svdag_words_to(pass, slab) + form->ready);
+    ready = vxd_svdag_load_published(vxd_svdag_words_to(args, slab) + form->ready);
     *is_unsure = (equal & ~ready) != 0;
     for (uint32_t rest = equal & ready; rest != 0; rest &= rest - 1) {
         *ref = slab + vxd_svdag_slab_item(form, (uint32_t)__ffs((int)rest) - 1);
-        if (vxd_slab_holds<STORE>(pass, *ref, sought)) {
+        if (vxd_slab_holds<STORE>(args, *ref, key)) {
             return VXD_SLAB_FOUND;
         }
     }
     *ref = VXD_SVDAG_EMPTY;
-    return VXD_SLAB_GOES_ON;
+    return VXD_SLAB_CONTINUES;
 }
 
 /* Takes a place that was free, by the one swap that the store is named after. False: another
@@ -188,7 +188,7 @@ VXD_SVDAG_DEVICE bool vxd_slab_claim(uint32_t *slab, uint32_t place, uint64_t va
     }
     if (STORE == VXD_SVDAG_ACCEL8) {
         uint32_t *word = slab + place / 4;
-        const uint32_t seen = vxd_svdag_load_now(word);
+        const uint32_t seen = vxd_svdag_load_volatile(word);
         const uint32_t shift = place % 4 * 8;
 
         /* Places before it are taken, those after it cannot be: only its own byte changes. */
@@ -204,29 +204,29 @@ VXD_SVDAG_DEVICE bool vxd_slab_claim(uint32_t *slab, uint32_t place, uint64_t va
 
 /* Writes an item to a place that is the lane's, and says so. */
 template <enum vxd_svdag_store STORE>
-VXD_SVDAG_DEVICE uint32_t vxd_slab_write(const struct vxd_svdag_pass *pass,
-                                         const struct vxd_svdag_sought *sought,
+VXD_SVDAG_DEVICE uint32_t vxd_slab_write(const struct vxd_svdag_kernel_args *args,
+                                         const struct vxd_svdag_lane_key *key,
                                          const struct vxd_svdag_slab_form *form,
                                          uint32_t slab, uint32_t place)
 {
     const uint32_t ref = slab + vxd_svdag_slab_item(form, place);
-    uint32_t *words = vxd_svdag_words_to(pass, ref);
-    uint32_t *rest = vxd_slab_rest<STORE>(words, ref, sought->n_words);
+    uint32_t *words = vxd_svdag_words_to(args, ref);
+    uint32_t *rest = vxd_slab_rest<STORE>(words, ref, key->n_words);
 
     if (STORE != VXD_SVDAG_ATOMIC64) { /* there the swap wrote them */
-        words[0] = sought->words[0];
-        words[1] = sought->words[1];
+        words[0] = key->words[0];
+        words[1] = key->words[1];
     }
-    for (int i = 2; i < sought->n_words; i++) {
-        rest[i] = sought->words[i];
+    for (int i = 2; i < key->n_words; i++) {
+        rest[i] = key->words[i];
     }
     __threadfence();
-    vxd_svdag_atomic_or(vxd_svdag_words_to(pass, slab) + form->ready, 1u << place);
+    vxd_svdag_atomic_or(vxd_svdag_words_to(args, slab) + form->ready, 1u << place);
     return ref;
 }
 
 /* Begins a way through the list, or locks it where all of it was looked at. */
-VXD_SVDAG_DEVICE enum vxd_slab_turn vxd_slab_begin(struct vxd_slab_search *at)
+VXD_SVDAG_DEVICE enum vxd_slab_step vxd_slab_begin(struct vxd_slab_search *at)
 {
     const uint32_t seen = vxd_svdag_load_published(at->list);
     const uint32_t front = seen & ~VXD_SLAB_LOCKED;
@@ -234,47 +234,46 @@ VXD_SVDAG_DEVICE enum vxd_slab_turn vxd_slab_begin(struct vxd_slab_search *at)
     at->front = front;
     if (front != at->stop) {
         at->slab = front;
-        return VXD_SLAB_GOES_ON;
+        return VXD_SLAB_CONTINUES;
     }
     return seen == front &&
                    vxd_svdag_atomic_cas(at->list, front, front | VXD_SLAB_LOCKED) == front
-               ? VXD_SLAB_LACKS
-               : VXD_SLAB_GOES_ON;
+               ? VXD_SLAB_NEEDS_SLAB
+               : VXD_SLAB_CONTINUES;
 }
 
 /* A turn of one lane. */
 template <enum vxd_svdag_store STORE>
-VXD_SVDAG_DEVICE enum vxd_slab_turn
-vxd_slab_take_turn(const struct vxd_svdag_pass *pass,
-                   const struct vxd_svdag_sought *sought, struct vxd_slab_search *at,
-                   uint32_t *ref)
+VXD_SVDAG_DEVICE enum vxd_slab_step
+vxd_slab_run_step(const struct vxd_svdag_kernel_args *args,
+                  const struct vxd_svdag_lane_key *key, struct vxd_slab_search *at,
+                  uint32_t *ref)
 {
-    const struct vxd_svdag_slab_form form =
-        vxd_svdag_slab_form_of(STORE, sought->n_words);
-    const uint64_t value = vxd_slab_value<STORE>(sought, at->hash);
+    const struct vxd_svdag_slab_form form = vxd_svdag_slab_form_of(STORE, key->n_words);
+    const uint64_t value = vxd_slab_value<STORE>(key, at->hash);
     struct vxd_slab_seen seen;
     bool is_unsure;
     uint32_t *slab;
 
     if (at->slab == VXD_SVDAG_EMPTY) {
-        const enum vxd_slab_turn turn = vxd_slab_begin(at);
+        const enum vxd_slab_step step = vxd_slab_begin(at);
 
         if (at->slab == VXD_SVDAG_EMPTY) {
-            return turn;
+            return step;
         }
     }
-    slab = vxd_svdag_words_to(pass, at->slab);
+    slab = vxd_svdag_words_to(args, at->slab);
     if constexpr (STORE == VXD_SVDAG_TICKET) {
         seen = vxd_slab_see_tickets(&form, slab, value, at->slab == at->front);
     } else {
         seen = vxd_slab_see<STORE>(&form, slab, value);
     }
-    if (vxd_slab_compare<STORE>(pass, sought, &form, at->slab, seen.equal, ref,
+    if (vxd_slab_compare<STORE>(args, key, &form, at->slab, seen.equal, ref,
                                 &is_unsure) == VXD_SLAB_FOUND) {
         return VXD_SLAB_FOUND;
     }
     if (is_unsure) {
-        return VXD_SLAB_GOES_ON; /* with this one again */
+        return VXD_SLAB_CONTINUES; /* with this one again */
     }
     if (at->slab == at->front) {
         at->behind = seen.next;
@@ -284,20 +283,20 @@ vxd_slab_take_turn(const struct vxd_svdag_pass *pass,
     }
     if (seen.next != at->stop) {
         at->slab = seen.next;
-        return VXD_SLAB_GOES_ON;
+        return VXD_SLAB_CONTINUES;
     }
     if (at->place == VXD_SLAB_NONE) {
         at->stop = at->front;
         at->slab = VXD_SVDAG_EMPTY;
-        return VXD_SLAB_GOES_ON;
+        return VXD_SLAB_CONTINUES;
     }
     /* What is behind the front does not change any more. */
     at->stop = at->behind;
     at->slab = at->front;
-    if (!vxd_slab_claim<STORE>(vxd_svdag_words_to(pass, at->front), at->place, value)) {
-        return VXD_SLAB_GOES_ON;
+    if (!vxd_slab_claim<STORE>(vxd_svdag_words_to(args, at->front), at->place, value)) {
+        return VXD_SLAB_CONTINUES;
     }
-    *ref = vxd_slab_write<STORE>(pass, sought, &form, at->front, at->place);
+    *ref = vxd_slab_write<STORE>(args, key, &form, at->front, at->place);
     return VXD_SLAB_STORED;
 }
 
@@ -305,40 +304,41 @@ vxd_slab_take_turn(const struct vxd_svdag_pass *pass,
 
 /* The store's next chunk becomes the table's, of which `seen` is full. By one lane. */
 VXD_SVDAG_DEVICE enum vxd_slab_taking
-vxd_slab_next_chunk(const struct vxd_svdag_pass *pass, struct vxd_svdag_slab_room *room,
-                    uint32_t seen)
+vxd_slab_next_chunk(const struct vxd_svdag_kernel_args *args,
+                    struct vxd_svdag_slab_source *source, uint32_t seen)
 {
     uint64_t first;
 
-    if (vxd_svdag_atomic_cas(&room->chunk, seen, seen | VXD_SLAB_LOCKED) != seen) {
+    if (vxd_svdag_atomic_cas(&source->chunk, seen, seen | VXD_SLAB_LOCKED) != seen) {
         return VXD_SLAB_IS_BUSY;
     }
-    first = vxd_svdag_atomic_add(&pass->store->next, VXD_SVDAG_CHUNK_WORDS);
-    if (first + VXD_SVDAG_CHUNK_WORDS > pass->capacity_words) {
-        (void)vxd_svdag_atomic_add(&pass->store->next,
+    first = vxd_svdag_atomic_add(&args->store->next, VXD_SVDAG_CHUNK_WORDS);
+    if (first + VXD_SVDAG_CHUNK_WORDS > args->capacity_words) {
+        (void)vxd_svdag_atomic_add(&args->store->next,
                                    ~(uint64_t)0 - VXD_SVDAG_CHUNK_WORDS + 1);
-        (void)atomicExch(&room->chunk, seen);
+        (void)atomicExch(&source->chunk, seen);
         return VXD_SLAB_NO_CHUNK;
     }
-    (void)atomicExch(&room->chunk,
-                     vxd_svdag_slab_room_of((uint32_t)(first >> VXD_SVDAG_CHUNK_BITS)));
+    (void)atomicExch(&source->chunk, vxd_svdag_slab_chunk_word(
+                                         (uint32_t)(first >> VXD_SVDAG_CHUNK_BITS)));
     return VXD_SLAB_TAKEN;
 }
 
 /* By all lanes of a warp: a slab of zeros, *slab, that no list has. */
 VXD_SVDAG_DEVICE enum vxd_slab_taking
-vxd_slab_take(const struct vxd_svdag_pass *pass, uint32_t table,
+vxd_slab_take(const struct vxd_svdag_kernel_args *args, uint32_t table,
               const struct vxd_svdag_slab_form *form, uint32_t seed, uint32_t *slab)
 {
-    struct vxd_svdag_slab_room *room =
-        (struct vxd_svdag_slab_room *)(void *)pass->store->own + table;
+    struct vxd_svdag_slab_source *source =
+        (struct vxd_svdag_slab_source *)(void *)args->store->own + table;
     const uint32_t n_blocks = (form->n_slabs + 1023) / 1024;
     const uint32_t lane = vxd_svdag_lane();
 
     /* A new chunk that is full at once, by all the others, is as good as none for now. */
     for (int k = 0; k < 2; k++) {
-        const uint32_t seen = vxd_slab_from_warp(vxd_svdag_load_now(&room->chunk), 0);
-        const uint32_t chunk = vxd_svdag_slab_room_chunk(seen);
+        const uint32_t seen =
+            vxd_slab_from_warp(vxd_svdag_load_volatile(&source->chunk), 0);
+        const uint32_t chunk = vxd_svdag_slab_chunk_of_word(seen);
         uint32_t block = __umulhi(seed, n_blocks);
         uint32_t taking = VXD_SLAB_IS_BUSY;
 
@@ -347,12 +347,12 @@ vxd_slab_take(const struct vxd_svdag_pass *pass, uint32_t table,
         }
         for (uint32_t i = 0; seen != 0 && i < n_blocks; i++) {
             const uint32_t number =
-                vxd_slab_take_of_block(form, pass->chunks[chunk], block, lane, seed);
+                vxd_slab_take_of_block(form, args->chunks[chunk], block, lane, seed);
 
             if (number != VXD_SLAB_NONE_TAKEN) {
                 if (lane == 0) {
-                    (void)atomicAdd(&room->n_slabs, 1u);
-                    (void)vxd_svdag_atomic_add(&pass->state->n_taken, form->stride);
+                    (void)atomicAdd(&source->n_slabs, 1u);
+                    (void)vxd_svdag_atomic_add(&args->state->n_taken, form->stride);
                 }
                 *slab = vxd_svdag_slab_address(form, chunk, number);
                 return VXD_SLAB_TAKEN;
@@ -360,7 +360,7 @@ vxd_slab_take(const struct vxd_svdag_pass *pass, uint32_t table,
             block = block + 1 == n_blocks ? 0 : block + 1;
         }
         if (lane == 0) {
-            taking = (uint32_t)vxd_slab_next_chunk(pass, room, seen);
+            taking = (uint32_t)vxd_slab_next_chunk(args, source, seen);
         }
         taking = vxd_slab_from_warp(taking, 0);
         if (taking != VXD_SLAB_TAKEN) {
@@ -372,19 +372,19 @@ vxd_slab_take(const struct vxd_svdag_pass *pass, uint32_t table,
 
 /* By the lane that locked the list: the slab, of zeros, comes to its front with the lane's item. */
 template <enum vxd_svdag_store STORE>
-VXD_SVDAG_DEVICE uint32_t vxd_slab_lengthen(const struct vxd_svdag_pass *pass,
-                                            const struct vxd_svdag_sought *sought,
+VXD_SVDAG_DEVICE uint32_t vxd_slab_lengthen(const struct vxd_svdag_kernel_args *args,
+                                            const struct vxd_svdag_lane_key *key,
                                             const struct vxd_svdag_slab_form *form,
                                             const struct vxd_slab_search *at,
                                             uint32_t slab)
 {
-    uint32_t *words = vxd_svdag_words_to(pass, slab);
+    uint32_t *words = vxd_svdag_words_to(args, slab);
     const uint32_t place = (uint32_t)__ffs((int)form->places) - 1;
     uint32_t ref;
 
     *(volatile uint32_t *)(words + form->next) = at->front;
-    (void)vxd_slab_claim<STORE>(words, place, vxd_slab_value<STORE>(sought, at->hash));
-    ref = vxd_slab_write<STORE>(pass, sought, form, slab, place);
+    (void)vxd_slab_claim<STORE>(words, place, vxd_slab_value<STORE>(key, at->hash));
+    ref = vxd_slab_write<STORE>(args, key, form, slab, place);
     __threadfence();
     (void)atomicExch(at->list, slab);
     return ref;
@@ -393,31 +393,31 @@ VXD_SVDAG_DEVICE uint32_t vxd_slab_lengthen(const struct vxd_svdag_pass *pass,
 /* By all lanes of a warp: a slab for each that lacks one. Gives whether the lane has stored its
  * item, or (*is_over) there is no room for it; else its search goes on. */
 template <enum vxd_svdag_store STORE>
-VXD_SVDAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_svdag_pass *pass,
-                                            const struct vxd_svdag_sought *sought,
-                                            const struct vxd_slab_search *at, bool lacks,
-                                            uint32_t *ref, bool *is_over)
+VXD_SVDAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_svdag_kernel_args *args,
+                                            const struct vxd_svdag_lane_key *key,
+                                            const struct vxd_slab_search *at,
+                                            bool needs_slab, uint32_t *ref, bool *is_over)
 {
     const uint32_t lane = vxd_svdag_lane();
     bool is_stored = false;
 
     *is_over = false;
-    for (uint32_t owners = __ballot_sync(VXD_SLAB_WARP, lacks); owners != 0;
+    for (uint32_t owners = __ballot_sync(VXD_SLAB_WARP, needs_slab); owners != 0;
          owners &= owners - 1) {
         const uint32_t owner = (uint32_t)__ffs((int)owners) - 1;
-        const uint32_t n_words = vxd_slab_from_warp((uint32_t)sought->n_words, owner);
-        const uint32_t kind = vxd_slab_from_warp((uint32_t)sought->kind, owner);
+        const uint32_t n_words = vxd_slab_from_warp((uint32_t)key->n_words, owner);
+        const uint32_t kind = vxd_slab_from_warp((uint32_t)key->kind, owner);
         const uint32_t seed = vxd_slab_from_warp((uint32_t)at->hash, owner);
         const struct vxd_svdag_slab_form form =
             vxd_svdag_slab_form_of(STORE, (int)n_words);
         uint32_t slab = VXD_SVDAG_EMPTY;
         const enum vxd_slab_taking taking = vxd_slab_take(
-            pass, vxd_svdag_slab_table_of((enum vxd_svdag_kind)kind, (int)n_words), &form,
+            args, vxd_svdag_slab_table_of((enum vxd_svdag_kind)kind, (int)n_words), &form,
             seed, &slab);
 
         if (lane == owner) {
             if (taking == VXD_SLAB_TAKEN) {
-                *ref = vxd_slab_lengthen<STORE>(pass, sought, &form, at, slab);
+                *ref = vxd_slab_lengthen<STORE>(args, key, &form, at, slab);
                 is_stored = true;
             } else {
                 (void)atomicExch(at->list, at->front);
@@ -427,7 +427,7 @@ VXD_SVDAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_svdag_pass *pass,
         __syncwarp();
     }
     if (*is_over) {
-        vxd_svdag_raise(pass, VXD_SVDAG_NO_WORDS);
+        vxd_svdag_set_fault(args, VXD_SVDAG_NO_WORDS);
     }
     return is_stored;
 }
@@ -444,8 +444,8 @@ template <enum vxd_svdag_store STORE> struct vxd_svdag_slabs_cuda {
     }
 
     static __device__ __forceinline__ uint32_t
-    find_or_store(const struct vxd_svdag_pass *pass,
-                  const struct vxd_svdag_sought *sought, spare *own, bool *is_new)
+    find_or_insert(const struct vxd_svdag_kernel_args *args,
+                   const struct vxd_svdag_lane_key *key, spare *own, bool *is_new)
     {
         struct vxd_slab_search at = {0,
                                      NULL,
@@ -455,39 +455,39 @@ template <enum vxd_svdag_store STORE> struct vxd_svdag_slabs_cuda {
                                      VXD_SLAB_NONE,
                                      VXD_SVDAG_EMPTY};
         uint32_t ref = VXD_SVDAG_EMPTY;
-        bool is_busy = sought->n_words > 0;
+        bool is_busy = key->n_words > 0;
 
         (void)own;
         *is_new = false;
         if (is_busy) {
             const struct vxd_svdag_slab_table *table =
-                (const struct vxd_svdag_slab_table *)pass->tables +
-                vxd_svdag_slab_table_of(sought->kind, sought->n_words);
+                (const struct vxd_svdag_slab_table *)args->tables +
+                vxd_svdag_slab_table_of(key->kind, key->n_words);
 
-            at.hash =
-                vxd_svdag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
+            at.hash = vxd_svdag_hash((uint32_t)key->kind, key->words, key->n_words);
             at.list = table->lists + vxd_svdag_slab_list(at.hash, table->n_lists);
         }
-        for (uint32_t left = VXD_SLAB_TURNS; __any_sync(VXD_SLAB_WARP, is_busy); left--) {
-            enum vxd_slab_turn turn = VXD_SLAB_GOES_ON;
+        for (uint32_t left = VXD_SLAB_MAX_STEPS; __any_sync(VXD_SLAB_WARP, is_busy);
+             left--) {
+            enum vxd_slab_step step = VXD_SLAB_CONTINUES;
 
             if (is_busy) {
-                turn = vxd_slab_take_turn<STORE>(pass, sought, &at, &ref);
+                step = vxd_slab_run_step<STORE>(args, key, &at, &ref);
             }
             __syncwarp();
-            if (__any_sync(VXD_SLAB_WARP, turn == VXD_SLAB_LACKS)) {
+            if (__any_sync(VXD_SLAB_WARP, step == VXD_SLAB_NEEDS_SLAB)) {
                 bool is_over;
 
                 if (vxd_slab_lengthen_all<STORE>(
-                        pass, sought, &at, turn == VXD_SLAB_LACKS, &ref, &is_over)) {
-                    turn = VXD_SLAB_STORED;
+                        args, key, &at, step == VXD_SLAB_NEEDS_SLAB, &ref, &is_over)) {
+                    step = VXD_SLAB_STORED;
                 }
                 is_busy = is_busy && !is_over;
             }
-            *is_new = *is_new || turn == VXD_SLAB_STORED;
-            is_busy = is_busy && turn != VXD_SLAB_FOUND && turn != VXD_SLAB_STORED;
+            *is_new = *is_new || step == VXD_SLAB_STORED;
+            is_busy = is_busy && step != VXD_SLAB_FOUND && step != VXD_SLAB_STORED;
             if (left == 0) {
-                vxd_svdag_raise(pass, VXD_SVDAG_STUCK);
+                vxd_svdag_set_fault(args, VXD_SVDAG_STUCK);
                 break;
             }
         }
@@ -495,25 +495,26 @@ template <enum vxd_svdag_store STORE> struct vxd_svdag_slabs_cuda {
     }
 
     /* Slabs were counted as they were taken. */
-    static __device__ __forceinline__ void end(const struct vxd_svdag_pass *pass)
+    static __device__ __forceinline__ void end(const struct vxd_svdag_kernel_args *args)
     {
-        (void)pass;
+        (void)args;
     }
 
-    static __device__ __forceinline__ void tell_needs(const struct vxd_svdag_pass *pass,
-                                                      uint32_t fault, uint64_t n_done,
-                                                      uint64_t n_rows, uint64_t n_above)
+    static __device__ __forceinline__ void
+    report_needs(const struct vxd_svdag_kernel_args *args, uint32_t fault,
+                 uint64_t n_done, uint64_t n_subtrees, uint64_t n_above)
     {
         const uint64_t n_words =
-            vxd_svdag_taken_words(vxd_svdag_load_now64(&pass->state->n_taken));
-        const uint64_t done = n_done > n_rows / 8 ? n_done : n_rows / 8 + 1;
-        const uint64_t left = n_done < n_rows ? 24 * (n_rows - n_done) / done : 0;
+            vxd_svdag_taken_words(vxd_svdag_load_volatile64(&args->state->n_taken));
+        const uint64_t done = n_done > n_subtrees / 8 ? n_done : n_subtrees / 8 + 1;
+        const uint64_t left = n_done < n_subtrees ? 24 * (n_subtrees - n_done) / done : 0;
 
         /* As the arena's; chunks that are wanted for their first slabs are the host's to
          * think of. */
         if ((fault & VXD_SVDAG_NO_WORDS) != 0) {
-            pass->progress->needs.n_words = vxd_svdag_load_now64(&pass->store->next) +
-                                            n_words * left / 64 + 6 * n_above;
+            args->progress->needs.n_words =
+                vxd_svdag_load_volatile64(&args->store->next) + n_words * left / 64 +
+                6 * n_above;
         }
     }
 };

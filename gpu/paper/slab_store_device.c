@@ -13,7 +13,7 @@ enum {
     MAX_LISTS = 1 << 26
 };
 
-static_assert(sizeof(struct vxd_svdag_slab_room) * VXD_SVDAG_SLAB_TABLES <=
+static_assert(sizeof(struct vxd_svdag_slab_source) * VXD_SVDAG_SLAB_TABLES <=
                   VXD_SVDAG_STORE_OWN_WORDS * sizeof(uint32_t),
               "the state of a store has no place for what tables take slabs from");
 
@@ -47,12 +47,12 @@ static struct vxd_svdag_slab_form form_of(const struct vxd_svdag *svdag, int i)
 }
 
 /* What the device counted of a table by the last edit. */
-static struct vxd_svdag_slab_room room_of(const struct vxd_svdag *svdag, int i)
+static struct vxd_svdag_slab_source source_of(const struct vxd_svdag *svdag, int i)
 {
     const volatile struct vxd_svdag_store_state *mirror = svdag->device->mirror.ptr;
     const volatile uint32_t *own = &mirror->own[2 * (size_t)i];
 
-    return (struct vxd_svdag_slab_room){own[0], own[1]};
+    return (struct vxd_svdag_slab_source){own[0], own[1]};
 }
 
 /* Tells the device of the tables. */
@@ -147,11 +147,11 @@ static uint64_t expected_items(const struct vxd_svdag *svdag, int i)
 {
     const struct vxd_svdag_device *device = svdag->device;
     const struct vxd_svdag_slab_form form = form_of(svdag, i);
-    const struct vxd_svdag_slab_room room = room_of(svdag, i);
+    const struct vxd_svdag_slab_source source = source_of(svdag, i);
     const uint64_t n_used = vxd_svdag_device_state(svdag).next / VXD_SVDAG_CHUNK_WORDS;
     const uint64_t n_slabs =
-        room.chunk != 0 && n_used > 0
-            ? (uint64_t)room.n_slabs * device->n_chunks / n_used
+        source.chunk != 0 && n_used > 0
+            ? (uint64_t)source.n_slabs * device->n_chunks / n_used
             : (uint64_t)device->n_chunks / VXD_SVDAG_SLAB_TABLES * form.n_slabs;
 
     return n_slabs * vxd_svdag_slab_places(&form);
@@ -190,7 +190,7 @@ static uint32_t slabs_n_new(const struct vxd_svdag *svdag)
     uint32_t n = 0;
 
     for (int i = 0; i < VXD_SVDAG_SLAB_TABLES; i++) {
-        n += occurs(svdag, i) && room_of(svdag, i).chunk == 0 ? 1 : 0;
+        n += occurs(svdag, i) && source_of(svdag, i).chunk == 0 ? 1 : 0;
     }
     return n;
 }
@@ -201,11 +201,11 @@ static uint64_t slabs_n_free_words(const struct vxd_svdag *svdag)
     uint64_t n = 0;
 
     for (int i = 0; i < VXD_SVDAG_SLAB_TABLES; i++) {
-        const struct vxd_svdag_slab_room room = room_of(svdag, i);
+        const struct vxd_svdag_slab_source source = source_of(svdag, i);
 
-        if (occurs(svdag, i) && room.n_slabs > 0) {
+        if (occurs(svdag, i) && source.n_slabs > 0) {
             const struct vxd_svdag_slab_form form = form_of(svdag, i);
-            const uint32_t n_here = (room.n_slabs - 1) % form.n_slabs + 1;
+            const uint32_t n_here = (source.n_slabs - 1) % form.n_slabs + 1;
 
             n += VXD_SVDAG_CHUNK_WORDS - VXD_SVDAG_CHUNK_BITMAP_WORDS -
                  (uint64_t)n_here * form.stride;
@@ -249,44 +249,22 @@ out:
 
 static uint32_t slabs_find_in_copy(const struct vxd_svdag *svdag,
                                    const struct vxd_svdag_image *image,
-                                   const struct vxd_svdag_wanted *wanted)
+                                   const struct vxd_svdag_lookup_key *key)
 {
     const struct vxd_svdag_slab_table *table = image->tables;
     struct vxd_svdag_slab_form form;
 
-    if (!vxd_svdag_slab_occurs(image->view.value_bits, wanted->kind, wanted->n_words)) {
+    if (!vxd_svdag_slab_occurs(image->view.value_bits, key->kind, key->n_words)) {
         return VXD_SVDAG_EMPTY;
     }
-    table += vxd_svdag_slab_table_of(wanted->kind, wanted->n_words);
-    form = vxd_svdag_slab_form_of(svdag->spec.store, wanted->n_words);
+    table += vxd_svdag_slab_table_of(key->kind, key->n_words);
+    form = vxd_svdag_slab_form_of(svdag->spec.store, key->n_words);
     return vxd_svdag_slab_find(
-        &image->view, &form,
-        table->lists[vxd_svdag_slab_list(wanted->hash, table->n_lists)], wanted);
+        &image->view, &form, table->lists[vxd_svdag_slab_list(key->hash, table->n_lists)],
+        key);
 }
 
 /* The tables of functions. */
-
-static const struct vxd_svdag_queries split_queries = {
-    .values = vxd_svdag_values_split,
-    .cast_rays = vxd_svdag_cast_rays_split,
-    .nearest = vxd_svdag_nearest_split,
-    .overlap = vxd_svdag_overlap_split,
-    .count = vxd_svdag_count_split,
-    .export_cells = vxd_svdag_export_cells_split,
-    .export_dense = vxd_svdag_export_dense_split,
-    .diff = vxd_svdag_diff_split,
-};
-
-#define PASSES(form)                                                                     \
-    {                                                                                    \
-        vxd_svdag_shapes_pass##form, vxd_svdag_copy_pass##form,                          \
-            vxd_svdag_morph_pass##form, vxd_svdag_undo_pass##form,                       \
-            vxd_svdag_change_pass##form                                                  \
-    }
-static const struct vxd_svdag_passes atomic64_passes = PASSES(_atomic64);
-static const struct vxd_svdag_passes ticket_passes = PASSES(_ticket);
-static const struct vxd_svdag_passes accel32_passes = PASSES(_accel32);
-static const struct vxd_svdag_passes accel8_passes = PASSES(_accel8);
 
 /* What the four stores have alike. */
 #define SLABS                                                                            \
@@ -298,25 +276,25 @@ static const struct vxd_svdag_passes accel8_passes = PASSES(_accel8);
 const struct vxd_svdag_device_ops vxd_paper_atomic64_cuda = {
     SLABS,
     .is_split = true,
-    .passes = &atomic64_passes,
-    .queries = &split_queries,
-    .put = vxd_svdag_carry_put_atomic64,
+    .edit_kernels = &vxd_paper_atomic64_kernels,
+    .queries = &vxd_paper_split_queries,
+    .put = vxd_svdag_collect_device_put_atomic64,
 };
 
 const struct vxd_svdag_device_ops vxd_paper_ticket_cuda = {
     SLABS,
-    .passes = &ticket_passes,
-    .put = vxd_svdag_carry_put_ticket,
+    .edit_kernels = &vxd_paper_ticket_kernels,
+    .put = vxd_svdag_collect_device_put_ticket,
 };
 
 const struct vxd_svdag_device_ops vxd_paper_accel32_cuda = {
     SLABS,
-    .passes = &accel32_passes,
-    .put = vxd_svdag_carry_put_accel32,
+    .edit_kernels = &vxd_paper_accel32_kernels,
+    .put = vxd_svdag_collect_device_put_accel32,
 };
 
 const struct vxd_svdag_device_ops vxd_paper_accel8_cuda = {
     SLABS,
-    .passes = &accel8_passes,
-    .put = vxd_svdag_carry_put_accel8,
+    .edit_kernels = &vxd_paper_accel8_kernels,
+    .put = vxd_svdag_collect_device_put_accel8,
 };

@@ -102,14 +102,14 @@ VXD_HD struct vxd_svdag_slab_form vxd_svdag_slab_form_of(enum vxd_svdag_store st
 }
 
 /* A chunk's number as a table keeps it, and back. */
-VXD_HD uint32_t vxd_svdag_slab_room_of(uint32_t chunk)
+VXD_HD uint32_t vxd_svdag_slab_chunk_word(uint32_t chunk)
 {
     return (chunk + 1) << 1;
 }
 
-VXD_HD uint32_t vxd_svdag_slab_room_chunk(uint32_t room)
+VXD_HD uint32_t vxd_svdag_slab_chunk_of_word(uint32_t source)
 {
-    return (room >> 1) - 1;
+    return (source >> 1) - 1;
 }
 
 /* Items a slab holds. */

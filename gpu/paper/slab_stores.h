@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* A table of slabs as kernels see it; all zeros where the format has no such items. A scene has
- * VXD_SVDAG_SLAB_TABLES of them (struct vxd_svdag_pass's tables). */
+ * VXD_SVDAG_SLAB_TABLES of them (struct vxd_svdag_kernel_args's tables). */
 struct vxd_svdag_slab_table {
     uint32_t
         *lists; /* addresses of their front slabs. Lowest bit: another one is coming */
@@ -23,9 +23,9 @@ struct vxd_svdag_slab_table {
 
 /* Where a table of slabs takes them from; a scene's VXD_SVDAG_SLAB_TABLES are the own words of its
  * store's state. */
-struct vxd_svdag_slab_room {
+struct vxd_svdag_slab_source {
     uint32_t
-        chunk; /* vxd_svdag_slab_room_of; 0: none yet. Lowest bit: the next one is coming */
+        chunk; /* vxd_svdag_slab_chunk_word; 0: none yet. Lowest bit: the next one is coming */
     uint32_t n_slabs; /* taken so far: all of its chunks before this one are full */
 };
 
@@ -36,7 +36,7 @@ extern const struct vxd_svdag_store_ops vxd_paper_slabs_cpu;
  * where it is not. Nobody stores in the list meanwhile. */
 uint32_t vxd_svdag_slab_find(const struct vxd_svdag_view *view,
                              const struct vxd_svdag_slab_form *form, uint32_t front,
-                             const struct vxd_svdag_wanted *wanted);
+                             const struct vxd_svdag_lookup_key *key);
 
 /* slab_store_device.c: the stores on a GPU. */
 extern const struct vxd_svdag_device_ops vxd_paper_atomic64_cuda;
@@ -51,18 +51,18 @@ enum vxd_status vxd_svdag_slabs_spread(struct vxd_queue *queue, const uint32_t *
                                        struct vxd_err *err);
 
 /* edit_kernel_atomic64.cu, ...: the kernels of edits. */
-VXD_SVDAG_PASSES(_atomic64);
-VXD_SVDAG_PASSES(_ticket);
-VXD_SVDAG_PASSES(_accel32);
-VXD_SVDAG_PASSES(_accel8);
+extern const struct vxd_svdag_edit_kernels vxd_paper_atomic64_kernels;
+extern const struct vxd_svdag_edit_kernels vxd_paper_ticket_kernels;
+extern const struct vxd_svdag_edit_kernels vxd_paper_accel32_kernels;
+extern const struct vxd_svdag_edit_kernels vxd_paper_accel8_kernels;
 
 /* query_split.cu: the kernels of queries for items that stand in two pieces. */
-VXD_SVDAG_QUERY_FORMS(_split);
+extern const struct vxd_svdag_queries vxd_paper_split_queries;
 
 /* slab_put.cu: the kernels of transfers that store items, as vxd_svdag_device_ops's put. */
 #define VXD_PAPER_PUT(form)                                                              \
-    enum vxd_status vxd_svdag_carry_put##form(                                           \
-        struct vxd_queue *queue, const struct vxd_svdag_carry_view *view,                \
+    enum vxd_status vxd_svdag_collect_device_put##form(                                  \
+        struct vxd_queue *queue, const struct vxd_svdag_collect_view *view,              \
         enum vxd_svdag_kind kind, uint32_t begin, uint32_t n, struct vxd_err *err)
 VXD_PAPER_PUT(_atomic64);
 VXD_PAPER_PUT(_ticket);

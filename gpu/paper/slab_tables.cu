@@ -1,25 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The four slab tables' batches on a GPU (SVDAG editing, algorithms 1 and 2).
  *
- * A warp takes 32 items at a time: every lane hashes one, reads its list's first address and
- * begins to fetch that slab. Groups of lanes (slab_tables_cuda.h) work through them, each on to
- * the next that nobody has as soon as it is done with one; when all are given out, the warp
- * takes 32 more. All groups of a warp make one step at a time, together.
+ * Where the paper has a warp an item, we have groups of 2 to 8 lanes: enough to read what
+ * says which places of a slab are taken, 32 to 256 bytes, in a few loads of 16 bytes. So 4
+ * to 16 items are under way in a warp. A warp takes 32 items at a time: every lane hashes
+ * one and prefetches the front slab of its list; groups work through them, each on to the
+ * next one as soon as it is done. All groups of a warp make one step at a time, together,
+ * those without work too, so every shuffle and vote is called by all 32 lanes.
  *
- * find    a step looks at a slab: a sector or more, and an item's words where they may be equal
- * insert  the first slab alone has room: a place of it is taken by one atomic operation, as
- *         the store's name says, and then the words are written. Where it has none, the whole
- *         warp takes a slab for the group, which swaps it to the front, or gives it back where
- *         another was faster
- *
- * Invariants of an insertion. Places and slabs of lists only go from free to taken. A slab
- * comes to the front of a list only past one that was seen full: all but the first are full. An
- * attempt fails only because others took a place or changed the front: at most n + 1 times.
- * Nobody waits for anybody. Words are read by later launches only. */
+ * find    a step looks at a slab, and at an item's words where they may be equal
+ * insert  only the front slab has free places: one is taken by an atomic operation, which
+ *         the store is named after, and then the words are written. Where it is full, the
+ *         warp takes a slab for the group, which swaps it to the front, or gives it back
+ *         where another group was faster */
 #include <stdlib.h>
 
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/table/table_math.h"
+#include "gpu/paper/slab_cuda.h"
 #include "gpu/paper/slab_stores.h"
-#include "gpu/paper/slab_tables_cuda.h"
+
+/* Invariants of an insertion. Places and slabs of lists only go from free to taken. A slab
+ * comes to the front of a list only past one that was seen full: all but the first are full.
+ * An attempt fails only because others took a place or changed the front: at most n + 1
+ * times. Nobody waits for anybody. Words are read by later launches only. */
+
+/* What kernels get of a table by value. */
+struct vxd_slab_table_view {
+    unsigned kind; /* enum vxd_svdag_kind of the items */
+    int n_words;
+    uint32_t *const *chunks; /* n_chunks, zeros where nothing was stored */
+    uint32_t n_chunks;
+    struct vxd_svdag_slab_form form;
+    uint32_t *lists; /* addresses of first slabs */
+    uint32_t n_lists;
+    uint32_t n_blocks;     /* memory blocks of all chunks, */
+    uint32_t chunk_blocks; /* and of one */
+};
+
+/* Bits of all lanes of a group. */
+template <uint32_t LANES>
+static __device__ __forceinline__ uint32_t vxd_slab_append(uint32_t bits)
+{
+#pragma unroll
+    for (uint32_t step = 1; step < LANES; step *= 2) {
+        bits |= __shfl_xor_sync(VXD_SLAB_WARP, bits, (int)step);
+    }
+    return bits;
+}
+
+/* What a lane of the own group has. */
+template <uint32_t LANES>
+static __device__ __forceinline__ uint32_t vxd_slab_from(uint32_t value, uint32_t lane)
+{
+    return __shfl_sync(VXD_SLAB_WARP, value, (int)lane, (int)LANES);
+}
+
+/* Four words, as vxd_slab_read reads one; aligned to 16 bytes. */
+static __device__ __forceinline__ uint4 vxd_slab_read4(const uint32_t *words)
+{
+    uint4 v;
+
+    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(words)
+                 : "memory");
+    return v;
+}
+
+/* Four words of a slab, of which only `next` and marks change beside a search. */
+template <bool SHARED>
+static __device__ __forceinline__ uint4 vxd_slab_load4(const uint32_t *words)
+{
+    return SHARED ? vxd_slab_read4(words) : *(const uint4 *)words;
+}
+
+static __device__ __forceinline__ uint32_t *
+vxd_slab_words(const struct vxd_slab_table_view *view, uint32_t ref)
+{
+    return view->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
+           (ref & (VXD_SVDAG_CHUNK_WORDS - 1));
+}
+
+/* Begins to fetch the front of a list, if it has one: a lane for each item of a warp, long
+ * before its group comes to it. */
+static __device__ __forceinline__ void
+vxd_slab_prefetch(const struct vxd_slab_table_view *view, uint32_t slab)
+{
+    if (slab != VXD_SVDAG_EMPTY) {
+        asm volatile("prefetch.global.L2 [%0];" : : "l"(vxd_slab_words(view, slab)));
+    }
+}
+
+/* Places of a slab that hold `value` (64 bits of an item, 32 or 8 of a hash: 0 for those that
+ * are free), and the next slab; none of NULL. For all stores but TICKET. */
+template <enum vxd_svdag_store STORE, uint32_t LANES, bool SHARED>
+static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
+                                                         const uint32_t *slab,
+                                                         uint64_t value, uint32_t *next)
+{
+    constexpr uint32_t VECTORS = vxd_slab_vectors(STORE);
+    constexpr uint32_t SHARE = VECTORS < LANES ? 1 : VECTORS / LANES; /* of a lane */
+    uint32_t places = 0;
+
+    static_assert(SHARED || LANES <= VECTORS,
+                  "lanes without a vector do not know the next");
+    *next = VXD_SVDAG_EMPTY;
+    if (slab != NULL && lane < VECTORS) {
+        uint4 v[SHARE];
+
+#pragma unroll
+        for (uint32_t k = 0; k < SHARE; k++) {
+            v[k] = vxd_slab_load4<SHARED>(slab + 4 * (lane + LANES * k));
+        }
+        *next = STORE == VXD_SVDAG_ATOMIC64  ? v[SHARE - 1].z
+                : STORE == VXD_SVDAG_ACCEL32 ? v[0].x
+                                             : slab[8];
+#pragma unroll
+        for (uint32_t k = 0; k < SHARE; k++) {
+            places |= vxd_slab_match<STORE>(v[k], lane + LANES * k, value);
+        }
+        places &= STORE == VXD_SVDAG_ATOMIC64  ? 0x7fffffffu
+                  : STORE == VXD_SVDAG_ACCEL32 ? 0xfffffffeu
+                                               : 0xffffffffu;
+    }
+    if (STORE != VXD_SVDAG_ACCEL8) {
+        *next = vxd_slab_from<LANES>(*next, STORE == VXD_SVDAG_ATOMIC64 ? LANES - 1 : 0);
+    }
+    return vxd_slab_append<LANES>(places);
+}
+
+/* --- SlabAlloc --------------------------------------------------------------------------- */
+
+/* A slab that no list has, or VXD_SVDAG_EMPTY. By a whole warp. Takers begin at any slab's block,
+ * so that all fill alike and hardly any is full long before the last one is; all blocks are
+ * tried, twice. */
+static __device__ uint32_t vxd_slab_take(const struct vxd_slab_table_view *view,
+                                         uint32_t lane, uint32_t seed)
+{
+    uint32_t start = __umulhi(seed, view->n_chunks * view->form.n_slabs);
+    uint32_t block = start / view->form.n_slabs * view->chunk_blocks +
+                     start % view->form.n_slabs / (32 * VXD_SVDAG_BLOCK_BITMAP_WORDS);
+
+    for (uint32_t k = 0; k < 2 * view->n_blocks; k++) {
+        uint32_t chunk = block / view->chunk_blocks;
+        uint32_t number = vxd_slab_take_of_block(&view->form, view->chunks[chunk],
+                                                 block % view->chunk_blocks, lane, seed);
+
+        if (number != VXD_SLAB_NONE_TAKEN) {
+            return vxd_svdag_slab_address(&view->form, chunk, number);
+        }
+        block = block + 1 == view->n_blocks ? 0 : block + 1;
+    }
+    return VXD_SVDAG_EMPTY;
+}
+
+/* Gives back a slab that came into no list. One lane calls. */
+static __device__ void vxd_slab_give_back(const struct vxd_slab_table_view *view,
+                                          uint32_t slab)
+{
+    uint32_t chunk = slab >> VXD_SVDAG_CHUNK_BITS;
+    uint32_t number = vxd_svdag_slab_number(&view->form, slab);
+
+    /* What the taker wrote to it comes before what the next one writes. */
+    __threadfence();
+    atomicAnd(view->chunks[chunk] + number / 32, ~(1u << number % 32));
+}
 
 #define N_THREADS 256
 /* Blocks that a multiprocessor has at once, by their registers: both wait for memory, so that
@@ -110,8 +256,8 @@ static __device__ __forceinline__ void take_hand(const struct batch *batch, uint
 /* Gives groups that have no work an item each, as long as there are some. False when all are
  * done. */
 template <enum vxd_svdag_store STORE, uint32_t LANES, bool FINDS>
-static __device__ __forceinline__ bool deal(const struct batch *batch, struct hand *hand,
-                                            struct work *work)
+static __device__ __forceinline__ bool next_batch(const struct batch *batch,
+                                                  struct hand *hand, struct work *work)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t takers = __ballot_sync(VXD_SLAB_WARP, !work->is_busy && lane % LANES == 0);
@@ -179,7 +325,7 @@ static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
         }
         *next = board.y;
     }
-    return vxd_slab_join<LANES>(places);
+    return vxd_slab_append<LANES>(places);
 }
 
 /* Which of the places of a slab holds the item, of which two words are known to be equal in
@@ -235,7 +381,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     uint64_t left = (batch.n / hand.stride + 1) * 64 *
                     ((uint64_t)view->n_chunks * view->form.n_slabs + 1);
 
-    for (; deal<STORE, LANES, true>(&batch, &hand, &work) && left > 0; left--) {
+    for (; next_batch<STORE, LANES, true>(&batch, &hand, &work) && left > 0; left--) {
         const uint32_t *words = work.is_busy && work.from != VXD_SVDAG_EMPTY
                                     ? vxd_slab_words(view, work.from)
                                     : NULL;
@@ -331,10 +477,10 @@ static __device__ __forceinline__ uint32_t claim(uint32_t lane, uint32_t *slab,
         }
     } else {
         uint32_t next;
-        uint32_t room = vxd_slab_look<STORE, LANES, true>(lane, slab, 0, &next);
+        uint32_t n_left = vxd_slab_look<STORE, LANES, true>(lane, slab, 0, &next);
 
-        for (; lane == 0 && room != 0; room &= room - 1) {
-            uint32_t lowest = (uint32_t)__ffs((int)room) - 1;
+        for (; lane == 0 && n_left != 0; n_left &= n_left - 1) {
+            uint32_t lowest = (uint32_t)__ffs((int)n_left) - 1;
 
             if (take_place<STORE>(slab, lowest, value)) {
                 place = lowest;
@@ -410,7 +556,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     struct work work = {false, 0, 0, 0};
     uint64_t left = (batch.n / hand.stride + 1) * 32 * (2 * batch.n + 2);
 
-    while (deal<STORE, LANES, false>(&batch, &hand, &work)) {
+    while (next_batch<STORE, LANES, false>(&batch, &hand, &work)) {
         uint32_t front = vxd_slab_from<LANES>(
             work.is_busy ? vxd_slab_read(view->lists + work.from) : VXD_SVDAG_EMPTY, 0);
         uint32_t *words = front != VXD_SVDAG_EMPTY ? vxd_slab_words(view, front) : NULL;
@@ -462,9 +608,9 @@ static __global__ void __launch_bounds__(N_THREADS)
 static unsigned blocks_of(const struct vxd_queue *queue, uint64_t n)
 {
     uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * N_BLOCKS;
-    uint64_t wanted = (n + N_THREADS - 1) / N_THREADS;
+    uint64_t needed = (n + N_THREADS - 1) / N_THREADS;
 
-    return (unsigned)(wanted < most ? wanted : most);
+    return (unsigned)(needed < most ? needed : most);
 }
 
 /* Warps that one launch over n items has at once: each may hold one slab that is in no list. */
@@ -578,7 +724,7 @@ static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_svdag_tabl
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "n_items", "too many bytes");
         goto out;
     }
-    VXD_TRY(vxd_svdag_table_take(queue, table, n_chunks, n_bytes, &index, err));
+    VXD_TRY(vxd_svdag_table_alloc(queue, table, n_chunks, n_bytes, &index, err));
     own->view.kind = table->view.kind;
     own->view.n_words = table->view.n_words;
     own->view.chunks = table->view.chunks;

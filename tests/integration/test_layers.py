@@ -34,17 +34,6 @@ OPEN_FOLDERS = ("proto/base", "client/c/include")
 # cycle: both lists only get shorter.
 STILL_SHARED = (
     "client/voxelctl/map/map_commands.h",
-    "gpu/svdag/diff/diff.cu",
-    "gpu/svdag/diff/export_cells.cu",
-    "gpu/svdag/edit_kernel/change_kernel.cu",
-    "gpu/svdag/edit_kernel/copy_kernel.cu",
-    "gpu/svdag/edit_kernel/morph_kernel.cu",
-    "gpu/svdag/edit_kernel/shapes_kernel.cu",
-    "gpu/svdag/edit_kernel/undo_kernel.cu",
-    "gpu/svdag/query/nearest.cu",
-    "gpu/svdag/query/ray.cu",
-    "gpu/svdag/query/region.cu",
-    "gpu/svdag/query/values.cu",
     "server/durable/journal/journal_internal.h",
     "server/durable/snapshot/snapshot_internal.h",
     "server/model/json_value.h",
@@ -139,6 +128,18 @@ def test_other_folders_include_a_modules_public_header_alone() -> None:
     named = {included for _, included in product_includes()}
     stale = [header for header in STILL_SHARED if header not in named]
     assert not stale, f"nobody else includes these any more; take them out: {stale}"
+
+
+def test_no_source_file_is_included() -> None:
+    """What several files compile stands in a header, of which each instantiates its own form."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} includes {included}"
+        for path in our_files()
+        if path.suffix in CODE
+        for included in INCLUDE.findall(path.read_text())
+        if included.endswith((".c", ".cu"))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_two_headers_have_one_name() -> None:

@@ -137,8 +137,8 @@ voxeld_add_gpu_tests(/svdag/image
 target_link_options(test_gpu_dag_image PRIVATE ${wrap_realloc})
 
 voxeld_add_gpu_tests(/svdag/brush
-  dag_ball_parts      ball_octants
-  dag_leaf_parts      leaf_octants
+  dag_ball_parts      ball_children
+  dag_leaf_parts      leaf_values
   dag_octants         op_octree)
 
 voxeld_add_gpu_tests(/svdag/edit

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What edits do: operations, each a shape and what becomes of the voxels in it. One edit applies
- * a list of them one after the other, seen by nobody in between (gpu/svdag/edit/edit.h). */
+/* The operations of edits: each is a shape, and an action on the voxels in it. One edit
+ * applies a list of operations one after the other; no reader sees a state in between
+ * (gpu/svdag/edit/edit.h). */
 #ifndef VXD_GPU_SVDAG_BRUSH_BRUSH_H
 #define VXD_GPU_SVDAG_BRUSH_BRUSH_H
 
@@ -10,14 +11,15 @@
 extern "C" {
 #endif
 
-/* Operations of one edit. */
+/* Most operations of one edit. */
 #define VXD_SVDAG_MAX_OPS 4096
 
-/* Coordinates of shapes, in units: beyond every scene, and squares still fit. */
+/* Largest magnitude of the coordinates of shapes, in units. It lies beyond every scene,
+ * and squares of differences still fit 64 bits. */
 #define VXD_SVDAG_MAX_COORDINATE ((int64_t)1 << 31)
 
-/* Where. All coordinates are units from the scene's low corner; a voxel is in when its
- * centre c is. */
+/* Shapes. All coordinates are units from the scene's low corner; a voxel is in a shape
+ * when its centre c is. */
 enum vxd_svdag_shape_kind {
     VXD_SVDAG_BOX = 0,        /* low <= c < high on every axis */
     VXD_SVDAG_BALL = 1,       /* |c - a| <= r */
@@ -28,20 +30,22 @@ enum vxd_svdag_shape_kind {
     VXD_SVDAG_HEIGHTFIELD = 6 /* low[2] <= c.z < the height of c's column */
 };
 
-/* Voxels by leaf: the leaves' Morton codes (of voxel >> 2), strictly ascending, with the mask
- * of voxels in each, not 0. Made by carve.h. */
+/* A list of voxels by leaf: Morton codes of the leaves (of voxel >> 2), strictly
+ * ascending, each with the mask of its voxels, which is not 0. gpu/svdag/scan/scan.h
+ * makes such lists. */
 struct vxd_svdag_voxels {
-    const uint64_t *codes; /* n; device memory, borrowed until the wait, as the others */
+    const uint64_t
+        *codes; /* n; device memory, borrowed until the wait, as are the other arrays */
     const uint64_t *masks; /* n */
-    /* Values for FILL and PAINT, instead of the operation's: that of the k-th voxel of leaf
-     * i is values[first_value[i] + k]. NULL: all take the operation's. */
+    /* Values for FILL and PAINT in place of the operation's: the k-th voxel of leaf i has
+     * values[first_value[i] + k]. NULL: all voxels take the operation's value. */
     const uint32_t *first_value;
     const uint16_t *values;
     size_t n;
 };
 
-/* Heights of n_x x n_y cells of cell voxels a side, row-major by x; the first cell begins at
- * voxel (x, y). Outside the grid nothing is in the shape. */
+/* A heightfield of n_x x n_y cells, each `cell` voxels a side, row-major by x. The first
+ * cell begins at voxel (x, y). No voxel outside the grid is in the shape. */
 struct vxd_svdag_heights {
     const int64_t
         *heights;      /* units, magnitudes up to VXD_SVDAG_MAX_COORDINATE; host memory */
@@ -67,21 +71,23 @@ struct vxd_svdag_shape {
     struct vxd_svdag_heights field;
 };
 
-/* What becomes of the voxels there. */
+/* What becomes of the voxels in the shape. */
 enum vxd_svdag_action {
-    VXD_SVDAG_FILL = 0,     /* occupied, of `value` */
-    VXD_SVDAG_ERASE = 1,    /* not set */
-    VXD_SVDAG_SET_FREE = 2, /* FREE; scenes that track it */
+    VXD_SVDAG_FILL = 0,     /* they become occupied, with `value` */
+    VXD_SVDAG_ERASE = 1,    /* they become not set */
+    VXD_SVDAG_SET_FREE = 2, /* they become FREE; only in scenes that track it */
     VXD_SVDAG_PAINT = 3,    /* the occupied ones take `value` */
-    VXD_SVDAG_REPLACE = 4,  /* the occupied ones of `from` take `value` */
-    /* Of the state before the operation: occupied voxels with fewer than `threshold` occupied
-     * face neighbours become not set (a voxel outside the scene is not occupied); voxels that
-     * are not occupied and have at least `threshold` such neighbours take the value of the
-     * first of -x, +x, -y, +y, -z, +z. Shapes but VOXELS and HEIGHTFIELD. */
+    VXD_SVDAG_REPLACE = 4,  /* the occupied ones with value `from` take `value` */
+    /* Both read the state before the operation. ERODE: occupied voxels with fewer than
+     * `threshold` occupied face neighbours become not set; a voxel outside the scene is
+     * not occupied. DILATE: voxels that are not occupied and have at least `threshold`
+     * occupied neighbours take the value of the first of -x, +x, -y, +y, -z, +z. For all
+     * shapes but VOXELS and HEIGHTFIELD. */
     VXD_SVDAG_ERODE = 5,
     VXD_SVDAG_DILATE = 6,
-    /* The box takes what stood elsewhere before the operation: voxel p of it what stood at
-     * from_voxel + M (p - low), by voxel indices. Boxes of whole voxels alone. */
+    /* Copies to the box what was elsewhere before the operation: voxel p of the box
+     * becomes voxel from_voxel + M (p - low), by voxel indices. For boxes of whole voxels
+     * only. */
     VXD_SVDAG_COPY = 7
 };
 
@@ -91,49 +97,53 @@ struct vxd_svdag_op {
     uint32_t value; /* below vxd_svdag_n_materials */
     uint32_t from;
     int threshold; /* 1 to 6 */
-    /* COPY: M has one 1 or -1 in each row and column (turns by quarters, mirrors); what
-     * would come from outside the scene is not set. With copy_empty voxels that are not set
-     * and FREE ones are copied too, else they leave what is there. */
+    /* COPY: M has one 1 or -1 in each row and column (quarter turns and mirrors). A voxel
+     * whose source is outside the scene becomes not set. With copy_empty, source voxels
+     * that are not set and FREE ones are copied too; else they leave the target voxel as
+     * it is. */
     int64_t from_voxel[3];
     int8_t matrix[3][3];
     bool copy_empty;
 };
 
-/* Room that an edit did not find, 0 of what was enough; for vxd_svdag_make_room. */
+/* Capacity that an edit lacked on a GPU, 0 for what was enough; read by
+ * vxd_svdag_reserve. */
 struct vxd_svdag_needs {
-    uint64_t n_cubes; /* cubes to look into, */
-    uint64_t n_pairs; /* of references to compare */
-    uint64_t n_items; /* in the store, */
-    uint64_t n_words; /* and addresses */
+    uint64_t n_entries; /* entries of the frontier: cubes to visit */
+    uint64_t n_pairs;   /* pairs of references to compare */
+    uint64_t n_items;   /* items of the store */
+    uint64_t n_words;   /* addresses of the store */
 };
 
-/* What passes of an edit on a GPU do, one after the other. */
+/* The stages of an edit kernel, in order. */
 enum vxd_svdag_edit_stage {
-    VXD_SVDAG_OPEN_BY_BLOCK, /* cubes, from the root down, as long as they are few */
-    VXD_SVDAG_OPEN_BY_GRID,  /* those of the heights below */
-    VXD_SVDAG_EDIT_ROWS,     /* from height 4 down to the leaves and up again */
-    VXD_SVDAG_CLOSE_BY_GRID,
-    VXD_SVDAG_CLOSE_BY_BLOCK,
+    VXD_SVDAG_EXPAND_BY_BLOCK, /* the first block alone: the upper cubes, while they are few */
+    VXD_SVDAG_EXPAND_BY_GRID, /* all blocks: the heights below */
+    VXD_SVDAG_EDIT_SUBTREES, /* each block: subtrees from height 4 to the leaves and up again */
+    VXD_SVDAG_REDUCE_BY_GRID,
+    VXD_SVDAG_REDUCE_BY_BLOCK,
     VXD_SVDAG_N_STAGES
 };
 
 struct vxd_svdag_edit_result {
-    /* On a GPU an edit grows nothing: where there was no room it has no result (nothing else
-     * is to be used, and `root` is the one before), vxd_svdag_make_room is to be called and the
-     * edit repeated. Never on the CPU. */
-    bool needs_room;
+    /* An edit on a GPU grows nothing. Where capacity was lacking it has no result: only
+     * `needs` and `root` are valid, and `root` is the one before the edit. Call
+     * vxd_svdag_reserve, then repeat the edit. Never set on the CPU. */
+    bool needs_capacity;
     struct vxd_svdag_needs needs;
     uint32_t root;
-    uint64_t n_added;   /* voxels occupied now and not before, */
-    uint64_t n_removed; /* before and not now, */
-    uint64_t n_changed; /* and those of another material */
-    uint64_t n_freed;   /* FREE now and not before */
-    /* Nodes looked up by height (2 = leaves), and those of them that were new in the store:
-     * what the edit cost. Lookups that a thread's own memory spared do not count; nor, on a
-     * GPU, what was new to tries that found no room. */
+    uint64_t n_added;   /* voxels occupied now and not before */
+    uint64_t n_removed; /* voxels occupied before and not now */
+    uint64_t n_changed; /* voxels occupied before and now, with different materials */
+    uint64_t n_freed;   /* voxels FREE now and not before */
+    /* Nodes looked up, by height (2 = leaves), and how many of them were new to the
+     * store. This is what the edit cost. Lookups that a thread answered from its own
+     * memory are not counted; nor are, on a GPU, items that were new to earlier tries of
+     * the edit. */
     uint64_t n_lookups[VXD_SVDAG_MAX_DEPTH + 1];
     uint64_t n_new[VXD_SVDAG_MAX_DEPTH + 1];
-    /* On a GPU: cycles of a multiprocessor that the stages took, waits for others included. */
+    /* On a GPU: cycles of a multiprocessor in each stage, including waits for other
+     * blocks. */
     uint64_t stage_cycles[VXD_SVDAG_N_STAGES];
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shapes against the eight children of a cube at once, for the CPU backend. */
+/* Classifies the children of a cube against shapes, for the CPU backend. */
 #ifndef VXD_GPU_SVDAG_BRUSH_BRUSH_CPU_H
 #define VXD_GPU_SVDAG_BRUSH_BRUSH_CPU_H
 

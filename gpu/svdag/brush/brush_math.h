@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shapes and editors: given a cube, keep, subdivide, fill or empty; given a voxel, its value.
- * Both backends compile these. */
+/* Shapes and editors. An editor says of a cube whether to keep, subdivide, fill or empty
+ * it, and of a voxel which value it takes. Both backends compile these. */
 #ifndef VXD_GPU_SVDAG_BRUSH_BRUSH_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_BRUSH_MATH_H
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Capsules: voxels whose centre is within r of a segment.
+/* Capsules: the voxels whose centre is within r of a segment.
  *
- * With d = b - a and v = c - a, the centre is nearest to an end where v . d is at most 0 or
- * at least d . d, and there it is a ball's question. Between, its distance to the line is
- * |v x d| / |d|, so |v x d|^2 <= r^2 (d . d) is asked, in 128 bits: |d| is at most 2^32 an
- * axis and r at most 2^31, so the right side is below 2^127.6; what is left of it is counted
- * down, because the left one may be more.
+ * With d = b - a and v = c - a, an end of the segment is the nearest point where v . d <=
+ * 0 or v . d >= d . d, and the test is that of a ball. In between, the distance to the
+ * line is |v x d| / |d|, so the test is |v x d|^2 <= r^2 (d . d). It needs 128 bits: |d|
+ * is at most 2^32 on each axis and r at most 2^31, so the right side is below 2^127.6.
+ * The left side may be larger, so its terms are subtracted from the right side one by
+ * one.
  *
- * Nearly all capsules are brushes of some hundred voxels, for which 64 bits do: |v x d|^2 is
- * (v . v) (d . d) - (v . d)^2, so (v . d)^2 >= (d . d) (v . v - r^2) is asked. */
+ * Nearly all capsules are brushes of a few hundred voxels, for which 64 bits are enough:
+ * |v x d|^2 is (v . v) (d . d) - (v . d)^2, so the test is (v . d)^2 >= (d . d) (v . v -
+ * r^2). */
 #ifndef VXD_GPU_SVDAG_BRUSH_CAPSULE_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_CAPSULE_MATH_H
 
@@ -17,7 +19,7 @@
 __extension__ typedef __int128 vxd_int128;
 __extension__ typedef unsigned __int128 vxd_uint128;
 
-/* *left -= w^2; false where it is less. */
+/* Subtracts w^2 from *left; false where *left is smaller. */
 VXD_HD bool vxd_svdag_take_square(vxd_int128 w, vxd_uint128 *left)
 {
     vxd_uint128 size = w < 0 ? (vxd_uint128)-w : (vxd_uint128)w;
@@ -40,7 +42,7 @@ VXD_HD bool vxd_svdag_is_within(const int64_t c[3], const int64_t a[3], int64_t 
            limit;
 }
 
-/* Sum of magnitudes. */
+/* The 1-norm of v. */
 VXD_HD int64_t vxd_svdag_length_1(const int64_t v[3])
 {
     int64_t sum = 0;
@@ -51,9 +53,9 @@ VXD_HD int64_t vxd_svdag_length_1(const int64_t v[3])
     return sum;
 }
 
-/* True where 64 bits do for d and a v whose sum of magnitudes is v_1: then v . d is at most 2^31,
+/* True where 64 bits are enough for d and a v of this 1-norm: then v . d is at most 2^31,
  * and (d . d) (v . v) at most 2^62. */
-VXD_HD bool vxd_svdag_is_brush(const int64_t d[3], int64_t v_1)
+VXD_HD bool vxd_svdag_capsule_fits_64(const int64_t d[3], int64_t v_1)
 {
     int64_t d_1 = vxd_svdag_length_1(d);
 
@@ -61,9 +63,9 @@ VXD_HD bool vxd_svdag_is_brush(const int64_t d[3], int64_t v_1)
            (uint64_t)d_1 * (uint64_t)v_1 <= (uint64_t)1 << 31;
 }
 
-/* In these 64 bits: whether a centre is within r of the segment, by v . d, v . v and d . d. */
-VXD_HD bool vxd_svdag_is_near_brush(int64_t along, int64_t square, int64_t length,
-                                    int64_t r_square)
+/* In 64 bits: whether a centre is within r of the segment, by v . d, v . v and d . d. */
+VXD_HD bool vxd_svdag_is_near_segment_64(int64_t along, int64_t square, int64_t length,
+                                         int64_t r_square)
 {
     return along <= 0 ? square <= r_square
            : along >= length
@@ -71,7 +73,8 @@ VXD_HD bool vxd_svdag_is_near_brush(int64_t along, int64_t square, int64_t lengt
                : square <= r_square || along * along >= length * (square - r_square);
 }
 
-/* The distance from c to the segment from a to b is at most r, r at most 2^31, in 128 bits. */
+/* In 128 bits: whether the distance from c to the segment from a to b is at most r; r is
+ * at most 2^31. */
 VXD_SVDAG_RARE bool vxd_svdag_is_near_line(const int64_t c[3], const int64_t a[3],
                                            const int64_t b[3], int64_t r)
 {
@@ -104,7 +107,8 @@ VXD_SVDAG_RARE bool vxd_svdag_is_near_line(const int64_t c[3], const int64_t a[3
     return true;
 }
 
-/* The same; most that are asked are outside of the box around it, or 64 bits do. */
+/* The same. Most centres are outside the bounding box of the capsule, or 64 bits are
+ * enough. */
 VXD_HD bool vxd_svdag_is_near_segment(const int64_t c[3], const int64_t a[3],
                                       const int64_t b[3], int64_t r)
 {
@@ -122,7 +126,7 @@ VXD_HD bool vxd_svdag_is_near_segment(const int64_t c[3], const int64_t a[3],
             return false;
         }
     }
-    if (!vxd_svdag_is_brush(d, vxd_svdag_length_1(v))) {
+    if (!vxd_svdag_capsule_fits_64(d, vxd_svdag_length_1(v))) {
         return vxd_svdag_is_near_line(c, a, b, r);
     }
     for (int axis = 0; axis < 3; axis++) {
@@ -130,11 +134,12 @@ VXD_HD bool vxd_svdag_is_near_segment(const int64_t c[3], const int64_t a[3],
         square += v[axis] * v[axis];
         length += d[axis] * d[axis];
     }
-    return vxd_svdag_is_near_brush(along, square, length, (int64_t)vxd_svdag_square(r));
+    return vxd_svdag_is_near_segment_64(along, square, length,
+                                        (int64_t)vxd_svdag_square(r));
 }
 
-/* Radius of a ball around a cube's centres, which half their distance along an axis tells: half their
- * diagonal, and 1774 / 1024 is a little above the root of 3. */
+/* Radius of a ball that holds all centres of a cube, whose extent along an axis is 2
+ * half: half the diagonal. 1774 / 1024 is slightly above the root of 3. */
 VXD_HD int64_t vxd_svdag_capsule_around(int64_t half)
 {
     return (half * 1774 >> 10) + 1;
@@ -162,8 +167,8 @@ vxd_svdag_capsule_relation(const struct vxd_svdag_shape *shape,
     return VXD_SVDAG_PARTIAL;
 }
 
-/* A leaf's mask where 64 bits do for all its voxels; false where they do not. What is asked of a voxel
- * comes apart by axis. */
+/* The mask of a leaf where 64 bits are enough for all its voxels; false where they are
+ * not. The terms of the test are separable by axis. */
 VXD_HD bool vxd_svdag_capsule_mask_near(const struct vxd_svdag_shape *shape,
                                         const struct vxd_svdag_extent *extent,
                                         uint64_t *mask)
@@ -178,7 +183,8 @@ VXD_HD bool vxd_svdag_capsule_mask_near(const struct vxd_svdag_shape *shape,
         d[axis] = shape->b[axis] - shape->a[axis];
         v[axis] = extent->low[axis] - shape->a[axis];
     }
-    if (!vxd_svdag_is_brush(d, vxd_svdag_length_1(v) + (int64_t)9 * VXD_SVDAG_UNIT)) {
+    if (!vxd_svdag_capsule_fits_64(d,
+                                   vxd_svdag_length_1(v) + (int64_t)9 * VXD_SVDAG_UNIT)) {
         return false;
     }
     for (int axis = 0; axis < 3; axis++) {
@@ -197,7 +203,7 @@ VXD_HD bool vxd_svdag_capsule_mask_near(const struct vxd_svdag_shape *shape,
         uint64_t bits = 0;
 
         for (int k = 0; k < 4; k++) {
-            bits |= (uint64_t)vxd_svdag_is_near_brush(
+            bits |= (uint64_t)vxd_svdag_is_near_segment_64(
                         along[0][i] + along[1][j] + along[2][k],
                         square[0][i] + square[1][j] + square[2][k], length,
                         (int64_t)vxd_svdag_square(shape->r))
@@ -208,8 +214,8 @@ VXD_HD bool vxd_svdag_capsule_mask_near(const struct vxd_svdag_shape *shape,
     return true;
 }
 
-/* Capsules are convex: of a row along z, what is in is one run. Voxels before it and after
- * it are asked, the rest of the run is not. */
+/* Capsules are convex, so the voxels of a row along z that are inside are consecutive.
+ * Only voxels before the first and after the last of them are tested. */
 VXD_SVDAG_RARE uint64_t vxd_svdag_capsule_mask_far(const struct vxd_svdag_shape *shape,
                                                    const struct vxd_svdag_extent *extent)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What copies make of cubes and leaves, and where the voxels of a copied box come from. Voxel p
- * takes what stands at from + M (p - low): the voxels of a cube come from a cube of the same
- * side, of any place, which at most eight cubes of the tree cover. */
+/* The editor of copies. Voxel p of the box becomes voxel from + M (p - low): the source
+ * of a cube is a cube of the same size at any place, which at most eight cubes of the
+ * tree cover. */
 #ifndef VXD_GPU_SVDAG_BRUSH_COPY_EDITOR_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_COPY_EDITOR_MATH_H
 
@@ -9,15 +9,16 @@
 #include "gpu/svdag/brush/edit_source_math.h"
 #include "gpu/svdag/node/node_math.h"
 
-/* The source of a cube of the tree. Cube d of the eight (octant order) begins at voxel
- * (low + d) * side; where the source is aligned to the tree on an axis the second one is not
- * needed, and stands for the first. Cubes outside the scene are EMPTY. */
+/* The source of a cube of the tree, as references of the eight cubes that cover it. Cube
+ * d (octant order) begins at voxel (low + d) * side. On an axis where the source is
+ * aligned to the tree the second cube is not needed and repeats the first. Cubes outside
+ * the scene are EMPTY. */
 struct vxd_svdag_sources {
     int64_t low[3];
     uint32_t refs[8];
 };
 
-/* The source of a voxel, which may lie outside every scene. */
+/* The source of a voxel, which may lie outside the scene. */
 VXD_HD void vxd_svdag_source_of(const struct vxd_svdag_op *op, const int64_t voxel[3],
                                 int64_t source[3])
 {
@@ -45,7 +46,8 @@ VXD_HD void vxd_svdag_source_corner(const struct vxd_svdag_op *op, uint32_t x, u
     }
 }
 
-/* Octants of the cubes that are needed: bits that may be set. */
+/* Bits of the octants whose cubes are needed: a bit of an axis is set where the source is
+ * not aligned on it. */
 VXD_HD int vxd_svdag_sources_needed(const int64_t corner[3], int height)
 {
     const int64_t last = ((int64_t)1 << height) - 1;
@@ -54,7 +56,7 @@ VXD_HD int vxd_svdag_sources_needed(const int64_t corner[3], int height)
            (int)((corner[2] & last) != 0);
 }
 
-/* Of the whole scene's cube. */
+/* Sources of the root. */
 VXD_HD void vxd_svdag_sources_begin(const struct vxd_svdag_op *op, int depth,
                                     uint32_t root, struct vxd_svdag_sources *sources)
 {
@@ -77,7 +79,7 @@ VXD_HD void vxd_svdag_sources_begin(const struct vxd_svdag_op *op, int depth,
     }
 }
 
-/* Of a cube, from those of its parent. */
+/* Sources of a cube, from those of its parent. */
 VXD_HD void vxd_svdag_sources_child(const struct vxd_svdag_op *op,
                                     const struct vxd_svdag_view *view,
                                     const struct vxd_svdag_sources *parent, uint32_t x,
@@ -86,7 +88,7 @@ VXD_HD void vxd_svdag_sources_child(const struct vxd_svdag_op *op,
 {
     int64_t corner[3];
     uint32_t refs[8];
-    int octants[8];
+    int relations[8];
     int needed;
 
     vxd_svdag_source_corner(op, x, y, z, height, corner);
@@ -97,21 +99,21 @@ VXD_HD void vxd_svdag_sources_child(const struct vxd_svdag_op *op,
     for (int d = 0; d < 8; d++) {
         int from = 0;
 
-        octants[d] = 0;
+        relations[d] = 0;
         for (int a = 0; a < 3; a++) {
             int64_t cube = child->low[a] + ((d & needed) >> (2 - a) & 1);
 
-            /* What is needed lies in the parent's: this is 0 or 1. */
+            /* The needed cubes lie in the parent's, so this is 0 or 1. */
             from = from << 1 | (int)((cube >> 1) - parent->low[a]);
-            octants[d] = octants[d] << 1 | (int)(cube & 1);
+            relations[d] = relations[d] << 1 | (int)(cube & 1);
         }
         refs[d] = parent->refs[from];
     }
-    vxd_svdag_below_each(view, refs, octants, child->refs);
+    vxd_svdag_child_refs_each(view, refs, relations, child->refs);
 }
 
-/* For each axis of a leaf and index along it: what it adds to a voxel's source, the number of
- * the source cube * 64 + the bit in it. */
+/* For each axis of a leaf and index along it: its term in a voxel's source, which is the
+ * number of the source cube * 64 + the bit in that leaf. */
 VXD_HD void vxd_svdag_source_terms(const struct vxd_svdag_op *op,
                                    const struct vxd_svdag_sources *sources, uint32_t x,
                                    uint32_t y, uint32_t z, int terms[3][4])
@@ -121,7 +123,7 @@ VXD_HD void vxd_svdag_source_terms(const struct vxd_svdag_op *op,
 
     vxd_svdag_source_of(op, voxel, source);
     for (int j = 0; j < 3; j++) {
-        /* The one axis of the source that this one is. */
+        /* The source axis that this axis is mapped to. */
         const int i = op->matrix[0][j] != 0 ? 0 : op->matrix[1][j] != 0 ? 1 : 2;
 
         for (int k = 0; k < 4; k++) {
@@ -133,7 +135,7 @@ VXD_HD void vxd_svdag_source_terms(const struct vxd_svdag_op *op,
     }
 }
 
-/* Of the child of a cube, from the cube's. */
+/* Sources of a child of a cube, from the cube's. */
 VXD_HD void vxd_svdag_copy_child(const struct vxd_svdag_source *source,
                                  const struct vxd_svdag_cube *cube,
                                  const struct vxd_svdag_sources *sources, int octant,
@@ -145,14 +147,14 @@ VXD_HD void vxd_svdag_copy_child(const struct vxd_svdag_source *source,
                             to.height, child);
 }
 
-/* Some voxel of the source is occupied. May say so wrongly. */
+/* Whether the source may have an occupied voxel; false positives are possible. */
 VXD_HD bool vxd_svdag_sources_occupied(const struct vxd_svdag_source *source,
                                        const struct vxd_svdag_sources *sources,
                                        int height)
 {
     unsigned states = 0;
 
-    /* None is left out for what another says: they are read at once. */
+    /* All eight are read, without early exit, so that the reads overlap. */
     for (int d = 0; d < 8; d++) {
         const struct vxd_svdag_spot spot = {sources->refs[d], 0, 0, 0, height};
 
@@ -171,7 +173,7 @@ VXD_HD bool vxd_svdag_sources_equal(const struct vxd_svdag_sources *sources)
     return true;
 }
 
-/* Copied straight, from a cube of the tree. */
+/* True where the cube is copied unrotated from exactly one cube of the tree. */
 VXD_HD bool vxd_svdag_copy_is_aligned(const struct vxd_svdag_op *op,
                                       const struct vxd_svdag_cube *cube)
 {
@@ -255,7 +257,7 @@ VXD_HD void vxd_svdag_copy_edit_leaf(const struct vxd_svdag_source *source,
     for (int a = 0; a < 3; a++) {
         from[a] = (int)(corner[a] & 3);
     }
-    set = box & vxd_svdag_turn(vxd_svdag_leaf_between(occupied, from), op->matrix);
+    set = box & vxd_svdag_rotate_mask(vxd_svdag_leaf_between(occupied, from), op->matrix);
     if (op->copy_empty) {
         const uint64_t rest = box & ~set;
 
@@ -263,7 +265,8 @@ VXD_HD void vxd_svdag_copy_edit_leaf(const struct vxd_svdag_source *source,
         leaf->free &= ~rest;
         if (source->view.free_value >= 0) {
             const uint64_t is_free =
-                rest & vxd_svdag_turn(vxd_svdag_leaf_between(free, from), op->matrix);
+                rest &
+                vxd_svdag_rotate_mask(vxd_svdag_leaf_between(free, from), op->matrix);
 
             leaf->set |= is_free;
             leaf->free |= is_free;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shapes that are data: heightfields, and lists of voxels. */
+/* Shapes given by data: heightfields and lists of voxels. */
 #ifndef VXD_GPU_SVDAG_BRUSH_DATA_SHAPES_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_DATA_SHAPES_MATH_H
 
 #include "gpu/svdag/brush/shape_math.h"
 
-/* Heights ---------------------------------------------------------------------------------
- * Cubes ask for the least and the greatest height among their columns. Those of few cells
- * look at the cells; others at a pyramid of least and greatest heights over squares of
- * 2^level cells, from 4 a side up to one square for all, cut to 32 bits, which no comparison
- * with a centre sees. */
+/* Heights
+ * ---------------------------------------------------------------------------------
+ *
+ * A cube needs the least and the greatest height of its columns. A cube of few cells
+ * reads the cells. Others read a pyramid of least and greatest heights over squares of
+ * 2^level cells, from 4 a side up to one square for all. Heights in the pyramid are
+ * clamped to 32 bits, which no comparison with a voxel centre notices. */
 enum {
     VXD_SVDAG_PYRAMID_BASE = 2,    /* first level: 4 cells a side */
     VXD_SVDAG_PYRAMID_LEVELS = 25, /* cells a side are at most 2^26 */
-    VXD_SVDAG_PYRAMID_FEW = 16     /* so many cells are looked at themselves */
+    VXD_SVDAG_PYRAMID_FEW = 16     /* up to so many cells are read directly */
 };
 
 struct vxd_svdag_pyramid {
@@ -22,13 +24,13 @@ struct vxd_svdag_pyramid {
     int n_levels;
 };
 
-/* Squares of 2^level cells that n cells take. */
+/* Number of squares of 2^level cells that cover n cells. */
 VXD_HD uint32_t vxd_svdag_pyramid_side(uint32_t n, int level)
 {
     return ((n - 1) >> level) + 1;
 }
 
-/* Squares of all levels of a field, and how many levels they are. */
+/* Number of squares in all levels of a field's pyramid, and of levels. */
 VXD_HD size_t vxd_svdag_pyramid_words(const struct vxd_svdag_heights *field,
                                       int *n_levels)
 {
@@ -54,7 +56,8 @@ VXD_HD int32_t vxd_svdag_pyramid_cut(int64_t height)
                                           : height);
 }
 
-/* One square of the first level, of the cells, or of a later one, of four squares below. */
+/* Computes one square of the pyramid: of the first level (number 0) from the cells, of a
+ * later one from four squares of the level before. */
 VXD_HD void vxd_svdag_pyramid_square(const struct vxd_svdag_heights *field,
                                      const struct vxd_svdag_pyramid *pyramid, int number,
                                      uint32_t x, uint32_t y, int32_t *least,
@@ -84,9 +87,9 @@ VXD_HD void vxd_svdag_pyramid_square(const struct vxd_svdag_heights *field,
     }
 }
 
-/* Cells under the columns first .. first + n - 1 of an axis on which the grid has n_cells
- * from voxel `start` on; false where there are none. *is_whole is cleared where some of the
- * columns have none. */
+/* The range of cells under the columns first .. first + n - 1 of an axis, whose grid has
+ * n_cells cells from voxel `start` on; false where there are none. Clears *is_whole where
+ * some of the columns have no cell. */
 VXD_HD bool vxd_svdag_heights_cells(int64_t first, int64_t n, int64_t start,
                                     uint32_t cell, uint32_t n_cells, uint32_t range[2],
                                     bool *is_whole)
@@ -187,7 +190,7 @@ VXD_HD uint64_t vxd_svdag_heights_mask(const struct vxd_svdag_shape *shape, uint
                                        uint32_t y, const struct vxd_svdag_extent *extent)
 {
     const struct vxd_svdag_heights *field = &shape->field;
-    uint64_t above = 0; /* voxels not below the shape's low side */
+    uint64_t above = 0; /* voxels at or above the shape's lower bound */
     uint64_t mask = 0;
     int64_t cells_x[4];
     int64_t cells_y[4];
@@ -234,8 +237,9 @@ VXD_HD uint64_t vxd_svdag_list_bound(const uint64_t *codes, uint64_t first, uint
     return first;
 }
 
-/* Whether leaf i of a list keeps the rules of edit.h: of a scene of so many leaves a volume,
- * and materials where its values are used. */
+/* Whether leaf i of a list is valid by the rules of brush.h: its code is below n_codes,
+ * the scene's number of leaves, and, where values are used, they are below
+ * n_materials. */
 VXD_HD bool vxd_svdag_list_is_good(const struct vxd_svdag_voxels *voxels, uint64_t i,
                                    uint64_t n_codes, uint32_t n_materials,
                                    bool uses_values)
@@ -255,13 +259,14 @@ VXD_HD bool vxd_svdag_list_is_good(const struct vxd_svdag_voxels *voxels, uint64
     return true;
 }
 
-/* Code of the leaf at a voxel; of a cube the first one's. */
+/* Code of the leaf that holds a voxel; for the low corner of a cube, that of its first
+ * leaf. */
 VXD_HD uint64_t vxd_svdag_list_code(uint32_t x, uint32_t y, uint32_t z)
 {
     return vxd_spread3(x >> 2) << 2 | vxd_spread3(y >> 2) << 1 | vxd_spread3(z >> 2);
 }
 
-/* Cuts range, in which the cube's leaves are if they are listed, to those: its codes are
+/* Narrows a range of list entries to the leaves of a cube. A cube's codes are
  * consecutive. */
 VXD_HD void vxd_svdag_list_narrow(const struct vxd_svdag_voxels *voxels, uint32_t x,
                                   uint32_t y, uint32_t z, int height, uint64_t range[2])

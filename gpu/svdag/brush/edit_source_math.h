@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What operations look at that take what they do from the state before them. */
+/* The source of operations that read the state before them: copies, erosion and
+ * dilation. */
 #ifndef VXD_GPU_SVDAG_BRUSH_EDIT_SOURCE_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_EDIT_SOURCE_MATH_H
 

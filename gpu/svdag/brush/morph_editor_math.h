@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What erosion and dilation make of cubes and leaves, from a cube and its six neighbours: of a
- * voxel's neighbours at least three lie in its own cube, so that the surface of even regions
- * alone is looked at, and often not even that. Neighbours go by masks; the directions are
- * -x +x -y +y -z +z. */
+/* The editor of erosion and dilation. The state of a cube is its reference and those of
+ * its six neighbours. At least three neighbours of a voxel lie in its own cube, so only
+ * the surface of uniform regions is visited, and often not even that. Neighbours are
+ * computed on masks. The directions are -x +x -y +y -z +z. */
 #ifndef VXD_GPU_SVDAG_BRUSH_MORPH_EDITOR_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_MORPH_EDITOR_MATH_H
 
@@ -10,7 +10,7 @@
 #include "gpu/svdag/brush/noise_math.h"
 #include "gpu/svdag/brush/edit_source_math.h"
 
-/* Bit of a voxel's neighbour, in this leaf or in the next one that way. */
+/* Bit of a voxel's neighbour; *is_next: it lies in the next leaf in that direction. */
 VXD_HD int vxd_svdag_neighbour_bit(int bit, int direction, bool *is_next)
 {
     const int axis = direction >> 1;
@@ -23,7 +23,8 @@ VXD_HD int vxd_svdag_neighbour_bit(int bit, int direction, bool *is_next)
     return (bit & ~(low | high)) | ((to & 2) != 0 ? high : 0) | ((to & 1) != 0 ? low : 0);
 }
 
-/* For each voxel, whether its neighbour is in `mask`, or in that of the next leaf. */
+/* The voxels whose neighbour in a direction is set: in `mask`, or across the border in
+ * `next`, the mask of the next leaf. */
 VXD_HD uint64_t vxd_svdag_neighbours(uint64_t mask, uint64_t next, int direction)
 {
     const int axis = direction >> 1;
@@ -42,7 +43,7 @@ VXD_HD uint64_t vxd_svdag_neighbours(uint64_t mask, uint64_t next, int direction
            (next & planes[3]) >> (high + low);
 }
 
-/* Voxels that are in at least `threshold` (1 to 6) of six masks. */
+/* The voxels that are in at least `threshold` (1 to 6) of six masks. */
 VXD_HD uint64_t vxd_svdag_at_least(const uint64_t masks[6], int threshold)
 {
     uint64_t ones = 0;
@@ -72,7 +73,7 @@ VXD_HD uint64_t vxd_svdag_at_least(const uint64_t masks[6], int threshold)
     }
 }
 
-/* A cube with its neighbours. */
+/* A cube and its neighbours. */
 struct vxd_svdag_morph_state {
     uint32_t self;
     uint32_t next[6]; /* by direction; EMPTY outside the scene */
@@ -106,7 +107,7 @@ vxd_svdag_morph_relation(const struct vxd_svdag_shape *shape,
     case VXD_SVDAG_HEIGHTFIELD:
         break;
     }
-    /* Shapes that vxd_svdag_edit refuses. */
+    /* vxd_svdag_edit rejects these shapes. */
     return VXD_SVDAG_OUTSIDE;
 }
 
@@ -128,7 +129,7 @@ VXD_HD uint64_t vxd_svdag_morph_mask(const struct vxd_svdag_shape *shape,
     case VXD_SVDAG_HEIGHTFIELD:
         break;
     }
-    /* Shapes that vxd_svdag_edit refuses. */
+    /* vxd_svdag_edit rejects these shapes. */
     return 0;
 }
 
@@ -136,13 +137,13 @@ VXD_HD void vxd_svdag_morph_child(const struct vxd_svdag_source *source,
                                   const struct vxd_svdag_morph_state *from, int octant,
                                   struct vxd_svdag_morph_state *to)
 {
-    to->self = vxd_svdag_below(&source->view, from->self, octant);
+    to->self = vxd_svdag_child_ref(&source->view, from->self, octant);
     for (int direction = 0; direction < 6; direction++) {
         const int bit = 4 >> (direction >> 1);
         const bool is_high = (octant & bit) != 0;
         const bool is_sibling = is_high != ((direction & 1) != 0);
 
-        to->next[direction] = vxd_svdag_below(
+        to->next[direction] = vxd_svdag_child_ref(
             &source->view, is_sibling ? from->self : from->next[direction], octant ^ bit);
     }
 }
@@ -161,25 +162,26 @@ VXD_HD bool vxd_svdag_is_full(const struct vxd_svdag_view *view, uint32_t ref)
            vxd_svdag_uniform_state(view, ref) == VXD_SVDAG_OCCUPIED;
 }
 
-/* Some voxel of the cube may have fewer than threshold neighbours. Of a full cube's voxels
- * none lacks more than one an axis, and only towards a neighbour that is not full. */
+/* Whether some voxel of the cube may have fewer than `threshold` neighbours. A voxel of a
+ * full cube lacks at most one neighbour on an axis, and only towards a cube that is not
+ * full. */
 VXD_HD bool vxd_svdag_may_erode(const struct vxd_svdag_source *source,
                                 const struct vxd_svdag_morph_state *state, int height)
 {
-    int n_open = 0;
+    int n_exposed = 0;
 
     if (!vxd_svdag_is_full(&source->view, state->self)) {
         return vxd_svdag_has_occupied(&source->view, state->self, height);
     }
     for (size_t axis = 0; axis < 3; axis++) {
-        n_open += !vxd_svdag_is_full(&source->view, state->next[2 * axis]) ||
-                  !vxd_svdag_is_full(&source->view, state->next[2 * axis + 1]);
+        n_exposed += !vxd_svdag_is_full(&source->view, state->next[2 * axis]) ||
+                     !vxd_svdag_is_full(&source->view, state->next[2 * axis + 1]);
     }
-    return 6 - n_open < source->op->threshold;
+    return 6 - n_exposed < source->op->threshold;
 }
 
-/* Some voxel of the cube may be empty and have threshold neighbours. In a cube without
- * occupied ones none has more than one an axis. */
+/* Whether some voxel of the cube may be empty and have `threshold` neighbours. In a cube
+ * without occupied voxels no voxel has more than one on an axis. */
 VXD_HD bool vxd_svdag_may_dilate(const struct vxd_svdag_source *source,
                                  const struct vxd_svdag_morph_state *state, int height)
 {
@@ -216,7 +218,7 @@ vxd_svdag_morph_visit(const struct vxd_svdag_source *source,
                : VXD_SVDAG_KEEP;
 }
 
-/* Sets new voxels, with the value of their first occupied neighbour. */
+/* Sets new voxels, each with the value of its first occupied neighbour. */
 VXD_HD void vxd_svdag_morph_take_values(const struct vxd_svdag_source *source,
                                         const struct vxd_svdag_morph_state *state,
                                         const uint64_t neighbours[6], uint64_t mask,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Masks of noisy balls, eight voxels at a time: those of an octant of the leaf, in Morton order.
+/* Masks of balls with noise, eight voxels at a time: those of an octant of the leaf, in
+ * Morton order.
  *
- * Numbers are those of noise_math.h, in 32 bits: a 65536 + (b - a) weight is below 2^32, whatever
- * its parts are. Interpolation along x is done for both halves of an octant's x at once, with all
- * four corners of y and z; along y for both ends of z. The compiler makes of vectors what the
- * processor has; on x86-64 it makes two of them, and which one runs is asked. */
+ * The numbers are those of noise_math.h in 32 bits: a 65536 + (b - a) weight is below
+ * 2^32. Interpolation along x is done for both x halves of an octant at once, with all
+ * four corners of y and z; along y for both ends of z. The compiler maps the vectors to
+ * the processor's own. On x86-64 it compiles two versions, and the processor decides at
+ * run time. */
 #include "gpu/svdag/brush/noise_math.h"
 
 #if defined(__x86_64__)
@@ -17,7 +19,7 @@
 typedef int32_t signed_lanes __attribute__((vector_size(32)));
 typedef uint32_t lanes __attribute__((vector_size(32)));
 
-/* What the voxels of a leaf share; weights and squares of distances by axis and index. */
+/* What the voxels of a leaf share; weights and squared distances by axis and index. */
 struct noise_leaf {
     uint32_t corners[8];
     uint32_t weight[3][4];
@@ -26,14 +28,15 @@ struct noise_leaf {
     uint32_t amplitude;
 };
 
-/* vxd_svdag_noise_mix of eight. */
+/* vxd_svdag_noise_mix for eight voxels. */
 ALWAYS void mix(const lanes *a, const lanes *b, const lanes *weight, lanes *out)
 {
     *out = ((*a << 16) + (*b - *a) * *weight) >> 16;
 }
 
-/* vxd_svdag_noise_units of eight, of amplitudes below 2^15: m / 65535 is (m + m / 65536 + 1) / 65536,
- * all rounded down, for m = q 65535 + rest as long as q is below 65536. */
+/* vxd_svdag_noise_units for eight voxels, for amplitudes below 2^15. The quotient m /
+ * 65535 is (m + m / 65536 + 1) / 65536, all rounded down, for m = q 65535 + rest as long
+ * as q is below 65536. */
 ALWAYS void make_units(const lanes *value, uint32_t amplitude, lanes *out)
 {
     const lanes x = (*value << 1) - 65535;
@@ -44,7 +47,7 @@ ALWAYS void make_units(const lanes *value, uint32_t amplitude, lanes *out)
     *out = (q ^ sign) - sign;
 }
 
-/* One of two numbers for each half of an octant along an axis. */
+/* Spreads two numbers, one for each half of an octant along an axis, to eight lanes. */
 ALWAYS void spread(const uint32_t two[2], int axis, lanes *out)
 {
     const uint32_t low = two[0];
@@ -55,7 +58,7 @@ ALWAYS void spread(const uint32_t two[2], int axis, lanes *out)
                        : (lanes){low, high, low, high, low, high, low, high};
 }
 
-/* Lane k's low bits are those of byte k; bits and bytes change places. */
+/* Transposes the 8x8 matrix of bits whose row k is the low byte of lane k. */
 ALWAYS uint64_t transpose(const lanes *rows)
 {
     uint64_t bits = 0;
@@ -72,7 +75,7 @@ ALWAYS uint64_t transpose(const lanes *rows)
     return bits ^ swapped ^ swapped << 28;
 }
 
-/* Lanes of the voxels of an octant that are out, all bits of each. */
+/* Finds the voxels of an octant that are outside: all bits of their lanes are set. */
 ALWAYS void find_out(const struct noise_leaf *leaf, const lanes *ends, const lanes *xy,
                      int z, lanes *out)
 {
@@ -88,7 +91,7 @@ ALWAYS void find_out(const struct noise_leaf *leaf, const lanes *ends, const lan
     mix(&low, &high, &weight, &value);
     make_units(&value, leaf->amplitude, &r);
     r += leaf->r;
-    /* A radius below 0 has no voxel. */
+    /* With a radius below 0 no voxel is inside. */
     *out = (lanes)((signed_lanes)(*xy + term) > (signed_lanes)(r * r)) |
            (lanes)((signed_lanes)r < 0);
 }
@@ -98,13 +101,13 @@ ALWAYS uint64_t find_mask(const struct noise_leaf *leaf)
     const uint32_t *v = leaf->corners;
     const lanes near = {v[0], v[1], v[2], v[3], v[0], v[1], v[2], v[3]};
     const lanes far = {v[4], v[5], v[6], v[7], v[4], v[5], v[6], v[7]};
-    lanes above = {0}; /* bit i of a lane: that of octant i */
+    lanes above = {0}; /* bit i of a lane belongs to octant i */
 
     for (int i = 0; i < 8; i += 4) {
         const int x = i >> 1;
         lanes weight_x;
         lanes term_x;
-        lanes corners; /* by y and z, of both x */
+        lanes corners; /* by y and z, for both x */
 
         spread(leaf->weight[0] + x, 0, &weight_x);
         spread(leaf->terms[0] + x, 0, &term_x);
@@ -116,7 +119,7 @@ ALWAYS uint64_t find_mask(const struct noise_leaf *leaf)
                 __builtin_shufflevector(corners, corners, 2, 3, 2, 3, 6, 7, 6, 7);
             lanes weight_y;
             lanes term_y;
-            lanes ends; /* by z, of both x and y */
+            lanes ends; /* by z, for both x and y */
             lanes out;
 
             spread(leaf->weight[1] + j, 1, &weight_y);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Value noise in integers, and balls whose radius it changes.
+/* Value noise in integers, and balls whose radius it modulates.
  *
- * The lattice has a point every 2^cell_bits voxels, the first at the scene's low corner; each
- * has a value of 16 bits, a hash of its indices and the seed. Between them the value is
- * interpolated along x, then y, then z, each time as
+ * The lattice has a point every 2^cell_bits voxels, the first at the scene's low corner.
+ * Each point has a 16-bit value, a hash of its indices and the seed. Between points the
+ * value is interpolated along x, then y, then z, each time as
  *     (a (65536 - s) + b s) / 65536, rounded down,
- * where s = f^2 (196608 - 2 f) / 2^32, rounded down, smooths the fraction f of the way from a
- * to b in 1/65536 (rounded down where the lattice is finer than that). A value u, 0 to 65535,
- * becomes amplitude (2 u - 65535) / 65535 units, rounded to zero: from -amplitude to
- * amplitude, both included. */
+ * where s = f^2 (196608 - 2 f) / 2^32, rounded down, smooths f, the position between a
+ * and b in 1/65536 (rounded down where the lattice is finer than that). A value u, 0 to
+ * 65535, becomes amplitude (2 u - 65535) / 65535 units, rounded to zero: from -amplitude
+ * to amplitude, both included. */
 #ifndef VXD_GPU_SVDAG_BRUSH_NOISE_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_NOISE_MATH_H
 
@@ -30,8 +30,8 @@ VXD_HD uint32_t vxd_svdag_noise_value(uint32_t seed, uint32_t i, uint32_t j, uin
     return (uint32_t)(hash >> 48);
 }
 
-/* How far a coordinate (units, not negative) is between two lattice points, smoothed: 0 to
- * 65535. */
+/* Smoothed position of a coordinate (units, not negative) between two lattice points, 0
+ * to 65535. */
 VXD_HD uint32_t vxd_svdag_noise_weight(int64_t c, int cell_bits)
 {
     int bits = cell_bits + 8;
@@ -51,7 +51,7 @@ VXD_HD int64_t vxd_svdag_noise_units(uint32_t value, int64_t amplitude)
     return amplitude * (2 * (int64_t)value - 65535) / 65535;
 }
 
-/* Values at the corners of the lattice cell of a point, by octant. */
+/* Values at the corners of the lattice cell that holds a point, by octant. */
 VXD_HD void vxd_svdag_noise_corners(uint32_t seed, int cell_bits, const int64_t c[3],
                                     uint32_t corners[8])
 {
@@ -65,7 +65,8 @@ VXD_HD void vxd_svdag_noise_corners(uint32_t seed, int cell_bits, const int64_t 
     }
 }
 
-/* Value at a point (units, none negative) of the lattice cell with these corners. */
+/* Value at a point (units, no coordinate negative) of the lattice cell with these
+ * corners. */
 VXD_HD uint32_t vxd_svdag_noise_between(const uint32_t corners[8], int cell_bits,
                                         const int64_t c[3])
 {
@@ -95,8 +96,8 @@ VXD_HD int64_t vxd_svdag_noise(uint32_t seed, int cell_bits, int64_t amplitude,
                                  amplitude);
 }
 
-/* Noise of a leaf's voxels that all lie in one lattice cell (cell_bits at least 2): the same
- * numbers, with what rows share done once. */
+/* Noise of the voxels of a leaf that lies in one lattice cell (cell_bits at least 2). The
+ * numbers are those of vxd_svdag_noise; what rows share is computed once. */
 VXD_HD void vxd_svdag_noise_leaf(const struct vxd_svdag_shape *shape,
                                  const struct vxd_svdag_extent *extent,
                                  int64_t noise[4][4][4])
@@ -129,11 +130,11 @@ VXD_HD void vxd_svdag_noise_leaf(const struct vxd_svdag_shape *shape,
     }
 }
 
-/* Between which values the noise of a cube's voxels is, where it lies in one lattice cell;
- * else, and where that is all the shape says, from -amplitude to amplitude. In between the
- * lattice's points it is between theirs, which is all that is asked where the cube is the cell.
- * Along an axis the noise before rounding is a straight line in the weight, so in a smaller cube it
- * is least and greatest at its corners; three values more for what the three roundings took. */
+/* Bounds of the noise of a cube's voxels. Where the cube does not lie in one lattice cell
+ * they are -amplitude and amplitude. Inside a cell the noise lies between the values of
+ * its corners, which are the bounds where the cube is the cell. In a smaller cube the
+ * extremes are at its corners, because before rounding the noise is linear in the weight
+ * of each axis; the bounds are widened by three, one for each rounding. */
 VXD_HD void vxd_svdag_noise_bounds(const struct vxd_svdag_shape *shape,
                                    const struct vxd_svdag_extent *extent, int64_t *least,
                                    int64_t *most)
@@ -200,15 +201,16 @@ vxd_svdag_noise_ball_relation(const struct vxd_svdag_shape *shape,
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* noise_cpu.c. The mask of a leaf for which vxd_svdag_noise_is_small says true, several voxels at a time. */
+/* noise_cpu.c. The mask of a leaf where vxd_svdag_noise_is_small is true, several voxels
+ * at a time. */
 uint64_t vxd_svdag_noise_mask_small(const struct vxd_svdag_shape *shape,
                                     const struct vxd_svdag_extent *extent);
 #ifdef __cplusplus
 }
 #endif
 
-/* True where leaves lie in one lattice cell, and the ball is so small that 32 bits do: three squares,
- * cut behind it, are below 2^30. */
+/* True where leaves lie in one lattice cell and the ball is so small that 32 bits are
+ * enough: the sum of three clamped squares is below 2^30. */
 VXD_HD bool vxd_svdag_noise_is_small(const struct vxd_svdag_shape *shape)
 {
     const int64_t most = 1 << 14; /* units */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the eight parts of a cube lie to a shape, all at once: what an axis tells is the same for four
- * of them. Answers are those of the shapes' own relations (shape_math.h, capsule_math.h,
- * noise_math.h), but that a leaf which noise decides is left to its mask. */
+/* Classifies the eight children of a cube against a shape at once, as four children share
+ * each term of an axis. The answers are those of the shapes' own relations (shape_math.h,
+ * capsule_math.h, noise_math.h), except that a leaf which depends on noise is left
+ * partial: its mask decides. */
 #ifndef VXD_GPU_SVDAG_BRUSH_SHAPE_CHILDREN_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_SHAPE_CHILDREN_MATH_H
 
@@ -10,49 +11,49 @@
 #include "gpu/svdag/brush/noise_math.h"
 
 enum {
-    VXD_SVDAG_ALL_OCTANTS = 0xff
+    VXD_SVDAG_ALL_CHILDREN = 0xff
 };
 
-/* Masks of octants. Those in neither may be partly in. */
+/* Masks of children. Those in neither mask may be partly inside. */
 struct vxd_svdag_relations {
     unsigned outside;
     unsigned inside;
 };
 
-/* The four octants of a half of an axis. */
-VXD_HD unsigned vxd_svdag_half_octants(int axis, int half)
+/* The four children in one half of an axis. */
+VXD_HD unsigned vxd_svdag_half_children(int axis, int half)
 {
     const unsigned low = axis == 0 ? 0x0f : axis == 1 ? 0x33 : 0x55;
 
-    return half == 0 ? low : VXD_SVDAG_ALL_OCTANTS & ~low;
+    return half == 0 ? low : VXD_SVDAG_ALL_CHILDREN & ~low;
 }
 
-/* Side of a part, units. */
-VXD_HD int64_t vxd_svdag_part_side(int height)
+/* Side of a child of a cube of this height, in units. */
+VXD_HD int64_t vxd_svdag_child_side(int height)
 {
     return (int64_t)VXD_SVDAG_UNIT << (height - 1);
 }
 
-/* Extent of a part of a cube that has this one and height. */
+/* Extent of a child, from the extent and height of its parent. */
 VXD_HD struct vxd_svdag_extent
-vxd_svdag_part_extent(const struct vxd_svdag_extent *extent, int height, int octant)
+vxd_svdag_child_extent(const struct vxd_svdag_extent *extent, int height, int octant)
 {
-    const int64_t side = vxd_svdag_part_side(height);
-    struct vxd_svdag_extent part;
+    const int64_t side = vxd_svdag_child_side(height);
+    struct vxd_svdag_extent child;
 
     for (int axis = 0; axis < 3; axis++) {
-        part.low[axis] = extent->low[axis] + (octant >> (2 - axis) & 1) * side;
-        part.high[axis] = part.low[axis] + side - VXD_SVDAG_UNIT;
+        child.low[axis] = extent->low[axis] + (octant >> (2 - axis) & 1) * side;
+        child.high[axis] = child.low[axis] + side - VXD_SVDAG_UNIT;
     }
-    return part;
+    return child;
 }
 
 VXD_HD struct vxd_svdag_relations
-vxd_svdag_box_octants(const struct vxd_svdag_shape *shape,
-                      const struct vxd_svdag_extent *extent, int height)
+vxd_svdag_box_children(const struct vxd_svdag_shape *shape,
+                       const struct vxd_svdag_extent *extent, int height)
 {
-    const int64_t side = vxd_svdag_part_side(height);
-    struct vxd_svdag_relations octants = {0, VXD_SVDAG_ALL_OCTANTS};
+    const int64_t side = vxd_svdag_child_side(height);
+    struct vxd_svdag_relations relations = {0, VXD_SVDAG_ALL_CHILDREN};
 
     for (int axis = 0; axis < 3; axis++) {
         const int64_t low = vxd_svdag_next_centre(shape->low[axis]);
@@ -61,22 +62,22 @@ vxd_svdag_box_octants(const struct vxd_svdag_shape *shape,
         for (int half = 0; half < 2; half++) {
             const int64_t first = extent->low[axis] + half * side;
             const int64_t last = first + side - VXD_SVDAG_UNIT;
-            const unsigned here = vxd_svdag_half_octants(axis, half);
+            const unsigned here = vxd_svdag_half_children(axis, half);
 
-            octants.outside |= low >= high || last < low || first >= high ? here : 0;
-            octants.inside &= first >= low && last < high ? ~0u : ~here;
+            relations.outside |= low >= high || last < low || first >= high ? here : 0;
+            relations.inside &= first >= low && last < high ? ~0u : ~here;
         }
     }
-    octants.inside &= ~octants.outside;
-    return octants;
+    relations.inside &= ~relations.outside;
+    return relations;
 }
 
 VXD_HD struct vxd_svdag_relations
-vxd_svdag_half_space_octants(const struct vxd_svdag_shape *shape,
-                             const struct vxd_svdag_extent *extent, int height)
+vxd_svdag_half_space_children(const struct vxd_svdag_shape *shape,
+                              const struct vxd_svdag_extent *extent, int height)
 {
-    const int64_t side = vxd_svdag_part_side(height);
-    struct vxd_svdag_relations octants = {0, 0};
+    const int64_t side = vxd_svdag_child_side(height);
+    struct vxd_svdag_relations relations = {0, 0};
     int64_t least[3][2];
     int64_t most[3][2];
 
@@ -91,49 +92,51 @@ vxd_svdag_half_space_octants(const struct vxd_svdag_shape *shape,
         }
     }
     for (int i = 0; i < 8; i++) {
-        octants.outside |=
+        relations.outside |=
             (unsigned)(least[0][i >> 2] + least[1][i >> 1 & 1] + least[2][i & 1] >
                        shape->d)
             << i;
-        octants.inside |=
+        relations.inside |=
             (unsigned)(most[0][i >> 2] + most[1][i >> 1 & 1] + most[2][i & 1] <= shape->d)
             << i;
     }
-    return octants;
+    return relations;
 }
 
-/* Outside of the largest ball that noise makes of it, or inside of the smallest one; else noise is
- * asked, but not of leaves, whose masks tell of each voxel. */
+/* A child outside the largest ball that noise can make, or inside the smallest one, is
+ * decided without noise. The others evaluate noise, except leaves, whose masks decide
+ * each voxel. */
 VXD_HD struct vxd_svdag_relations
-vxd_svdag_noise_ball_octants(const struct vxd_svdag_shape *shape,
-                             const struct vxd_svdag_extent *extent, int height)
+vxd_svdag_noise_ball_children(const struct vxd_svdag_shape *shape,
+                              const struct vxd_svdag_extent *extent, int height)
 {
     const int64_t inner = shape->r - shape->amplitude;
-    struct vxd_svdag_relations octants;
+    struct vxd_svdag_relations relations;
     unsigned unknown;
 
-    vxd_svdag_balls_octants(shape->a, vxd_svdag_square(shape->r + shape->amplitude),
-                            inner < 0 ? 0 : vxd_svdag_square(inner), extent, height,
-                            &octants.outside, &octants.inside);
-    octants.inside = inner < 0 ? 0 : octants.inside;
-    unknown = VXD_SVDAG_ALL_OCTANTS & ~(octants.outside | octants.inside);
+    vxd_svdag_balls_children(shape->a, vxd_svdag_square(shape->r + shape->amplitude),
+                             inner < 0 ? 0 : vxd_svdag_square(inner), extent, height,
+                             &relations.outside, &relations.inside);
+    relations.inside = inner < 0 ? 0 : relations.inside;
+    unknown = VXD_SVDAG_ALL_CHILDREN & ~(relations.outside | relations.inside);
     if (height - 1 == VXD_SVDAG_LEAF_HEIGHT || height - 1 > shape->cell_bits) {
-        return octants;
+        return relations;
     }
     for (int i = 0; i < 8; i++) {
-        const struct vxd_svdag_extent part = vxd_svdag_part_extent(extent, height, i);
+        const struct vxd_svdag_extent child = vxd_svdag_child_extent(extent, height, i);
         const enum vxd_svdag_relation relation =
-            (unknown >> i & 1) != 0 ? vxd_svdag_noise_ball_relation(shape, &part)
+            (unknown >> i & 1) != 0 ? vxd_svdag_noise_ball_relation(shape, &child)
                                     : VXD_SVDAG_PARTIAL;
 
-        octants.outside |= (unsigned)(relation == VXD_SVDAG_OUTSIDE) << i;
-        octants.inside |= (unsigned)(relation == VXD_SVDAG_INSIDE) << i;
+        relations.outside |= (unsigned)(relation == VXD_SVDAG_OUTSIDE) << i;
+        relations.inside |= (unsigned)(relation == VXD_SVDAG_INSIDE) << i;
     }
-    return octants;
+    return relations;
 }
 
-/* A capsule's d, and of the centres of the parts what vxd_svdag_is_near_brush asks, by axis and half. */
-struct vxd_svdag_brush_octants {
+/* Terms of vxd_svdag_is_near_segment_64 for the centres of the eight children, by axis
+ * and half, and the capsule's d. */
+struct vxd_svdag_capsule_children_64 {
     int64_t d[3];
     int64_t v[3][2];
     int64_t along[3][2];
@@ -141,12 +144,13 @@ struct vxd_svdag_brush_octants {
     int64_t length;
 };
 
-/* False where 64 bits do not do. */
-VXD_HD bool vxd_svdag_brush_octants_make(const struct vxd_svdag_shape *shape,
-                                         const struct vxd_svdag_extent *extent,
-                                         int height, struct vxd_svdag_brush_octants *out)
+/* False where 64 bits are not enough. */
+VXD_HD bool vxd_svdag_capsule_children_64_make(const struct vxd_svdag_shape *shape,
+                                               const struct vxd_svdag_extent *extent,
+                                               int height,
+                                               struct vxd_svdag_capsule_children_64 *out)
 {
-    const int64_t side = vxd_svdag_part_side(height);
+    const int64_t side = vxd_svdag_child_side(height);
     int64_t v_1 = 0;
 
     for (int axis = 0; axis < 3; axis++) {
@@ -163,7 +167,7 @@ VXD_HD bool vxd_svdag_brush_octants_make(const struct vxd_svdag_shape *shape,
         }
         v_1 += most;
     }
-    if (!vxd_svdag_is_brush(out->d, v_1)) {
+    if (!vxd_svdag_capsule_fits_64(out->d, v_1)) {
         return false;
     }
     out->length = 0;
@@ -179,9 +183,10 @@ VXD_HD bool vxd_svdag_brush_octants_make(const struct vxd_svdag_shape *shape,
     return true;
 }
 
-/* Parts whose centres are within r of the segment, of some. */
-VXD_HD unsigned vxd_svdag_brush_near(const struct vxd_svdag_brush_octants *brush,
-                                     int64_t r, unsigned some)
+/* The children in the mask `some` whose centres are within r of the segment. */
+VXD_HD unsigned
+vxd_svdag_capsule_children_near(const struct vxd_svdag_capsule_children_64 *brush,
+                                int64_t r, unsigned some)
 {
     const int64_t r_square = (int64_t)vxd_svdag_square(r);
     unsigned near = 0;
@@ -193,7 +198,7 @@ VXD_HD unsigned vxd_svdag_brush_near(const struct vxd_svdag_brush_octants *brush
             const int64_t v = brush->v[axis][half];
 
             if (v < (d < 0 ? d : 0) - r || v > (d > 0 ? d : 0) + r) {
-                some &= ~vxd_svdag_half_octants(axis, half);
+                some &= ~vxd_svdag_half_children(axis, half);
             }
         }
     }
@@ -203,7 +208,7 @@ VXD_HD unsigned vxd_svdag_brush_near(const struct vxd_svdag_brush_octants *brush
         const int y = i >> 1 & 1;
         const int z = i & 1;
 
-        near |= (unsigned)vxd_svdag_is_near_brush(
+        near |= (unsigned)vxd_svdag_is_near_segment_64(
                     brush->along[0][x] + brush->along[1][y] + brush->along[2][z],
                     brush->square[0][x] + brush->square[1][y] + brush->square[2][z],
                     brush->length, r_square)
@@ -213,33 +218,35 @@ VXD_HD unsigned vxd_svdag_brush_near(const struct vxd_svdag_brush_octants *brush
 }
 
 VXD_HD struct vxd_svdag_relations
-vxd_svdag_capsule_octants(const struct vxd_svdag_shape *shape,
-                          const struct vxd_svdag_extent *extent, int height)
+vxd_svdag_capsule_children(const struct vxd_svdag_shape *shape,
+                           const struct vxd_svdag_extent *extent, int height)
 {
     const int64_t around =
-        vxd_svdag_capsule_around((vxd_svdag_part_side(height) - VXD_SVDAG_UNIT) / 2);
-    struct vxd_svdag_relations octants = {0, 0};
-    struct vxd_svdag_brush_octants brush;
+        vxd_svdag_capsule_around((vxd_svdag_child_side(height) - VXD_SVDAG_UNIT) / 2);
+    struct vxd_svdag_relations relations = {0, 0};
+    struct vxd_svdag_capsule_children_64 brush;
 
     if (shape->r + around <= VXD_SVDAG_MAX_COORDINATE &&
-        vxd_svdag_brush_octants_make(shape, extent, height, &brush)) {
-        const unsigned near =
-            vxd_svdag_brush_near(&brush, shape->r + around, VXD_SVDAG_ALL_OCTANTS);
+        vxd_svdag_capsule_children_64_make(shape, extent, height, &brush)) {
+        const unsigned near = vxd_svdag_capsule_children_near(&brush, shape->r + around,
+                                                              VXD_SVDAG_ALL_CHILDREN);
 
-        octants.outside = VXD_SVDAG_ALL_OCTANTS & ~near;
-        octants.inside = shape->r < around || near == 0
-                             ? 0
-                             : vxd_svdag_brush_near(&brush, shape->r - around, near);
-        return octants;
+        relations.outside = VXD_SVDAG_ALL_CHILDREN & ~near;
+        relations.inside =
+            shape->r < around || near == 0
+                ? 0
+                : vxd_svdag_capsule_children_near(&brush, shape->r - around, near);
+        return relations;
     }
     for (int i = 0; i < 8; i++) {
-        const struct vxd_svdag_extent part = vxd_svdag_part_extent(extent, height, i);
-        const enum vxd_svdag_relation relation = vxd_svdag_capsule_relation(shape, &part);
+        const struct vxd_svdag_extent child = vxd_svdag_child_extent(extent, height, i);
+        const enum vxd_svdag_relation relation =
+            vxd_svdag_capsule_relation(shape, &child);
 
-        octants.outside |= (unsigned)(relation == VXD_SVDAG_OUTSIDE) << i;
-        octants.inside |= (unsigned)(relation == VXD_SVDAG_INSIDE) << i;
+        relations.outside |= (unsigned)(relation == VXD_SVDAG_OUTSIDE) << i;
+        relations.inside |= (unsigned)(relation == VXD_SVDAG_INSIDE) << i;
     }
-    return octants;
+    return relations;
 }
 
 #endif

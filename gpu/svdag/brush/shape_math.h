@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which voxels are in a shape, in integers alone: the same on every backend.
+/* Which voxels are in a shape, computed with integers, so that all backends agree.
  *
- * Cubes are told by the extent of their voxels' centres, leaves by the three rows of four
- * centres along their axes. Boxes, balls and half-spaces come apart by axis: a leaf's mask
- * costs 12 terms and 64 comparisons. Noise, capsules and heights have headers of their own.
+ * A cube is given by the extent of its voxels' centres, a leaf by the three rows of four
+ * centres along its axes. Boxes, balls and half-spaces are separable: each axis adds a
+ * term, so the mask of a leaf costs 12 terms and 64 comparisons. Noise, capsules and
+ * heightfields have headers of their own.
  *
- * Ranges (edit.h; vxd_svdag_edit checks them): coordinates of shapes are at most 2^31 in
- * magnitude, those of centres below 2^29, so a difference is below 2^31.33 and its square
- * below 2^62.7. Three such do not fit into 64 bits; squares are therefore cut at one more
- * than the limit they are compared with, which is at most 2^62. */
+ * Ranges (brush.h; vxd_svdag_edit checks them): coordinates of shapes are at most 2^31 in
+ * magnitude and those of centres below 2^29, so a difference is below 2^31.33 and its
+ * square below 2^62.7. The sum of three such squares does not fit 64 bits. Squares are
+ * therefore clamped to the limit they are compared with plus 1; the limit is at most
+ * 2^62. */
 #ifndef VXD_GPU_SVDAG_BRUSH_SHAPE_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_SHAPE_MATH_H
 
@@ -22,15 +24,16 @@
 #define VXD_SVDAG_HAS_LANES 0
 #endif
 
-/* How a cube lies to a shape. PARTIAL may be said of one that is wholly in or out: it costs a
- * closer look and changes nothing. */
+/* How a cube lies to a shape. PARTIAL may also be answered for a cube that is wholly
+ * inside or outside: this costs a visit to its children and does not change the
+ * result. */
 enum vxd_svdag_relation {
     VXD_SVDAG_OUTSIDE = 0,
     VXD_SVDAG_PARTIAL = 1,
     VXD_SVDAG_INSIDE = 2
 };
 
-/* Centres of a cube's voxels: from low to high, both included, units. */
+/* The centres of a cube's voxels, from low to high, both included; units. */
 struct vxd_svdag_extent {
     int64_t low[3];
     int64_t high[3];
@@ -78,7 +81,8 @@ VXD_HD int vxd_svdag_leaf_index(int i, int j, int k)
            (k & 1);
 }
 
-/* Voxels of a leaf whose terms, one an axis, add up to at most limit. Sums must fit. */
+/* The voxels of a leaf whose terms, one for each axis, sum up to at most `limit`. Sums
+ * must fit 64 bits. */
 VXD_HD uint64_t vxd_svdag_leaf_sums(const uint64_t terms[3][4], uint64_t limit)
 {
     const uint64_t *z = terms[2];
@@ -100,7 +104,7 @@ VXD_HD uint64_t vxd_svdag_leaf_sums(const uint64_t terms[3][4], uint64_t limit)
 
 /* Box: low <= c < high ------------------------------------------------------------------- */
 
-/* The first centre that is not below c. */
+/* The first voxel centre at or above c. */
 VXD_HD int64_t vxd_svdag_next_centre(int64_t c)
 {
     const int64_t unit = VXD_SVDAG_UNIT;
@@ -108,7 +112,7 @@ VXD_HD int64_t vxd_svdag_next_centre(int64_t c)
     return ((c + unit / 2 - 1) & -unit) + unit / 2;
 }
 
-/* Its voxel, which may be outside every scene. */
+/* The voxel of that centre, which may lie outside the scene. */
 VXD_HD int64_t vxd_svdag_voxel_from(int64_t c)
 {
     return (vxd_svdag_next_centre(c) - VXD_SVDAG_UNIT / 2) / VXD_SVDAG_UNIT;
@@ -124,7 +128,8 @@ vxd_svdag_box_relation(const struct vxd_svdag_shape *shape,
         int64_t low = vxd_svdag_next_centre(shape->low[axis]);
         int64_t high = shape->high[axis];
 
-        /* A box between centres has no voxel, however many cubes it goes through. */
+        /* A box that lies between two rows of centres has no voxel, although cubes
+         * intersect it. */
         if (low >= high || extent->high[axis] < low || extent->low[axis] >= high) {
             return VXD_SVDAG_OUTSIDE;
         }
@@ -155,7 +160,8 @@ VXD_HD uint64_t vxd_svdag_box_mask(const struct vxd_svdag_shape *shape,
 
 /* Ball: |c - a| <= r --------------------------------------------------------------------- */
 
-/* The square of a difference, at most limit + 1: so that three of them can be added. */
+/* The square of a difference, clamped to limit + 1, so that three of them can be
+ * added. */
 VXD_HD uint64_t vxd_svdag_square_cut(int64_t difference, uint64_t limit)
 {
     uint64_t square = (uint64_t)(difference * difference);
@@ -168,9 +174,10 @@ VXD_HD uint64_t vxd_svdag_square(int64_t r)
     return (uint64_t)r * (uint64_t)r;
 }
 
-/* What an axis adds to the squares of the distances from a ball's centre to the nearest and the
- * farthest voxel's centre of a cube, whose first and last ones are at `low` and `high` from it; at
- * most limit + 1 each. */
+/* The terms of one axis in the squared distances from a ball's centre to the nearest and
+ * the farthest voxel centre of a cube. The first and last centres of the cube on this
+ * axis are `low` and `high` units from the ball's centre. Each term is clamped to limit +
+ * 1. */
 VXD_HD void vxd_svdag_ball_axis(int64_t low, int64_t high, uint64_t limit,
                                 uint64_t *nearest, uint64_t *farthest)
 {
@@ -180,8 +187,8 @@ VXD_HD void vxd_svdag_ball_axis(int64_t low, int64_t high, uint64_t limit,
     *farthest = vxd_svdag_square_cut(low + high > 0 ? high : low, limit);
 }
 
-/* Squares of the distances from a to the nearest point of the extent's hull and to its
- * farthest; those above limit may be any that are. */
+/* Squared distances from a to the nearest and the farthest point of the extent's hull. A
+ * result above `limit` may be any value above it. */
 VXD_HD void vxd_svdag_ball_span(const int64_t a[3], uint64_t limit,
                                 const struct vxd_svdag_extent *extent, uint64_t *nearest,
                                 uint64_t *farthest)
@@ -213,7 +220,7 @@ vxd_svdag_ball_relation(const struct vxd_svdag_shape *shape,
                                : VXD_SVDAG_PARTIAL;
 }
 
-/* Squares of the distances to a along each axis, cut at limit + 1. */
+/* Squared distances to a along each axis, clamped to limit + 1. */
 VXD_HD void vxd_svdag_ball_terms(const int64_t a[3], uint64_t limit,
                                  const struct vxd_svdag_extent *extent,
                                  uint64_t terms[3][4])
@@ -226,12 +233,13 @@ VXD_HD void vxd_svdag_ball_terms(const int64_t a[3], uint64_t limit,
     }
 }
 
-/* The eight parts of a cube: masks of the octants that have no voxel in the ball of which the radius
- * squared is `outer`, and of those that have all in that of `inner`, at most `outer`. What an axis
- * adds is the same for four of them. */
-VXD_HD void vxd_svdag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t inner,
-                                    const struct vxd_svdag_extent *extent, int height,
-                                    unsigned *outside, unsigned *inside)
+/* Classifies the eight children of a cube against two concentric balls of squared radii
+ * `outer` and `inner` <= `outer`: masks of the children with no voxel in the outer ball,
+ * and of those with all voxels in the inner one. Four children share each term of an
+ * axis. */
+VXD_HD void vxd_svdag_balls_children(const int64_t a[3], uint64_t outer, uint64_t inner,
+                                     const struct vxd_svdag_extent *extent, int height,
+                                     unsigned *outside, unsigned *inside)
 {
     int64_t side = (int64_t)VXD_SVDAG_UNIT << (height - 1);
     uint64_t nearest[3][2];
@@ -256,19 +264,20 @@ VXD_HD void vxd_svdag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t
     }
 }
 
-/* As vxd_svdag_ball_relation tells of each part. */
-VXD_HD void vxd_svdag_ball_octants(const struct vxd_svdag_shape *shape,
-                                   const struct vxd_svdag_extent *extent, int height,
-                                   unsigned *outside, unsigned *inside)
+/* The answers of vxd_svdag_ball_relation for the eight children. */
+VXD_HD void vxd_svdag_ball_children(const struct vxd_svdag_shape *shape,
+                                    const struct vxd_svdag_extent *extent, int height,
+                                    unsigned *outside, unsigned *inside)
 {
     uint64_t limit = vxd_svdag_square(shape->r);
 
-    vxd_svdag_balls_octants(shape->a, limit, limit, extent, height, outside, inside);
+    vxd_svdag_balls_children(shape->a, limit, limit, extent, height, outside, inside);
 }
 
 #if VXD_SVDAG_HAS_LANES
-/* Voxels of a leaf whose sum of three terms, one an axis, is at most `most`, which is already
- * taken from that of the first axis: where yz <= most[x]. Sums and bounds fit 32 bits. */
+/* The voxels of a leaf whose three terms, one for each axis, sum up to at most a limit.
+ * `most` is the limit less the terms of the x axis, so a voxel qualifies where y + z <=
+ * most[x]. Sums and bounds fit 32 bits. */
 static inline uint64_t vxd_svdag_lane_sums(const int32_t most[4], const int32_t y[4],
                                            const int32_t z[4])
 {
@@ -276,7 +285,8 @@ static inline uint64_t vxd_svdag_lane_sums(const int32_t most[4], const int32_t 
     __m128i z_high = _mm_setr_epi32(z[2], z[3], z[2], z[3]);
     __m128i y_low = _mm_setr_epi32(y[0], y[0], y[1], y[1]);
     __m128i y_high = _mm_setr_epi32(y[2], y[2], y[3], y[3]);
-    /* By the bits y1 and z1 of a voxel's place in Morton order; the lanes are y0 and z0. */
+    /* By the bits y1 and z1 of a voxel's index in Morton order; the lanes are y0 and
+     * z0. */
     __m128i sums[4] = {_mm_add_epi32(y_low, z_low), _mm_add_epi32(y_low, z_high),
                        _mm_add_epi32(y_high, z_low), _mm_add_epi32(y_high, z_high)};
     uint64_t above = 0;
@@ -299,7 +309,7 @@ static inline uint64_t vxd_svdag_lane_sums(const int32_t most[4], const int32_t 
     return ~above;
 }
 #else
-/* The bits, with one more below: whether a number is less than 0. */
+/* Shifts the sign bit of a number into the low end of `bits`. */
 VXD_HD uint32_t vxd_svdag_shift_in(uint32_t bits, int32_t number)
 {
 #if defined(__CUDA_ARCH__)
@@ -309,13 +319,13 @@ VXD_HD uint32_t vxd_svdag_shift_in(uint32_t bits, int32_t number)
 #endif
 }
 
-/* The same, two instructions a voxel on a device. */
+/* The same without SSE; two instructions a voxel on a device. */
 VXD_HD uint64_t vxd_svdag_lane_sums(const int32_t most[4], const int32_t y[4],
                                     const int32_t z[4])
 {
-    uint32_t halves[2] = {0, 0}; /* by the bit x1 */
+    uint32_t halves[2] = {0, 0}; /* by the bit x1 of a voxel's index */
 
-    /* Registers only where it is unrolled. */
+    /* The arrays stay in registers only if the loop is unrolled. */
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
@@ -330,9 +340,10 @@ VXD_HD uint64_t vxd_svdag_lane_sums(const int32_t most[4], const int32_t y[4],
 }
 #endif
 
-/* True where the leaf is so near that its mask is found in 32 bits: with d from a to the first
- * voxel, the k-th one's square is d^2 + 512 (d k + 128 k^2), so what is left of the limit after
- * the first voxel's square is compared with sums of d k + 128 k^2. */
+/* Finds the mask of a leaf in 32-bit arithmetic; false where the leaf is too far from the
+ * ball's centre. With d from a to the first voxel of an axis, the square of the k-th is
+ * d^2 + 512 (d k + 128 k^2). So the limit less the squares of the first voxel is compared
+ * with sums of d k + 128 k^2. */
 VXD_HD bool vxd_svdag_ball_mask_near(const struct vxd_svdag_shape *shape,
                                      const struct vxd_svdag_extent *extent,
                                      uint64_t *mask)
@@ -354,7 +365,7 @@ VXD_HD bool vxd_svdag_ball_mask_near(const struct vxd_svdag_shape *shape,
             terms[axis][k] = (int32_t)d * k + VXD_SVDAG_UNIT / 2 * k * k;
         }
     }
-    left >>= 9; /* rounds down, as it has to be */
+    left >>= 9; /* rounds down, as the comparison needs */
     for (int k = 0; k < 4; k++) {
         int64_t rest = left - terms[0][k];
 
@@ -365,7 +376,7 @@ VXD_HD bool vxd_svdag_ball_mask_near(const struct vxd_svdag_shape *shape,
     return true;
 }
 
-/* Of a leaf that is far from the ball's centre. */
+/* The same in 64-bit arithmetic, for a leaf far from the ball's centre. */
 VXD_SVDAG_RARE uint64_t vxd_svdag_ball_mask_far(const struct vxd_svdag_shape *shape,
                                                 const struct vxd_svdag_extent *extent)
 {

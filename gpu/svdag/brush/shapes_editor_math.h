@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What up to 64 operations on shapes make of cubes and leaves, all in one way over the tree.
+/* The editor of up to 64 operations on shapes, applied in one traversal of the tree.
  *
- * A cube's state is two sets of operations: those whose shape it is wholly in, and those of
- * which that is not known yet. What is outside a shape is outside for all below, so sets only
- * shrink on the way down. An operation that gives every voxel the same, whatever it was, hides
- * those before it where the cube is wholly inside. A cube ends the way where what is left of
- * the operations makes one region of it, or leaves it alone. */
+ * The state of a cube is two sets of operations: those whose shape holds the whole cube,
+ * and those for which that is not known yet. A cube outside a shape has all descendants
+ * outside, so the sets only shrink on the way down. An operation that overwrites (its
+ * result does not depend on the voxel before) hides the operations before it where the
+ * cube is wholly inside. The traversal stops at a cube where the remaining operations
+ * make it uniform, or leave it as it is. */
 #ifndef VXD_GPU_SVDAG_BRUSH_SHAPES_EDITOR_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_SHAPES_EDITOR_MATH_H
 
@@ -14,32 +15,34 @@
 #include "gpu/svdag/brush/noise_math.h"
 #include "gpu/svdag/node/node_math.h"
 
-/* One way over the tree takes so many operations, */
+/* Most operations of one traversal, */
 enum {
     VXD_SVDAG_SHAPES_OPS = 64,
-    VXD_SVDAG_SHAPES_LISTS = 4, /* of them, VOXELS */
+    VXD_SVDAG_SHAPES_LISTS = 4, /* and most of them with a list of voxels */
     VXD_SVDAG_NO_LIST = -1
 };
 
 struct vxd_svdag_shape_op {
     const struct vxd_svdag_op *op;
-    int list; /* among the lists of this run, or VXD_SVDAG_NO_LIST */
+    int list; /* index among the lists of this run, or */
     struct vxd_svdag_pyramid pyramid;
 };
 
-/* Operations, in memory of the backend. */
+/* The operations of a traversal, in memory of the backend. */
 struct vxd_svdag_shapes_run {
     const struct vxd_svdag_shape_op *ops; /* n */
     int n;
     bool has_materials;
     int free_value;
-    uint64_t overwriting; /* operations of which the voxel's state before is nothing */
+    uint64_t
+        overwriting; /* operations whose result does not depend on the voxel before */
 };
 
 struct vxd_svdag_shapes_state {
     uint64_t partial;
     uint64_t inside;
-    uint64_t ranges[VXD_SVDAG_SHAPES_LISTS][2]; /* of the lists, in the cube */
+    uint64_t ranges[VXD_SVDAG_SHAPES_LISTS]
+                   [2]; /* for each list: the range of its leaves in the cube */
 };
 
 /* Index of the highest bit of a mask, which is not 0. */
@@ -100,7 +103,7 @@ VXD_HD enum vxd_svdag_relation vxd_svdag_shapes_relate(
     return range[0] == range[1] ? VXD_SVDAG_OUTSIDE : VXD_SVDAG_PARTIAL;
 }
 
-/* Asks again about the shapes the cube was partly in. */
+/* Classifies a cube against the shapes that its parent was partly in. */
 VXD_HD void vxd_svdag_shapes_refine(const struct vxd_svdag_shapes_run *shapes,
                                     const struct vxd_svdag_cube *cube,
                                     struct vxd_svdag_shapes_state *state)
@@ -126,7 +129,7 @@ VXD_HD void vxd_svdag_shapes_refine(const struct vxd_svdag_shapes_run *shapes,
     }
 }
 
-/* What an operation makes of a uniform or empty region. */
+/* What an operation makes of an empty or uniform region. */
 VXD_HD uint32_t vxd_svdag_shapes_apply_even(const struct vxd_svdag_shapes_run *shapes,
                                             const struct vxd_svdag_op *op, uint32_t ref)
 {
@@ -151,17 +154,18 @@ VXD_HD uint32_t vxd_svdag_shapes_apply_even(const struct vxd_svdag_shapes_run *s
     case VXD_SVDAG_COPY:
         break;
     }
-    return ref; /* operations of other editors, which do not come here */
+    return ref; /* other editors handle these actions */
 }
 
-/* Each voxel takes a value of its own from the list. */
+/* True where each voxel takes its own value from the list. */
 VXD_HD bool vxd_svdag_has_own_values(const struct vxd_svdag_op *op)
 {
     return op->shape.kind == VXD_SVDAG_VOXELS && op->shape.voxels.values != NULL &&
            (op->action == VXD_SVDAG_FILL || op->action == VXD_SVDAG_PAINT);
 }
 
-/* True where the operation leaves an even region as it is, whichever part of it is in. */
+/* True where the operation leaves an empty or uniform region as it is, whichever part of
+ * it is inside the shape. */
 VXD_HD bool vxd_svdag_shapes_leave_alone(const struct vxd_svdag_shapes_run *shapes,
                                          const struct vxd_svdag_op *op, uint32_t ref)
 {
@@ -172,7 +176,7 @@ VXD_HD bool vxd_svdag_shapes_leave_alone(const struct vxd_svdag_shapes_run *shap
     return vxd_svdag_shapes_apply_even(shapes, op, ref) == ref;
 }
 
-/* Applies the operations to a region that is even: true where it stays so. */
+/* Applies the operations to an empty or uniform region: true where it stays so. */
 VXD_HD bool vxd_svdag_shapes_fold(const struct vxd_svdag_shapes_run *shapes,
                                   const struct vxd_svdag_shapes_state *state,
                                   uint32_t *ref)
@@ -189,7 +193,8 @@ VXD_HD bool vxd_svdag_shapes_fold(const struct vxd_svdag_shapes_run *shapes,
     return true;
 }
 
-/* Drops what the last overwriting operation that holds the cube hides. */
+/* Drops the operations before the last overwriting one that holds the whole cube. True
+ * where there is one. */
 VXD_HD bool vxd_svdag_shapes_hide(const struct vxd_svdag_shapes_run *shapes,
                                   struct vxd_svdag_shapes_state *state)
 {
@@ -205,7 +210,7 @@ VXD_HD bool vxd_svdag_shapes_hide(const struct vxd_svdag_shapes_run *shapes,
     return true;
 }
 
-/* Only occupied voxels can change, and there are none. */
+/* True where only occupied voxels could change, and the cube has none. */
 VXD_HD bool vxd_svdag_shapes_find_nothing(const struct vxd_svdag_shapes_run *shapes,
                                           const struct vxd_svdag_view *view,
                                           const struct vxd_svdag_shapes_state *state,
@@ -233,7 +238,7 @@ VXD_HD void vxd_svdag_shapes_begin_state(const struct vxd_svdag_shapes_run *shap
     }
 }
 
-/* What becomes of a cube whose state is refined. */
+/* What becomes of a cube whose state was refined. */
 VXD_HD enum vxd_svdag_visit
 vxd_svdag_shapes_decide(const struct vxd_svdag_shapes_run *shapes,
                         const struct vxd_svdag_view *view,
@@ -245,7 +250,8 @@ vxd_svdag_shapes_decide(const struct vxd_svdag_shapes_run *shapes,
     if ((state->partial | state->inside) == 0) {
         return VXD_SVDAG_KEEP;
     }
-    /* What is left then begins with the one that hides, so `old` is nothing to it. */
+    /* If so, the remaining operations begin with one that overwrites, and `old` does not
+     * matter. */
     is_hidden = vxd_svdag_shapes_hide(shapes, state);
     *uniform = old;
     if ((is_hidden || !vxd_svdag_is_node(old)) &&
@@ -269,29 +275,30 @@ vxd_svdag_shapes_visit(const struct vxd_svdag_shapes_run *shapes,
     return vxd_svdag_shapes_decide(shapes, view, cube, old, state, uniform);
 }
 
-/* What becomes of the parts of a cube where a ball alone overwrites what stands there, `uniform` being
- * what becomes of those that are wholly in it. */
-VXD_HD void vxd_svdag_ball_tell(const struct vxd_svdag_shape *ball,
-                                const struct vxd_svdag_cube *cube, uint32_t uniform,
-                                struct vxd_svdag_told *told)
+/* Classifies the children of a cube where a single ball overwrites. `uniform` is what
+ * becomes of children wholly inside. */
+VXD_HD void vxd_svdag_ball_classify(const struct vxd_svdag_shape *ball,
+                                    const struct vxd_svdag_cube *cube, uint32_t uniform,
+                                    struct vxd_svdag_classes *classes)
 {
     struct vxd_svdag_extent extent =
         vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
     unsigned is_outside;
     unsigned is_inside;
 
-    vxd_svdag_ball_octants(ball, &extent, cube->height, &is_outside, &is_inside);
-    told->uniform = uniform;
-    told->set = is_inside;
-    told->open = 0xffu & ~(is_outside | is_inside);
+    vxd_svdag_ball_children(ball, &extent, cube->height, &is_outside, &is_inside);
+    classes->uniform = uniform;
+    classes->set = is_inside;
+    classes->expand = 0xffu & ~(is_outside | is_inside);
 }
 
-/* What becomes of the parts of a cube that is gone into, whatever stands there, but that those
- * which are `uniform` stay so; their states are the cube's. False: each has to be visited. One
- * ball that overwrites decides alone: most cubes of an edit with a ball are such. */
-VXD_HD bool vxd_svdag_shapes_tell(const struct vxd_svdag_shapes_run *shapes,
-                                  const struct vxd_svdag_cube *cube, uint64_t partial,
-                                  uint64_t inside, struct vxd_svdag_told *told)
+/* Classifies the children of a cube at once, without reading them; only children that
+ * already are `uniform` stay so. The children's states are the cube's. False: each child
+ * has to be visited. Only one overwriting ball is decided this way, but most cubes of an
+ * edit with a ball are such. */
+VXD_HD bool vxd_svdag_shapes_classify(const struct vxd_svdag_shapes_run *shapes,
+                                      const struct vxd_svdag_cube *cube, uint64_t partial,
+                                      uint64_t inside, struct vxd_svdag_classes *classes)
 {
     const struct vxd_svdag_op *op;
 
@@ -303,8 +310,9 @@ VXD_HD bool vxd_svdag_shapes_tell(const struct vxd_svdag_shapes_run *shapes,
     if (op->shape.kind != VXD_SVDAG_BALL) {
         return false;
     }
-    vxd_svdag_ball_tell(&op->shape, cube,
-                        vxd_svdag_shapes_apply_even(shapes, op, VXD_SVDAG_EMPTY), told);
+    vxd_svdag_ball_classify(&op->shape, cube,
+                            vxd_svdag_shapes_apply_even(shapes, op, VXD_SVDAG_EMPTY),
+                            classes);
     return true;
 }
 
@@ -313,11 +321,13 @@ VXD_HD int64_t vxd_svdag_within(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* What of a shape that the cube is partly in decides over its voxels: a box clipped to the
- * cube, a plane's distance. Walls and floors cut many cubes alike. False where a shape seldom
- * cuts two alike. */
-VXD_HD bool vxd_svdag_shape_sign(const struct vxd_svdag_shape *shape,
-                                 const struct vxd_svdag_extent *extent, uint64_t **words)
+/* Writes the part of an edit key that a shape adds: what decides over the voxels of a
+ * cube that is partly inside. For a box that is the box clipped to the cube, for a
+ * half-space the distance of its plane. Walls and floors cut many cubes in the same way.
+ * False for shapes that seldom cut two cubes in the same way. */
+VXD_HD bool vxd_svdag_shape_edit_key(const struct vxd_svdag_shape *shape,
+                                     const struct vxd_svdag_extent *extent,
+                                     uint64_t **words)
 {
     int64_t d = shape->d;
 
@@ -342,12 +352,13 @@ VXD_HD bool vxd_svdag_shape_sign(const struct vxd_svdag_shape *shape,
     return true;
 }
 
-/* What decides, with what stands there and the height, what becomes of a cube that is gone into:
- * equal words, equal results. How many words; 0: the cube stands for itself. */
-VXD_HD int vxd_svdag_shapes_sign(const struct vxd_svdag_shapes_run *shapes,
-                                 const struct vxd_svdag_cube *cube,
-                                 const struct vxd_svdag_shapes_state *own,
-                                 uint64_t *words)
+/* Writes the edit key of a cube. Together with the reference and the height it decides
+ * what becomes of the cube: equal keys give equal results. Returns the number of words;
+ * 0: the cube has no key and is never a duplicate. */
+VXD_HD int vxd_svdag_shapes_edit_key(const struct vxd_svdag_shapes_run *shapes,
+                                     const struct vxd_svdag_cube *cube,
+                                     const struct vxd_svdag_shapes_state *own,
+                                     uint64_t *words)
 {
     struct vxd_svdag_extent extent =
         vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
@@ -358,8 +369,8 @@ VXD_HD int vxd_svdag_shapes_sign(const struct vxd_svdag_shapes_run *shapes,
     for (uint64_t rest = own->partial; rest != 0; rest &= rest - 1) {
         const struct vxd_svdag_shape_op *op = &shapes->ops[vxd_svdag_low_bit(rest)];
 
-        if (next + 3 > words + VXD_SVDAG_SIGNATURE_WORDS ||
-            !vxd_svdag_shape_sign(&op->op->shape, &extent, &next)) {
+        if (next + 3 > words + VXD_SVDAG_EDIT_KEY_WORDS ||
+            !vxd_svdag_shape_edit_key(&op->op->shape, &extent, &next)) {
             return 0;
         }
     }
@@ -407,20 +418,20 @@ VXD_HD uint64_t vxd_svdag_shapes_mask(const struct vxd_svdag_shape_op *op,
     return shape->voxels.masks[state->ranges[op->list][0]];
 }
 
-/* Values of the voxels of mask, one at least, from a list's entry. The one of all, or -1 where
- * they differ. */
+/* Writes the values of the voxels of `mask`, at least one, from an entry of a list.
+ * Returns the value where all are equal, else -1. */
 VXD_SVDAG_RARE int vxd_svdag_shapes_list_values(const struct vxd_svdag_voxels *voxels,
                                                 uint64_t entry, uint64_t mask,
                                                 bool is_packed, uint16_t *values)
 {
-    const uint64_t listed = voxels->masks[entry];
+    const uint64_t list_mask = voxels->masks[entry];
     const uint16_t *from = voxels->values + voxels->first_value[entry];
     int differ = 0;
     int value = 0;
 
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        uint64_t below = (rest & (~rest + 1)) - 1;
-        uint16_t own = from[vxd_svdag_popc(listed & below)];
+        uint64_t lower = (rest & (~rest + 1)) - 1;
+        uint16_t own = from[vxd_svdag_popc(list_mask & lower)];
 
         value = rest == mask ? own : value;
         differ |= own ^ value;
@@ -429,8 +440,8 @@ VXD_SVDAG_RARE int vxd_svdag_shapes_list_values(const struct vxd_svdag_voxels *v
     return differ == 0 ? value : -1;
 }
 
-/* Gives the voxels of mask their materials: the operation's, or those of the leaf's entry in its
- * list. */
+/* Gives the voxels of `mask` their materials: the operation's value, or those of the
+ * leaf's entry in the list. */
 VXD_HD void vxd_svdag_shapes_set_values(const struct vxd_svdag_op *op,
                                         const uint64_t *entry, uint64_t mask,
                                         struct vxd_svdag_leaf *leaf)
@@ -451,8 +462,8 @@ VXD_HD void vxd_svdag_shapes_set_values(const struct vxd_svdag_op *op,
     }
 }
 
-/* What an operation that overwrites makes of the voxels of mask: true where they take a material
- * next. Other operations make nothing. */
+/* Applies an overwriting action to the voxels of `mask`. Returns true where they take a
+ * material next. Other actions change nothing. */
 VXD_HD bool vxd_svdag_leaf_overwrite(enum vxd_svdag_action action, uint64_t mask,
                                      struct vxd_svdag_leaf *leaf)
 {
@@ -466,8 +477,8 @@ VXD_HD bool vxd_svdag_leaf_overwrite(enum vxd_svdag_action action, uint64_t mask
     return action == VXD_SVDAG_FILL;
 }
 
-/* What an operation makes of the voxels of mask; *entry is the leaf's where it is a list, else it is
- * not looked at. */
+/* Applies an operation to the voxels of `mask`. *entry is the leaf's entry where the
+ * shape is a list, else it is not read. */
 VXD_HD void vxd_svdag_shapes_apply(const struct vxd_svdag_shapes_run *shapes,
                                    const struct vxd_svdag_op *op, const uint64_t *entry,
                                    uint64_t mask, struct vxd_svdag_leaf *leaf)
@@ -492,7 +503,7 @@ VXD_HD void vxd_svdag_shapes_apply(const struct vxd_svdag_shapes_run *shapes,
     case VXD_SVDAG_ERODE:
     case VXD_SVDAG_DILATE:
     case VXD_SVDAG_COPY:
-        return; /* operations of other editors, which do not come here */
+        return; /* other editors handle these actions */
     }
     if (shapes->has_materials) {
         vxd_svdag_shapes_set_values(op, entry, mask, leaf);

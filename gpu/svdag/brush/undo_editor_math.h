@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What an undo makes of cubes and leaves: three references go down together, what stands there
- * (the head), and what stood there before and after the edit that is taken back. */
+/* The editor of undos. It descends in three trees together: the head (the current root),
+ * and the roots before and after the edit that is undone. */
 #ifndef VXD_GPU_SVDAG_BRUSH_UNDO_EDITOR_MATH_H
 #define VXD_GPU_SVDAG_BRUSH_UNDO_EDITOR_MATH_H
 
 #include "gpu/svdag/node/node_math.h"
 
-/* Of a cube. */
+/* The two other references of a cube. */
 struct vxd_svdag_undo_state {
     uint32_t before;
     uint32_t after;
@@ -18,12 +18,12 @@ vxd_svdag_undo_child(const struct vxd_svdag_view *view,
 {
     struct vxd_svdag_undo_state child;
 
-    child.before = vxd_svdag_below(view, state->before, octant);
-    child.after = vxd_svdag_below(view, state->after, octant);
+    child.before = vxd_svdag_child_ref(view, state->before, octant);
+    child.after = vxd_svdag_child_ref(view, state->after, octant);
     return child;
 }
 
-/* SET's *ref may be a node. */
+/* With VXD_SVDAG_SET *ref may be a node. */
 VXD_HD enum vxd_svdag_visit vxd_svdag_undo_visit(const struct vxd_svdag_undo_state *state,
                                                  uint32_t head, uint32_t *ref)
 {
@@ -34,20 +34,22 @@ VXD_HD enum vxd_svdag_visit vxd_svdag_undo_visit(const struct vxd_svdag_undo_sta
         *ref = state->before;
         return VXD_SVDAG_SET;
     }
-    /* Two regions that differ: no voxel is as it was after the edit. */
+    /* If both are uniform and differ, no voxel is as it was after the edit. */
     return vxd_svdag_is_node(head) || vxd_svdag_is_node(state->after) ? VXD_SVDAG_DESCEND
                                                                       : VXD_SVDAG_KEEP;
 }
 
-/* Nothing but these and the head decides. */
-VXD_HD int vxd_svdag_undo_sign(const struct vxd_svdag_undo_state *state, uint64_t *words)
+/* The edit key: besides the head only these two references decide. */
+VXD_HD int vxd_svdag_undo_edit_key(const struct vxd_svdag_undo_state *state,
+                                   uint64_t *words)
 {
     words[0] = (uint64_t)state->before << 32 | state->after;
     return 1;
 }
 
-/* Of the voxels that are occupied in the head and after: *same, those of one material there,
- * and *differ, those of them that had another before. */
+/* Compares values of the voxels in `both`, which are occupied in the head and after the
+ * edit. Adds to *same those with equal values, and to *differ those of them that had
+ * another value before. */
 VXD_HD void vxd_svdag_undo_compare(const struct vxd_svdag_view *view,
                                    const struct vxd_svdag_undo_state *state,
                                    const struct vxd_svdag_leaf *head, uint64_t both,
@@ -84,7 +86,7 @@ VXD_SVDAG_RARE void vxd_svdag_undo_take_values(const struct vxd_svdag_view *view
     }
 }
 
-/* The same of packed values. */
+/* The same for packed values. */
 VXD_SVDAG_RARE void vxd_svdag_undo_take_octets(const struct vxd_svdag_view *view,
                                                uint32_t before, uint64_t taken,
                                                uint16_t *values)
@@ -101,7 +103,7 @@ VXD_SVDAG_RARE void vxd_svdag_undo_take_octets(const struct vxd_svdag_view *view
     }
 }
 
-/* `leaf` is the head's. */
+/* Undoes the edit in a leaf; `leaf` is the head's. */
 VXD_HD void vxd_svdag_undo_edit_leaf(const struct vxd_svdag_view *view,
                                      const struct vxd_svdag_undo_state *state,
                                      struct vxd_svdag_leaf *leaf)
@@ -109,8 +111,8 @@ VXD_HD void vxd_svdag_undo_edit_leaf(const struct vxd_svdag_view *view,
     const bool has_materials = view->value_bits > 1;
     struct vxd_svdag_leaf were;
     struct vxd_svdag_leaf are;
-    uint64_t occupied[2]; /* before, after */
-    uint64_t same;        /* as after, in the head */
+    uint64_t occupied[2]; /* before and after the edit */
+    uint64_t same;        /* voxels that in the head are as after the edit */
     uint64_t differ;
     uint64_t both;
     uint64_t taken;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers: their roots, rounds and times. The work is transfer_cpu.c's or transfer_cuda.c's. */
+/* Collections: their roots, rounds and time limits. collect_cpu.c and collect_device.c do
+ * the work. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -7,35 +8,35 @@
 #include "gpu/svdag/collect/collect_device.h"
 #include "gpu/svdag/collect/collect_source.h"
 
-/* A root, and what it became. */
+/* A root and its new reference. */
 struct pair {
     uint32_t from;
     uint32_t to;
 };
 
-struct vxd_svdag_transfer {
-    const struct vxd_svdag *from; /* NULL: source alone */
-    struct vxd_svdag_transfer_source source;
+struct vxd_svdag_collection {
+    const struct vxd_svdag *from; /* NULL: only `source` is read */
+    struct vxd_svdag_collect_source source;
     struct vxd_svdag *to;
     struct pair *done; /* ascending */
     size_t n_done;
-    uint32_t *pending; /* roots to be carried over, */
+    uint32_t *pending; /* roots to be copied */
     size_t n_pending;
     size_t capacity;
-    size_t n_begun; /* the first of them by the round that goes on */
-    struct vxd_svdag_walk walk;
-    struct vxd_svdag_carry *carry; /* on a GPU */
-    struct vxd_svdag_usage usage;  /* of from, when the last round began */
-    struct vxd_svdag_transfer_stats stats;
+    size_t n_begun; /* so many of them, from the first on, are in the running round */
+    struct vxd_svdag_collect_traversal traversal;
+    struct vxd_svdag_device_collection *device; /* on a GPU */
+    struct vxd_svdag_usage usage; /* of `from`, at the beginning of the last round */
+    struct vxd_svdag_collect_stats stats;
 };
 
 /* A constant in builds without CUDA. */
-#define IS_ON_CUDA(transfer) VXD_ON_CUDA((transfer)->to->context)
+#define IS_ON_CUDA(collection) VXD_ON_CUDA((collection)->to->context)
 
-static bool is_idle(const struct vxd_svdag_transfer *transfer)
+static bool is_idle(const struct vxd_svdag_collection *collection)
 {
-    return IS_ON_CUDA(transfer) ? vxd_svdag_carry_is_idle(transfer->carry)
-                                : transfer->walk.phase == VXD_SVDAG_WALK_IDLE;
+    return IS_ON_CUDA(collection) ? vxd_svdag_collect_device_is_idle(collection->device)
+                                  : collection->traversal.phase == VXD_SVDAG_COLLECT_IDLE;
 }
 
 static enum vxd_status put(void *args, struct vxd_svdag_writer *writer,
@@ -43,53 +44,55 @@ static enum vxd_status put(void *args, struct vxd_svdag_writer *writer,
                            uint32_t *ref, struct vxd_err *err)
 {
     const struct vxd_svdag *to = args;
-    const struct vxd_svdag_wanted wanted = {vxd_svdag_hash(kind, words, n_words), words,
-                                            kind, n_words};
+    const struct vxd_svdag_lookup_key key = {vxd_svdag_hash(kind, words, n_words), words,
+                                             kind, n_words};
     bool is_new;
 
-    return to->ops->put(writer, &wanted, ref, &is_new, err);
+    return to->ops->put(writer, &key, ref, &is_new, err);
 }
 
-enum vxd_status vxd_svdag_transfer_open(struct vxd_queue *queue,
-                                        const struct vxd_svdag_transfer_source *source,
-                                        struct vxd_svdag *to,
-                                        struct vxd_svdag_transfer **out,
-                                        struct vxd_err *err)
+enum vxd_status vxd_svdag_collect_open(struct vxd_queue *queue,
+                                       const struct vxd_svdag_collect_source *source,
+                                       struct vxd_svdag *to,
+                                       struct vxd_svdag_collection **out,
+                                       struct vxd_err *err)
 {
-    struct vxd_svdag_transfer *transfer = calloc(1, sizeof *transfer);
+    struct vxd_svdag_collection *collection = calloc(1, sizeof *collection);
     enum vxd_status status;
 
     *out = NULL;
-    if (transfer == NULL) {
+    if (collection == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a transfer");
     }
-    transfer->source = *source;
-    transfer->to = to;
-    status = vxd_svdag_walk_open(&transfer->walk, queue->context, &source->view, err);
-    if (status == VXD_OK && IS_ON_CUDA(transfer)) {
-        status = vxd_svdag_carry_open(queue, &source->view, to, &transfer->carry, err);
+    collection->source = *source;
+    collection->to = to;
+    status = vxd_svdag_collect_traversal_open(&collection->traversal, queue->context,
+                                              &source->view, err);
+    if (status == VXD_OK && IS_ON_CUDA(collection)) {
+        status = vxd_svdag_collect_device_open(queue, &source->view, to,
+                                               &collection->device, err);
     }
     if (status != VXD_OK) {
-        vxd_svdag_transfer_end(queue, transfer);
+        vxd_svdag_collect_end(queue, collection);
         return status;
     }
-    transfer->walk.pool = queue->context->pool;
-    transfer->walk.to = to;
-    transfer->walk.put = put;
-    transfer->walk.put_args = to;
-    *out = transfer;
+    collection->traversal.pool = queue->context->pool;
+    collection->traversal.to = to;
+    collection->traversal.put = put;
+    collection->traversal.put_args = to;
+    *out = collection;
     return VXD_OK;
 }
 
-enum vxd_status vxd_svdag_transfer_begin(struct vxd_queue *queue,
-                                         const struct vxd_svdag *from,
-                                         struct vxd_svdag *to,
-                                         struct vxd_svdag_transfer **out,
-                                         struct vxd_err *err)
+enum vxd_status vxd_svdag_collect_begin(struct vxd_queue *queue,
+                                        const struct vxd_svdag *from,
+                                        struct vxd_svdag *to,
+                                        struct vxd_svdag_collection **out,
+                                        struct vxd_err *err)
 {
     const struct vxd_svdag_format *a = &from->spec.format;
     const struct vxd_svdag_format *b = &to->spec.format;
-    const struct vxd_svdag_transfer_source source = {.view = from->view};
+    const struct vxd_svdag_collect_source source = {.view = from->view};
     enum vxd_status status;
 
     *out = NULL;
@@ -100,75 +103,77 @@ enum vxd_status vxd_svdag_transfer_begin(struct vxd_queue *queue,
     if (a->depth != b->depth || a->material_bits != b->material_bits ||
         a->tracks_free != b->tracks_free) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "to",
-                        "has not the format of the store that is read");
+                        "has another format than the store that is read");
     }
-    status = vxd_svdag_transfer_open(queue, &source, to, out, err);
+    status = vxd_svdag_collect_open(queue, &source, to, out, err);
     if (status == VXD_OK) {
         (*out)->from = from;
     }
     return status;
 }
 
-void vxd_svdag_transfer_end(struct vxd_queue *queue, struct vxd_svdag_transfer *transfer)
+void vxd_svdag_collect_end(struct vxd_queue *queue,
+                           struct vxd_svdag_collection *collection)
 {
-    if (transfer == NULL) {
+    if (collection == NULL) {
         return;
     }
-    vxd_svdag_walk_close(&transfer->walk);
-    if (IS_ON_CUDA(transfer)) {
-        vxd_svdag_carry_close(queue, transfer->carry);
+    vxd_svdag_collect_traversal_close(&collection->traversal);
+    if (IS_ON_CUDA(collection)) {
+        vxd_svdag_collect_device_close(queue, collection->device);
     }
-    free(transfer->done);
-    free(transfer->pending);
-    free(transfer);
+    free(collection->done);
+    free(collection->pending);
+    free(collection);
 }
 
 /* The pair of a root, or NULL. */
-static const struct pair *find_pair(const struct vxd_svdag_transfer *transfer,
+static const struct pair *find_pair(const struct vxd_svdag_collection *collection,
                                     uint32_t root)
 {
     size_t begin = 0;
-    size_t end = transfer->n_done;
+    size_t end = collection->n_done;
 
     while (begin < end) {
         size_t middle = begin + (end - begin) / 2;
 
-        if (transfer->done[middle].from < root) {
+        if (collection->done[middle].from < root) {
             begin = middle + 1;
         } else {
             end = middle;
         }
     }
-    return begin < transfer->n_done && transfer->done[begin].from == root
-               ? &transfer->done[begin]
+    return begin < collection->n_done && collection->done[begin].from == root
+               ? &collection->done[begin]
                : NULL;
 }
 
-enum vxd_status vxd_svdag_transfer_add(struct vxd_svdag_transfer *transfer, uint32_t root,
-                                       struct vxd_err *err)
+enum vxd_status vxd_svdag_collect_add(struct vxd_svdag_collection *collection,
+                                      uint32_t root, struct vxd_err *err)
 {
-    if (!vxd_svdag_is_node(root) || find_pair(transfer, root) != NULL) {
+    if (!vxd_svdag_is_node(root) || find_pair(collection, root) != NULL) {
         return VXD_OK;
     }
-    if (transfer->n_pending == transfer->capacity) {
-        size_t capacity = transfer->capacity * 2 + 16;
+    if (collection->n_pending == collection->capacity) {
+        size_t capacity = collection->capacity * 2 + 16;
         uint32_t *pending =
-            realloc(transfer->pending, capacity * sizeof *transfer->pending);
+            realloc(collection->pending, capacity * sizeof *collection->pending);
 
         if (pending == NULL) {
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a root");
         }
-        transfer->pending = pending;
-        transfer->capacity = capacity;
+        collection->pending = pending;
+        collection->capacity = capacity;
     }
-    transfer->pending[transfer->n_pending++] = root;
+    collection->pending[collection->n_pending++] = root;
     return VXD_OK;
 }
 
-bool vxd_svdag_transfer_root(const struct vxd_svdag_transfer *transfer, uint32_t root,
-                             uint32_t *out)
+bool vxd_svdag_collect_root(const struct vxd_svdag_collection *collection, uint32_t root,
+                            uint32_t *out)
 {
-    const struct pair *pair = vxd_svdag_is_node(root) ? find_pair(transfer, root) : NULL;
+    const struct pair *pair =
+        vxd_svdag_is_node(root) ? find_pair(collection, root) : NULL;
 
     *out = pair != NULL ? pair->to : root;
     return pair != NULL || !vxd_svdag_is_node(root);
@@ -184,76 +189,80 @@ static int compare_pairs(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Begins a round of the roots that wait. */
+/* Begins a round of the pending roots. */
 static enum vxd_status begin_round(struct vxd_queue *queue,
-                                   struct vxd_svdag_transfer *transfer,
+                                   struct vxd_svdag_collection *collection,
                                    struct vxd_err *err)
 {
-    struct vxd_svdag_transfer_source source = transfer->source;
-    size_t n = transfer->n_pending;
+    struct vxd_svdag_collect_source source = collection->source;
+    size_t n = collection->n_pending;
     bool has_begun;
     enum vxd_status status;
 
-    if (transfer->from != NULL) {
-        vxd_svdag_get_usage(transfer->from, &transfer->usage);
-        source.n_items =
-            transfer->usage.n_leaves + transfer->usage.n_inner + transfer->usage.n_blocks;
+    if (collection->from != NULL) {
+        vxd_svdag_get_usage(collection->from, &collection->usage);
+        source.n_items = collection->usage.n_leaves + collection->usage.n_inner +
+                         collection->usage.n_blocks;
     }
-    if (IS_ON_CUDA(transfer)) {
-        if (transfer->from != NULL) {
-            source.n_chunks = vxd_svdag_device_n_chunks(transfer->from);
+    if (IS_ON_CUDA(collection)) {
+        if (collection->from != NULL) {
+            source.n_chunks = vxd_svdag_device_n_chunks(collection->from);
         }
-        status = vxd_svdag_carry_begin(queue, transfer->carry, transfer->pending, n,
-                                       source.n_chunks, source.n_items, &has_begun, err);
-        transfer->n_begun = status == VXD_OK && has_begun ? n : 0;
+        status = vxd_svdag_collect_device_begin(queue, collection->device,
+                                                collection->pending, n, source.n_chunks,
+                                                source.n_items, &has_begun, err);
+        collection->n_begun = status == VXD_OK && has_begun ? n : 0;
         return status;
     }
-    status =
-        vxd_svdag_walk_begin(&transfer->walk, transfer->pending, n, source.n_items, err);
-    has_begun = transfer->walk.phase == VXD_SVDAG_WALK_MARK;
-    transfer->n_begun = status == VXD_OK && has_begun ? n : 0;
+    status = vxd_svdag_collect_traversal_begin(
+        &collection->traversal, collection->pending, n, source.n_items, err);
+    has_begun = collection->traversal.phase == VXD_SVDAG_COLLECT_MARK;
+    collection->n_begun = status == VXD_OK && has_begun ? n : 0;
     return status;
 }
 
 static enum vxd_status read_refs(struct vxd_queue *queue,
-                                 struct vxd_svdag_transfer *transfer, uint32_t *refs,
+                                 struct vxd_svdag_collection *collection, uint32_t *refs,
                                  struct vxd_err *err)
 {
-    if (IS_ON_CUDA(transfer)) {
-        return vxd_svdag_carry_refs(queue, transfer->carry, transfer->pending, refs,
-                                    transfer->n_begun, err);
+    if (IS_ON_CUDA(collection)) {
+        return vxd_svdag_collect_device_refs(queue, collection->device,
+                                             collection->pending, refs,
+                                             collection->n_begun, err);
     }
-    for (size_t i = 0; i < transfer->n_begun; i++) {
-        refs[i] = vxd_svdag_walk_ref(&transfer->walk, transfer->pending[i]);
+    for (size_t i = 0; i < collection->n_begun; i++) {
+        refs[i] = vxd_svdag_collect_traversal_ref(&collection->traversal,
+                                                  collection->pending[i]);
     }
     return VXD_OK;
 }
 
-/* A round is over: its roots are known. */
+/* Ends a round: reads the new references of its roots. */
 static enum vxd_status end_round(struct vxd_queue *queue,
-                                 struct vxd_svdag_transfer *transfer, struct vxd_err *err)
+                                 struct vxd_svdag_collection *collection,
+                                 struct vxd_err *err)
 {
-    size_t n = transfer->n_begun;
+    size_t n = collection->n_begun;
     uint32_t *refs = malloc(n * sizeof *refs);
     struct pair *done =
-        realloc(transfer->done, (transfer->n_done + n) * sizeof *transfer->done);
+        realloc(collection->done, (collection->n_done + n) * sizeof *collection->done);
     enum vxd_status status = VXD_OK;
 
-    transfer->done = done != NULL ? done : transfer->done;
+    collection->done = done != NULL ? done : collection->done;
     if (refs == NULL || done == NULL) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
         goto out;
     }
-    VXD_TRY(read_refs(queue, transfer, refs, err));
+    VXD_TRY(read_refs(queue, collection, refs, err));
     for (size_t i = 0; i < n; i++) {
-        done[transfer->n_done++] = (struct pair){transfer->pending[i], refs[i]};
+        done[collection->n_done++] = (struct pair){collection->pending[i], refs[i]};
     }
-    qsort(done, transfer->n_done, sizeof *done, compare_pairs);
-    transfer->n_pending -= n;
-    for (size_t i = 0; i < transfer->n_pending; i++) {
-        transfer->pending[i] = transfer->pending[n + i];
+    qsort(done, collection->n_done, sizeof *done, compare_pairs);
+    collection->n_pending -= n;
+    for (size_t i = 0; i < collection->n_pending; i++) {
+        collection->pending[i] = collection->pending[n + i];
     }
-    transfer->n_begun = 0;
+    collection->n_begun = 0;
 out:
     free(refs);
     return status;
@@ -287,33 +296,34 @@ bool vxd_svdag_pace_goes_on(struct vxd_svdag_pace *pace)
            pace->longest_ns < pace->max_ns - (now - pace->begin_ns);
 }
 
-/* One piece of whatever comes next; *is_done: nothing does. */
+/* Does the next piece of work; *is_done: there is none left. */
 static enum vxd_status step_once(struct vxd_queue *queue,
-                                 struct vxd_svdag_transfer *transfer, bool *is_done,
+                                 struct vxd_svdag_collection *collection, bool *is_done,
                                  struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
     *is_done = false;
-    if (!is_idle(transfer)) {
-        status = IS_ON_CUDA(transfer) ? vxd_svdag_carry_step(queue, transfer->carry, err)
-                                      : vxd_svdag_walk_step(&transfer->walk, err);
-    } else if (transfer->n_begun == 0 && transfer->n_pending > 0) {
-        status = begin_round(queue, transfer, err);
+    if (!is_idle(collection)) {
+        status = IS_ON_CUDA(collection)
+                     ? vxd_svdag_collect_device_step(queue, collection->device, err)
+                     : vxd_svdag_collect_traversal_step(&collection->traversal, err);
+    } else if (collection->n_begun == 0 && collection->n_pending > 0) {
+        status = begin_round(queue, collection, err);
     }
-    if (status == VXD_OK && is_idle(transfer) && transfer->n_begun > 0) {
-        status = end_round(queue, transfer, err);
+    if (status == VXD_OK && is_idle(collection) && collection->n_begun > 0) {
+        status = end_round(queue, collection, err);
     }
-    *is_done = status == VXD_OK && is_idle(transfer) && transfer->n_pending == 0;
+    *is_done = status == VXD_OK && is_idle(collection) && collection->n_pending == 0;
     return status;
 }
 
-enum vxd_status vxd_svdag_transfer_step(struct vxd_queue *queue,
-                                        struct vxd_svdag_transfer *transfer,
-                                        uint64_t max_ns, bool *is_done,
-                                        struct vxd_err *err)
+enum vxd_status vxd_svdag_collect_step(struct vxd_queue *queue,
+                                       struct vxd_svdag_collection *collection,
+                                       uint64_t max_ns, bool *is_done,
+                                       struct vxd_err *err)
 {
-    struct vxd_svdag_transfer_stats *stats = &transfer->stats;
+    struct vxd_svdag_collect_stats *stats = &collection->stats;
     struct vxd_svdag_pace pace = vxd_svdag_pace_begin(max_ns);
     uint64_t n_ns;
     enum vxd_status status;
@@ -321,7 +331,7 @@ enum vxd_status vxd_svdag_transfer_step(struct vxd_queue *queue,
     *is_done = false;
     VXD_TRY(vxd_queue_wait(queue, err));
     do {
-        VXD_TRY(step_once(queue, transfer, is_done, err));
+        VXD_TRY(step_once(queue, collection, is_done, err));
     } while (!*is_done && vxd_svdag_pace_goes_on(&pace));
 out:
     n_ns = vxd_svdag_now_ns() - pace.begin_ns;
@@ -332,17 +342,17 @@ out:
     return status;
 }
 
-void vxd_svdag_transfer_get_stats(const struct vxd_svdag_transfer *transfer,
-                                  struct vxd_svdag_transfer_stats *out)
+void vxd_svdag_collect_get_stats(const struct vxd_svdag_collection *collection,
+                                 struct vxd_svdag_collect_stats *out)
 {
-    const struct vxd_svdag_usage *usage = &transfer->usage;
+    const struct vxd_svdag_usage *usage = &collection->usage;
     uint64_t n_nodes = usage->n_leaves + usage->n_inner + usage->n_blocks;
-    uint64_t n_words = transfer->walk.n_words;
+    uint64_t n_words = collection->traversal.n_words;
 
-    *out = transfer->stats;
-    out->n_nodes = transfer->walk.n_nodes;
-    if (IS_ON_CUDA(transfer)) {
-        vxd_svdag_carry_count(transfer->carry, &out->n_nodes, &n_words);
+    *out = collection->stats;
+    out->n_nodes = collection->traversal.n_nodes;
+    if (IS_ON_CUDA(collection)) {
+        vxd_svdag_collect_device_count(collection->device, &out->n_nodes, &n_words);
     }
     out->n_bytes = n_words * sizeof(uint32_t);
     out->n_dead_nodes = n_nodes > out->n_nodes ? n_nodes - out->n_nodes : 0;

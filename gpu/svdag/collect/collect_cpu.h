@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Walking everything that is alive in a store, for the collector and for images. */
+/* Traversing everything that roots reach in a store, for collections and for images. */
 #ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_CPU_H
 #define VXD_GPU_SVDAG_COLLECT_COLLECT_CPU_H
 

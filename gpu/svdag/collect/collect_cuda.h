@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Marking and moving nodes on a device, for stores that stand elsewhere. */
+/* The kernels that insert items on a GPU, for stores of other modules. */
 #ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_CUDA_H
 #define VXD_GPU_SVDAG_COLLECT_COLLECT_CUDA_H
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Marks of transfers: a bit a word of a store, in groups of 32 with the number of marks before
- * each, so that marked items are numbered by address. */
+/* Marks of collections: a bit for each word of a store, in groups of 32 with the number
+ * of marks before each group, so that marked items are numbered by address. */
 #ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_MATH_H
 #define VXD_GPU_SVDAG_COLLECT_COLLECT_MATH_H
 
 #include "gpu/svdag/node/node_math.h"
 
-/* Of the 32 words from a multiple of 32 on. */
+/* Marks of the 32 words from a multiple of 32 on. */
 struct vxd_svdag_mark {
     uint32_t bits;
-    uint32_t base; /* marks of all groups before, once they were ranked */
+    uint32_t base; /* number of marks before this group, after ranking */
 };
 
 enum {
     VXD_SVDAG_MARK_WORDS = 32,
     VXD_SVDAG_PAGE_MARKS =
-        (1 << VXD_SVDAG_CHUNK_BITS) / VXD_SVDAG_MARK_WORDS /* of a chunk */
+        (1 << VXD_SVDAG_CHUNK_BITS) / VXD_SVDAG_MARK_WORDS /* groups of a chunk */
 };
 
 VXD_HD uint32_t vxd_svdag_mark_bit(uint32_t ref)
@@ -30,7 +30,7 @@ VXD_HD uint32_t vxd_svdag_mark_number(const struct vxd_svdag_mark *mark, uint32_
            (uint32_t)vxd_svdag_popc(mark->bits & (vxd_svdag_mark_bit(ref) - 1));
 }
 
-/* What is listed of a height; 0 is for blocks. */
+/* The kind of items listed for a height; 0 means blocks. */
 VXD_HD enum vxd_svdag_kind vxd_svdag_kind_at(int height)
 {
     return height == 0                       ? VXD_SVDAG_BLOCK
@@ -38,8 +38,8 @@ VXD_HD enum vxd_svdag_kind vxd_svdag_kind_at(int height)
                                              : VXD_SVDAG_INNER;
 }
 
-/* Which word of an item of the kind is a reference first, and how many are: children, or the
- * block of a leaf. */
+/* The references of an item: the index of the first one, and their number. They are the
+ * children of an inner node, or the block of a leaf. */
 VXD_HD int vxd_svdag_item_refs(int value_bits, enum vxd_svdag_kind kind, int n_words,
                                int *first)
 {

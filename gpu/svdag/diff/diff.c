@@ -35,7 +35,7 @@ enum vxd_status vxd_svdag_diff(struct vxd_queue *queue, const struct vxd_svdag *
     }
     VXD_TRY(vxd_device_alloc(queue, vxd_svdag_diff_scratch_bytes(queue), &scratch, err));
     call.scratch = scratch.ptr;
-    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, diff)(queue, &call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, diff)(queue, &call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;

@@ -6,6 +6,7 @@
 
 #include "gpu/svdag/query/query_math.h"
 #include "gpu/svdag/diff/diff_backends.h"
+#include "gpu/svdag/diff/diff_math.h"
 
 enum {
     MAX_SPOTS = 4096,
@@ -13,22 +14,22 @@ enum {
 };
 
 /* A pair, and the row of the cell that it is of where there are rows. */
-struct listed {
+struct diff_entry {
     struct vxd_svdag_diff_spot spot;
     uint64_t row;
 };
 
 struct diff_run {
     const struct vxd_svdag_diff_call *call;
-    struct listed lists[2][MAX_SPOTS];
-    const struct listed *list; /* the one that is done */
+    struct diff_entry lists[2][MAX_SPOTS];
+    const struct diff_entry *list; /* the one that is done */
     size_t n;
     bool has_rows; /* it is of large cells, whose changes are looked for */
     uint64_t starts[MAX_SPOTS + 1]; /* cells of each pair, then their sums */
 };
 
 /* Whether to go below a pair: of one with a row, whether more may be found there. */
-static bool is_open(const struct diff_run *run, const struct listed *listed)
+static bool expands(const struct diff_run *run, const struct diff_entry *diff_entry)
 {
     const struct vxd_svdag_diff_call *call = run->call;
     unsigned seen;
@@ -37,16 +38,16 @@ static bool is_open(const struct diff_run *run, const struct listed *listed)
     if (!run->has_rows) {
         return true;
     }
-    seen = call->rows.changes[listed->row];
-    is_more =
-        vxd_svdag_diff_bits_spot(&call->view, &call->cells.area, &listed->spot, &seen);
-    call->rows.changes[listed->row] = (uint8_t)seen;
+    seen = call->rows.changes[diff_entry->row];
+    is_more = vxd_svdag_diff_bits_spot(&call->view, &call->cells.area, &diff_entry->spot,
+                                       &seen);
+    call->rows.changes[diff_entry->row] = (uint8_t)seen;
     return is_more;
 }
 
 /* Puts the children of a pair in which something differs; returns how many. */
 static size_t put_children(const struct vxd_svdag_diff_call *call,
-                           const struct listed *of, struct listed *to)
+                           const struct diff_entry *of, struct diff_entry *to)
 {
     size_t n = 0;
 
@@ -67,10 +68,10 @@ static void make_list(struct diff_run *run, int height, int least)
         size_t n = 0;
 
         for (size_t i = 0; i < run->n; i++) {
-            const struct listed *listed = &run->lists[side][i];
+            const struct diff_entry *diff_entry = &run->lists[side][i];
 
-            if (is_open(run, listed)) {
-                n += put_children(run->call, listed, &run->lists[1 - side][n]);
+            if (expands(run, diff_entry)) {
+                n += put_children(run->call, diff_entry, &run->lists[1 - side][n]);
             }
         }
         run->n = n;

@@ -35,7 +35,7 @@ vxd_svdag_diff_child(const struct vxd_svdag_view *view,
     struct vxd_svdag_diff_spot child;
 
     child.at = vxd_svdag_spot_child(view, &spot->at, octant);
-    child.after = vxd_svdag_below(view, spot->after, octant);
+    child.after = vxd_svdag_child_ref(view, spot->after, octant);
     return child;
 }
 
@@ -52,8 +52,8 @@ VXD_HD struct vxd_svdag_diff_spot vxd_svdag_diff_at(const struct vxd_svdag_view 
     for (int h = view->depth; h > height && spot.at.ref != spot.after; h--) {
         const int octant = vxd_svdag_octant(x, y, z, h);
 
-        spot.at.ref = vxd_svdag_below(view, spot.at.ref, octant);
-        spot.after = vxd_svdag_below(view, spot.after, octant);
+        spot.at.ref = vxd_svdag_child_ref(view, spot.at.ref, octant);
+        spot.after = vxd_svdag_child_ref(view, spot.after, octant);
     }
     return spot;
 }

@@ -38,7 +38,7 @@ static enum vxd_status run_cells(struct vxd_queue *queue, const struct vxd_svdag
 
     VXD_TRY(vxd_device_alloc(queue, vxd_svdag_cells_scratch_bytes(queue), &scratch, err));
     call->scratch = scratch.ptr;
-    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, export_cells)(queue, call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, export_cells)(queue, call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;
@@ -150,7 +150,7 @@ enum vxd_status vxd_svdag_export_dense(struct vxd_queue *queue,
         VXD_TRY(vxd_queue_fill(queue, values, 0, n * sizeof *values, err));
     }
     if (!vxd_svdag_area_is_empty(&call.cells.area)) {
-        VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, export_dense)(queue, &call, err));
+        VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, export_dense)(queue, &call, err));
     }
 out:
     return status;

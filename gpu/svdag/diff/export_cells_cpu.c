@@ -2,30 +2,31 @@
 /* Exports go over the box in parts: their cells are counted, then each part knows its first
  * row. A dense array's cells belong to one part each. */
 #include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/diff/cells_math.h"
 #include "gpu/svdag/diff/diff_backends.h"
 
-struct cells_parts {
+struct cells_subtrees {
     const struct vxd_svdag_cells_call *call;
-    struct vxd_svdag_parts parts;
-    uint64_t starts[VXD_SVDAG_MAX_PARTS + 1]; /* cells of each part, then their sums */
+    struct vxd_svdag_subtrees subtrees;
+    uint64_t starts[VXD_SVDAG_MAX_SUBTREES + 1]; /* cells of each part, then their sums */
 };
 
-static void count_part(void *context, size_t begin, size_t end)
+static void count_subtree(void *context, size_t begin, size_t end)
 {
-    struct cells_parts *run = context;
+    struct cells_subtrees *run = context;
     const struct vxd_svdag_cells_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
         struct vxd_svdag_spot spot =
-            vxd_svdag_part(&call->view, call->root, &run->parts, (uint32_t)i);
+            vxd_svdag_subtree(&call->view, call->root, &run->subtrees, (uint32_t)i);
 
         run->starts[i] = vxd_svdag_cells_count(&call->view, &spot, &call->cells);
     }
 }
 
-static void write_part(void *context, size_t begin, size_t end)
+static void write_subtree(void *context, size_t begin, size_t end)
 {
-    const struct cells_parts *run = context;
+    const struct cells_subtrees *run = context;
     const struct vxd_svdag_cells_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
@@ -35,7 +36,7 @@ static void write_part(void *context, size_t begin, size_t end)
 
         if (run->starts[i + 1] > start + skip && row < call->limit) {
             struct vxd_svdag_spot spot =
-                vxd_svdag_part(&call->view, call->root, &run->parts, (uint32_t)i);
+                vxd_svdag_subtree(&call->view, call->root, &run->subtrees, (uint32_t)i);
 
             (void)vxd_svdag_cells_write(&call->view, &spot, &call->cells, &call->rows,
                                         row, skip, call->limit - row);
@@ -47,9 +48,9 @@ static enum vxd_status cells_job(struct vxd_pool *pool, const void *context,
                                  struct vxd_err *err)
 {
     struct vxd_svdag_cells_call call = *(const struct vxd_svdag_cells_call *)context;
-    struct cells_parts run;
+    struct cells_subtrees run;
     uint64_t n = 0;
-    size_t n_parts;
+    size_t n_subtrees;
 
     (void)err;
     *call.n_cells = 0;
@@ -57,21 +58,21 @@ static enum vxd_status cells_job(struct vxd_pool *pool, const void *context,
         return VXD_OK;
     }
     run.call = &call;
-    run.parts = vxd_svdag_parts_of(&call.cells.area, call.cells.level);
-    n_parts = vxd_svdag_parts_n(&run.parts);
-    vxd_parallel_for(pool, n_parts, 1, count_part, &run);
-    for (size_t i = 0; i < n_parts; i++) {
+    run.subtrees = vxd_svdag_subtrees_of(&call.cells.area, call.cells.level);
+    n_subtrees = vxd_svdag_subtrees_n(&run.subtrees);
+    vxd_parallel_for(pool, n_subtrees, 1, count_subtree, &run);
+    for (size_t i = 0; i < n_subtrees; i++) {
         uint64_t n_here = run.starts[i];
 
         run.starts[i] = n;
         n += n_here;
     }
-    run.starts[n_parts] = n;
+    run.starts[n_subtrees] = n;
     if (call.rows.cells == NULL) {
         *call.n_cells = n;
         return VXD_OK;
     }
-    vxd_parallel_for(pool, n_parts, 1, write_part, &run);
+    vxd_parallel_for(pool, n_subtrees, 1, write_subtree, &run);
     n = n > call.first ? n - call.first : 0;
     *call.n_cells = n < call.limit ? n : call.limit;
     return VXD_OK;
@@ -84,19 +85,19 @@ enum vxd_status vxd_svdag_export_cells_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, cells_job, call, sizeof *call, err);
 }
 
-struct dense_parts {
+struct dense_subtrees {
     const struct vxd_svdag_dense_call *call;
-    struct vxd_svdag_parts parts;
+    struct vxd_svdag_subtrees subtrees;
 };
 
-static void dense_part(void *context, size_t begin, size_t end)
+static void dense_subtree(void *context, size_t begin, size_t end)
 {
-    const struct dense_parts *run = context;
+    const struct dense_subtrees *run = context;
     const struct vxd_svdag_dense_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
         struct vxd_svdag_spot spot =
-            vxd_svdag_part(&call->view, call->root, &run->parts, (uint32_t)i);
+            vxd_svdag_subtree(&call->view, call->root, &run->subtrees, (uint32_t)i);
 
         vxd_svdag_dense_write(&call->view, &spot, &call->cells, &call->dense);
     }
@@ -106,11 +107,11 @@ static enum vxd_status dense_job(struct vxd_pool *pool, const void *context,
                                  struct vxd_err *err)
 {
     struct vxd_svdag_dense_call call = *(const struct vxd_svdag_dense_call *)context;
-    struct dense_parts run = {&call,
-                              vxd_svdag_parts_of(&call.cells.area, call.cells.level)};
+    struct dense_subtrees run = {
+        &call, vxd_svdag_subtrees_of(&call.cells.area, call.cells.level)};
 
     (void)err;
-    vxd_parallel_for(pool, vxd_svdag_parts_n(&run.parts), 1, dense_part, &run);
+    vxd_parallel_for(pool, vxd_svdag_subtrees_n(&run.subtrees), 1, dense_subtree, &run);
     return VXD_OK;
 }
 

@@ -32,7 +32,7 @@ static bool change_at_once(const struct vxd_svdag_view *view,
                            struct vxd_svdag_change_memo *memo, const struct frame *pair,
                            int height, struct vxd_svdag_change *change)
 {
-    const struct vxd_svdag_change_pair *place;
+    const struct vxd_svdag_change_pair *memo_entry;
 
     if (pair->from == pair->to) {
         *change = (struct vxd_svdag_change){0};
@@ -46,9 +46,10 @@ static bool change_at_once(const struct vxd_svdag_view *view,
         *change = vxd_svdag_change_leaves(view, pair->from, pair->to);
         return true;
     }
-    place = place_of(memo, pair, height);
-    if (place->from == pair->from && place->to == pair->to && place->height == height) {
-        *change = place->change;
+    memo_entry = place_of(memo, pair, height);
+    if (memo_entry->from == pair->from && memo_entry->to == pair->to &&
+        memo_entry->height == height) {
+        *change = memo_entry->change;
         return true;
     }
     return false;
@@ -74,9 +75,9 @@ void vxd_svdag_change_add(const struct vxd_svdag_view *view,
                 (struct vxd_svdag_change_pair){pair->from, pair->to, at, pair->sum};
             vxd_svdag_change_sum(&stack[++at].sum, &pair->sum);
         } else {
-            stack[--at] =
-                (struct frame){.from = vxd_svdag_below(view, pair->from, pair->octant),
-                               .to = vxd_svdag_below(view, pair->to, pair->octant)};
+            stack[--at] = (struct frame){
+                .from = vxd_svdag_child_ref(view, pair->from, pair->octant),
+                .to = vxd_svdag_child_ref(view, pair->to, pair->octant)};
             pair->octant++;
         }
     }

@@ -166,7 +166,7 @@ out:
 }
 
 /* A signed permutation: one 1 or -1 in each row and column. */
-static bool is_turn(const int8_t matrix[3][3])
+static bool is_rotation(const int8_t matrix[3][3])
 {
     int rows[3] = {0};
     int columns[3] = {0};
@@ -201,7 +201,7 @@ static enum vxd_status check_copy(const struct vxd_svdag_op *op, size_t number,
     if (!are_coordinates(op->from_voxel)) {
         return bad(err, number, "from_voxel", "beyond 2^31 voxels");
     }
-    if (!is_turn(op->matrix)) {
+    if (!is_rotation(op->matrix)) {
         return bad(err, number, "matrix",
                    "each row and column must have one 1 or -1 and else 0");
     }
@@ -363,19 +363,19 @@ static enum vxd_status run_many(struct vxd_pool *pool, struct vxd_svdag *svdag,
                                 size_t *n_done, struct vxd_svdag_edit_result *result,
                                 struct vxd_err *err)
 {
-    size_t n_many = vxd_svdag_bins_count(ops, n);
+    size_t n_many = vxd_svdag_op_octree_count(ops, n);
 
     *n_done = vxd_svdag_shapes_count(ops, n);
     for (n_many = n_many < *most ? n_many : *most; n_many > *n_done; n_many /= 2) {
         struct vxd_svdag_edit_result tried = *result;
-        struct vxd_svdag_bins *bins;
+        struct vxd_svdag_op_octree *octree;
         struct vxd_svdag_editor editor;
         enum vxd_status status =
-            vxd_svdag_bins_begin(svdag, ops, n_many, &bins, &editor, NULL);
+            vxd_svdag_op_octree_begin(svdag, ops, n_many, &octree, &editor, NULL);
 
-        if (bins != NULL) {
+        if (octree != NULL) {
             status = vxd_svdag_build(pool, svdag, tried.root, &editor, &tried, NULL);
-            vxd_svdag_bins_end(bins);
+            vxd_svdag_op_octree_end(octree);
             if (status == VXD_OK) {
                 *result = tried;
                 *n_done = n_many;
@@ -437,14 +437,14 @@ static enum vxd_status edit_job(struct vxd_pool *pool, const void *args,
 {
     const struct edit_call *call = args;
     struct vxd_svdag_edit_result result = {.root = call->root};
-    size_t n_passes = 0;
+    size_t n_traversals = 0;
     size_t most = call->n_ops; /* that are tried together */
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; i < call->n_ops; i++) {
         VXD_TRY(check_data(pool, &call->svdag->spec.format, &call->ops[i], i, err));
     }
-    for (size_t i = 0; i < call->n_ops; n_passes++) {
+    for (size_t i = 0; i < call->n_ops; n_traversals++) {
         size_t n;
 
         if (vxd_svdag_shapes_count(call->ops + i, 1) > 0) {
@@ -456,7 +456,7 @@ static enum vxd_status edit_job(struct vxd_pool *pool, const void *args,
             i++;
         }
     }
-    if (n_passes > 1) {
+    if (n_traversals > 1) {
         VXD_TRY(count_change(call->svdag, call->root, &result, err));
     }
     *call->out = result;
@@ -487,13 +487,13 @@ enum vxd_status vxd_svdag_edit(struct vxd_queue *queue, struct vxd_svdag *svdag,
                : vxd_queue_push(queue, edit_job, &call, sizeof call, err);
 }
 
-enum vxd_status vxd_svdag_make_room(struct vxd_queue *queue, struct vxd_svdag *svdag,
-                                    const struct vxd_svdag_edit_result *result,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_reserve(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                  const struct vxd_svdag_edit_result *result,
+                                  struct vxd_err *err)
 {
     enum vxd_status status = vxd_queue_wait(queue, err);
 
-    if (status != VXD_OK || !VXD_ON_CUDA(queue->context) || !result->needs_room) {
+    if (status != VXD_OK || !VXD_ON_CUDA(queue->context) || !result->needs_capacity) {
         return status;
     }
     return vxd_svdag_device_grow(queue, svdag, &result->needs, err);
@@ -507,16 +507,16 @@ enum vxd_status vxd_svdag_edit_wait(struct vxd_queue *queue, struct vxd_svdag *s
     enum vxd_status status;
 
     if (VXD_ON_CUDA(queue->context)) {
-        VXD_TRY(vxd_svdag_device_expect(queue, svdag, err));
+        VXD_TRY(vxd_svdag_device_reserve_expected(queue, svdag, err));
     }
     for (;;) {
         VXD_TRY(vxd_svdag_edit(queue, svdag, root, ops, n_ops, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));
-        if (!out->needs_room) {
+        if (!out->needs_capacity) {
             break;
         }
         /* Each time some room grows, or the budget ends it. */
-        VXD_TRY(vxd_svdag_make_room(queue, svdag, out, err));
+        VXD_TRY(vxd_svdag_reserve(queue, svdag, out, err));
     }
 out:
     return status;

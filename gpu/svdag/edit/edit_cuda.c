@@ -10,7 +10,7 @@
 #include "gpu/svdag/edit/shapes_editor.h"
 
 enum {
-    N_SIGNS = 1 << 16 /* 6 MiB: of a wall, few are different */
+    N_DEDUP_RECORDS = 1 << 16 /* 6 MiB: of a wall, few are different */
 };
 
 /* Where the parts of the scratch are: offsets. */
@@ -22,7 +22,7 @@ struct layout {
     size_t shape_ops;
     size_t runs;
     size_t fields; /* heights and pyramids, one field after the other */
-    size_t cubes;
+    size_t entries;
     size_t pairs;
     size_t weights[2]; /* of cubes, pairs */
     size_t records;
@@ -41,30 +41,36 @@ struct edit {
     char *d; /* its memory */
     /* What is sent, as it lies from layout.state on; malloc'ed. */
     char *sent;
-    struct vxd_svdag_pass pass;
-    size_t n_passes;
-    bool has_signs; /* some shape cuts many cubes alike */
+    struct vxd_svdag_kernel_args args;
+    size_t n_traversals;
+    bool has_dedup; /* some shape cuts many cubes alike */
 };
 
 /* The rows of an edit's passes. */
-static bool lay_out_rows(const struct vxd_svdag_rooms *rooms, size_t row_bytes,
-                         struct layout *layout)
+static bool lay_out_frontier(const struct vxd_svdag_frontier_capacity *frontier,
+                             size_t entry_bytes, struct layout *layout)
 {
-    return vxd_layout_add(&layout->total, rooms->n_cubes, row_bytes, &layout->cubes) &&
-           vxd_layout_add(&layout->total, rooms->n_pairs, sizeof(uint64_t),
+    return vxd_layout_add(&layout->total, frontier->n_entries, entry_bytes,
+                          &layout->entries) &&
+           vxd_layout_add(&layout->total, frontier->n_pairs, sizeof(uint64_t),
                           &layout->pairs);
 }
 
 /* Rows that may stand for more than one, and signs. */
-static bool add_signs(struct layout *layout, const struct vxd_svdag_rooms *rooms)
+static bool lay_out_dedup(struct layout *layout,
+                          const struct vxd_svdag_frontier_capacity *frontier)
 {
     size_t *total = &layout->total;
 
-    return vxd_layout_add(total, rooms->n_cubes, sizeof(uint64_t), &layout->weights[0]) &&
-           vxd_layout_add(total, rooms->n_pairs, sizeof(uint64_t), &layout->weights[1]) &&
-           vxd_layout_add(total, N_SIGNS, VXD_SVDAG_SIGN_WORDS * sizeof(uint64_t),
+    return vxd_layout_add(total, frontier->n_entries, sizeof(uint64_t),
+                          &layout->weights[0]) &&
+           vxd_layout_add(total, frontier->n_pairs, sizeof(uint64_t),
+                          &layout->weights[1]) &&
+           vxd_layout_add(total, N_DEDUP_RECORDS,
+                          VXD_SVDAG_DEDUP_RECORD_WORDS * sizeof(uint64_t),
                           &layout->records) &&
-           vxd_layout_add(total, (size_t)2 * N_SIGNS, sizeof(uint32_t), &layout->slots);
+           vxd_layout_add(total, (size_t)2 * N_DEDUP_RECORDS, sizeof(uint32_t),
+                          &layout->slots);
 }
 
 static size_t most(size_t a, size_t b)
@@ -72,14 +78,15 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_rooms *rooms)
+size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_frontier_capacity *frontier)
 {
     struct layout layout = {0};
-    size_t row_bytes =
-        most(vxd_svdag_shapes_row_bytes(VXD_SVDAG_FORM_LISTS),
-             most(vxd_svdag_copy_row_bytes(), vxd_svdag_morph_row_bytes()));
+    size_t entry_bytes =
+        most(vxd_svdag_shapes_entry_bytes(VXD_SVDAG_FORM_LISTS),
+             most(vxd_svdag_copy_entry_bytes(), vxd_svdag_morph_entry_bytes()));
 
-    return lay_out_rows(rooms, row_bytes, &layout) && add_signs(&layout, rooms)
+    return lay_out_frontier(frontier, entry_bytes, &layout) &&
+                   lay_out_dedup(&layout, frontier)
                ? layout.total
                : SIZE_MAX;
 }
@@ -112,27 +119,27 @@ static enum vxd_svdag_shapes_form form_of(const struct vxd_svdag_op *ops, size_t
 }
 
 /* Counts passes and the bytes that their editors' rows and fields take. */
-static bool measure(struct edit *edit, size_t *row_bytes, size_t *n_field_bytes)
+static bool measure(struct edit *edit, size_t *entry_bytes, size_t *n_field_bytes)
 {
     if (edit->undo != NULL) {
-        edit->n_passes = 1;
-        edit->has_signs = true;
-        *row_bytes = vxd_svdag_undo_row_bytes();
+        edit->n_traversals = 1;
+        edit->has_dedup = true;
+        *entry_bytes = vxd_svdag_undo_entry_bytes();
         return true;
     }
-    for (size_t i = 0; i < edit->n_ops; edit->n_passes++) {
+    for (size_t i = 0; i < edit->n_ops; edit->n_traversals++) {
         const struct vxd_svdag_op *op = &edit->ops[i];
         size_t n = vxd_svdag_shapes_count(op, edit->n_ops - i);
-        size_t bytes = n > 0 ? vxd_svdag_shapes_row_bytes(form_of(op, n))
-                       : op->action == VXD_SVDAG_COPY ? vxd_svdag_copy_row_bytes()
-                                                      : vxd_svdag_morph_row_bytes();
+        size_t bytes = n > 0 ? vxd_svdag_shapes_entry_bytes(form_of(op, n))
+                       : op->action == VXD_SVDAG_COPY ? vxd_svdag_copy_entry_bytes()
+                                                      : vxd_svdag_morph_entry_bytes();
 
-        *row_bytes = most(*row_bytes, bytes);
+        *entry_bytes = most(*entry_bytes, bytes);
         for (size_t k = i; k < i + n; k++) {
             enum vxd_svdag_shape_kind kind = edit->ops[k].shape.kind;
 
-            edit->has_signs =
-                edit->has_signs || kind == VXD_SVDAG_BOX || kind == VXD_SVDAG_HALF_SPACE;
+            edit->has_dedup =
+                edit->has_dedup || kind == VXD_SVDAG_BOX || kind == VXD_SVDAG_HALF_SPACE;
         }
         i += n > 0 ? n : 1;
     }
@@ -146,53 +153,54 @@ static bool measure(struct edit *edit, size_t *row_bytes, size_t *n_field_bytes)
     return true;
 }
 
-static enum vxd_status lay_out(struct edit *edit, size_t row_bytes, size_t n_field_bytes,
-                               struct vxd_err *err)
+static enum vxd_status lay_out(struct edit *edit, size_t entry_bytes,
+                               size_t n_field_bytes, struct vxd_err *err)
 {
     struct layout *layout = &edit->layout;
-    struct vxd_svdag_rooms rooms = vxd_svdag_device_rooms(edit->svdag);
+    struct vxd_svdag_frontier_capacity frontier = vxd_svdag_device_frontier(edit->svdag);
     size_t *total = &layout->total;
 
     *layout = (struct layout){0};
-    if (!vxd_layout_add(total, 1, sizeof(struct vxd_svdag_pass_state), &layout->state) ||
+    if (!vxd_layout_add(total, 1, sizeof(struct vxd_svdag_kernel_state),
+                        &layout->state) ||
         !vxd_layout_add(total, 1, sizeof(struct vxd_svdag_edit_result),
                         &layout->result) ||
         !vxd_layout_add(total, 1, sizeof(struct vxd_svdag_progress), &layout->progress) ||
         !vxd_layout_add(total, edit->n_ops, sizeof *edit->ops, &layout->ops) ||
         !vxd_layout_add(total, edit->n_ops, sizeof(struct vxd_svdag_shape_op),
                         &layout->shape_ops) ||
-        !vxd_layout_add(total, edit->n_passes, sizeof(struct vxd_svdag_shapes_run),
+        !vxd_layout_add(total, edit->n_traversals, sizeof(struct vxd_svdag_shapes_run),
                         &layout->runs) ||
         !vxd_layout_add(total, n_field_bytes, 1, &layout->fields) ||
-        !lay_out_rows(&rooms, row_bytes, layout) ||
-        (edit->has_signs && !add_signs(layout, &rooms))) {
+        !lay_out_frontier(&frontier, entry_bytes, layout) ||
+        (edit->has_dedup && !lay_out_dedup(layout, &frontier))) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu operations",
                         edit->n_ops);
     }
-    edit->pass.cubes_capacity = rooms.n_cubes;
-    edit->pass.pairs_capacity = rooms.n_pairs;
+    edit->args.entries_capacity = frontier.n_entries;
+    edit->args.pairs_capacity = frontier.n_pairs;
     return VXD_OK;
 }
 
 /* Memory for the edit: with less room where there is none for what earlier ones needed. */
 static enum vxd_status take_scratch(struct edit *edit, struct vxd_err *err)
 {
-    size_t row_bytes = 0;
+    size_t entry_bytes = 0;
     size_t n_field_bytes = 0;
     struct vxd_err own = {0};
     enum vxd_status status;
 
-    if (!measure(edit, &row_bytes, &n_field_bytes)) {
+    if (!measure(edit, &entry_bytes, &n_field_bytes)) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for the heights");
     }
     do {
-        status = lay_out(edit, row_bytes, n_field_bytes, &own);
+        status = lay_out(edit, entry_bytes, n_field_bytes, &own);
         if (status == VXD_OK) {
             status =
                 vxd_device_alloc(edit->queue, edit->layout.total, &edit->scratch, &own);
         }
     } while (status == VXD_RESOURCE_EXHAUSTED &&
-             vxd_svdag_device_shrink_rooms(edit->svdag));
+             vxd_svdag_device_shrink_frontier(edit->svdag));
     if (status != VXD_OK && err != NULL) {
         *err = own;
     }
@@ -206,22 +214,23 @@ static void *there(const struct edit *edit, size_t at)
     return edit->d + at;
 }
 
-static void point_pass(struct edit *edit)
+static void set_args(struct edit *edit)
 {
-    struct vxd_svdag_pass *pass = &edit->pass;
+    struct vxd_svdag_kernel_args *args = &edit->args;
 
-    vxd_svdag_device_begin_pass(edit->svdag, pass);
-    pass->progress = (void *)(edit->d + edit->layout.progress);
-    pass->state = (void *)(edit->d + edit->layout.state);
-    pass->cubes = there(edit, edit->layout.cubes);
-    pass->max_visits = edit->svdag->max_visits;
-    pass->pairs = (void *)(edit->d + edit->layout.pairs);
-    pass->counts_changes = edit->n_passes == 1;
-    if (edit->has_signs) {
-        pass->cube_weights = there(edit, edit->layout.weights[0]);
-        pass->pair_weights = there(edit, edit->layout.weights[1]);
-        pass->signs = (struct vxd_svdag_signs){there(edit, edit->layout.records),
-                                               there(edit, edit->layout.slots), N_SIGNS};
+    vxd_svdag_device_set_args(edit->svdag, args);
+    args->progress = (void *)(edit->d + edit->layout.progress);
+    args->state = (void *)(edit->d + edit->layout.state);
+    args->entries = there(edit, edit->layout.entries);
+    args->max_visits = edit->svdag->max_visits;
+    args->pairs = (void *)(edit->d + edit->layout.pairs);
+    args->counts_changes = edit->n_traversals == 1;
+    if (edit->has_dedup) {
+        args->entry_weights = there(edit, edit->layout.weights[0]);
+        args->pair_weights = there(edit, edit->layout.weights[1]);
+        args->dedup = (struct vxd_svdag_dedup_table){there(edit, edit->layout.records),
+                                                     there(edit, edit->layout.slots),
+                                                     N_DEDUP_RECORDS};
     }
 }
 
@@ -248,8 +257,8 @@ static enum vxd_status send_field(struct edit *edit, struct vxd_svdag_op *op,
     VXD_TRY(
         vxd_queue_copy(edit->queue, heights, field->heights, n * sizeof *heights, err));
     field->heights = heights;
-    VXD_TRY(vxd_svdag_check_heights_pass(edit->queue, heights, n,
-                                         &edit->pass.progress->fault, err));
+    VXD_TRY(vxd_svdag_launch_check_heights(edit->queue, heights, n,
+                                           &edit->args.progress->fault, err));
     squares = (void *)((char *)heights + ((n * sizeof *heights + 255) & ~(size_t)255));
     *at += field_bytes(field);
     pyramid->n_levels = 0;
@@ -264,8 +273,8 @@ static enum vxd_status send_field(struct edit *edit, struct vxd_svdag_op *op,
 
         pyramid->least[number] = squares;
         pyramid->most[number] = squares + n_squares;
-        VXD_TRY(vxd_svdag_pyramid_pass(edit->queue, field, pyramid, number, squares,
-                                       squares + n_squares, err));
+        VXD_TRY(vxd_svdag_launch_pyramid(edit->queue, field, pyramid, number, squares,
+                                         squares + n_squares, err));
         squares += 2 * n_squares;
     }
     pyramid->n_levels = n_levels;
@@ -281,10 +290,10 @@ static enum vxd_status check_list(struct edit *edit, const struct vxd_svdag_op *
     bool uses_values = op->shape.voxels.values != NULL &&
                        (op->action == VXD_SVDAG_FILL || op->action == VXD_SVDAG_PAINT);
 
-    return vxd_svdag_check_list_pass(
+    return vxd_svdag_launch_check_list(
         edit->queue, &op->shape.voxels,
         (uint64_t)1 << 3 * (format->depth - VXD_SVDAG_LEAF_HEIGHT),
-        vxd_svdag_n_materials(format), uses_values, &edit->pass.progress->fault, err);
+        vxd_svdag_n_materials(format), uses_values, &edit->args.progress->fault, err);
 }
 
 /* Plans the runs of shapes, with addresses of the device. */
@@ -294,15 +303,15 @@ static void plan_runs(struct edit *edit, struct vxd_svdag_op *ops,
 {
     const struct vxd_svdag_op *d_ops = there(edit, edit->layout.ops);
     const struct vxd_svdag_shape_op *d_shape_ops = there(edit, edit->layout.shape_ops);
-    size_t pass = 0;
+    size_t run = 0;
 
-    for (size_t i = 0; i < edit->n_ops; pass++) {
+    for (size_t i = 0; i < edit->n_ops; run++) {
         size_t n = vxd_svdag_shapes_count(ops + i, edit->n_ops - i);
 
         if (n > 0) {
             vxd_svdag_shapes_plan(&edit->svdag->view, ops + i, n, shape_ops + i,
-                                  &runs[pass]);
-            runs[pass].ops = d_shape_ops + i;
+                                  &runs[run]);
+            runs[run].ops = d_shape_ops + i;
         }
         for (size_t k = i; k < i + n; k++) {
             shape_ops[k].op = d_ops + k;
@@ -382,49 +391,50 @@ static enum vxd_status clear_state(struct edit *edit, bool is_first, struct vxd_
 {
     enum vxd_status status =
         is_first ? VXD_OK
-                 : vxd_queue_fill(edit->queue, edit->pass.state, 0,
+                 : vxd_queue_fill(edit->queue, edit->args.state, 0,
                                   edit->layout.progress - edit->layout.state, err);
 
-    return status != VXD_OK || !edit->has_signs
+    return status != VXD_OK || !edit->has_dedup
                ? status
-               : vxd_queue_fill(edit->queue, edit->pass.signs.slots, 0,
-                                (size_t)2 * N_SIGNS * sizeof(uint32_t), err);
+               : vxd_queue_fill(edit->queue, edit->args.dedup.slots, 0,
+                                (size_t)2 * N_DEDUP_RECORDS * sizeof(uint32_t), err);
 }
 
-static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
+static enum vxd_status run_traversals(struct edit *edit, struct vxd_err *err)
 {
-    static const struct vxd_svdag_passes of_arena = {
-        vxd_svdag_shapes_pass, vxd_svdag_copy_pass, vxd_svdag_morph_pass,
-        vxd_svdag_undo_pass, vxd_svdag_change_pass};
+    static const struct vxd_svdag_edit_kernels of_arena = {
+        vxd_svdag_launch_shapes, vxd_svdag_launch_copy, vxd_svdag_launch_morph,
+        vxd_svdag_launch_undo, vxd_svdag_launch_change};
     const struct vxd_svdag_device_ops *ops = edit->svdag->device_ops;
-    const struct vxd_svdag_passes *passes = ops == NULL ? &of_arena : ops->passes;
+    const struct vxd_svdag_edit_kernels *kernels =
+        ops == NULL ? &of_arena : ops->edit_kernels;
     const struct vxd_svdag_op *d_ops = there(edit, edit->layout.ops);
     const struct vxd_svdag_shapes_run *d_runs = there(edit, edit->layout.runs);
     enum vxd_status status = VXD_OK;
-    size_t pass = 0;
+    size_t run = 0;
 
     if (edit->undo != NULL) {
         VXD_TRY(clear_state(edit, true, err));
-        VXD_TRY(passes->undo(edit->queue, &edit->pass, edit->undo, err));
+        VXD_TRY(kernels->undo(edit->queue, &edit->args, edit->undo, err));
     }
-    for (size_t i = 0; i < edit->n_ops; pass++) {
+    for (size_t i = 0; i < edit->n_ops; run++) {
         const struct vxd_svdag_op *op = &edit->ops[i];
         size_t n = vxd_svdag_shapes_count(op, edit->n_ops - i);
 
-        VXD_TRY(clear_state(edit, pass == 0, err));
+        VXD_TRY(clear_state(edit, run == 0, err));
         if (n > 0) {
-            VXD_TRY(passes->shapes(edit->queue, &edit->pass, d_runs + pass,
-                                   form_of(op, n), op, err));
+            VXD_TRY(kernels->shapes(edit->queue, &edit->args, d_runs + run,
+                                    form_of(op, n), op, err));
         } else if (op->action == VXD_SVDAG_COPY) {
-            VXD_TRY(passes->copy(edit->queue, &edit->pass, op, err));
+            VXD_TRY(kernels->copy(edit->queue, &edit->args, op, err));
         } else {
-            VXD_TRY(passes->morph(edit->queue, &edit->pass, d_ops + i, err));
+            VXD_TRY(kernels->morph(edit->queue, &edit->args, d_ops + i, err));
         }
         i += n > 0 ? n : 1;
     }
-    if (edit->n_passes > 1) {
+    if (edit->n_traversals > 1) {
         VXD_TRY(clear_state(edit, false, err));
-        VXD_TRY(passes->change(edit->queue, &edit->pass, err));
+        VXD_TRY(kernels->change(edit->queue, &edit->args, err));
     }
 out:
     return status;
@@ -439,10 +449,10 @@ static enum vxd_status run_edit(struct edit *edit, uint32_t root,
 
     VXD_TRY(take_scratch(edit, err));
     d_result = there(edit, edit->layout.result);
-    point_pass(edit);
+    set_args(edit);
     VXD_TRY(send(edit, root, err));
-    VXD_TRY(run_passes(edit, err));
-    VXD_TRY(vxd_svdag_finish_pass(edit->queue, &edit->pass, d_result, err));
+    VXD_TRY(run_traversals(edit, err));
+    VXD_TRY(vxd_svdag_launch_finish(edit->queue, &edit->args, d_result, err));
     VXD_TRY(vxd_queue_copy(edit->queue, out, d_result, sizeof *out, err));
 out:
     vxd_device_free(edit->queue, &edit->scratch);

@@ -52,31 +52,32 @@ static enum vxd_svdag_visit visit(const void *args, const struct vxd_svdag_view 
 }
 
 /* One ball that overwrites decides alone: most cubes of an edit with a ball are such. */
-bool vxd_svdag_shapes_visit_parts(const void *args, const struct vxd_svdag_cube *cube,
-                                  const union vxd_svdag_edit_state *state,
-                                  const uint32_t old[8], struct vxd_svdag_told *told)
+bool vxd_svdag_shapes_own_classify(const void *args, const struct vxd_svdag_cube *cube,
+                                   const union vxd_svdag_edit_state *state,
+                                   const uint32_t old[8],
+                                   struct vxd_svdag_classes *classes)
 {
     const struct vxd_svdag_shapes_own *own = vxd_svdag_shapes_own_in(state);
     unsigned same = 0;
 
     (void)args;
-    if (!vxd_svdag_shapes_tell(own->run, cube, own->shapes.partial, own->shapes.inside,
-                               told)) {
+    if (!vxd_svdag_shapes_classify(own->run, cube, own->shapes.partial,
+                                   own->shapes.inside, classes)) {
         return false;
     }
     for (int octant = 0; octant < 8; octant++) {
-        same |= (unsigned)(old[octant] == told->uniform) << octant;
+        same |= (unsigned)(old[octant] == classes->uniform) << octant;
     }
-    told->set &= ~same;
-    told->open &= ~same;
+    classes->set &= ~same;
+    classes->expand &= ~same;
     return true;
 }
 
-static int sign(const void *args, const struct vxd_svdag_cube *cube,
-                const union vxd_svdag_edit_state *state, uint64_t *words)
+static int edit_key(const void *args, const struct vxd_svdag_cube *cube,
+                    const union vxd_svdag_edit_state *state, uint64_t *words)
 {
-    return vxd_svdag_shapes_sign(args, cube, &vxd_svdag_shapes_own_in(state)->shapes,
-                                 words);
+    return vxd_svdag_shapes_edit_key(args, cube, &vxd_svdag_shapes_own_in(state)->shapes,
+                                     words);
 }
 
 void vxd_svdag_shapes_leaf(const void *args, const struct vxd_svdag_view *view,
@@ -91,45 +92,45 @@ void vxd_svdag_shapes_leaf(const void *args, const struct vxd_svdag_view *view,
     vxd_svdag_shapes_edit_leaf(own->run, cube, &own->shapes, leaf);
 }
 
-static bool take_op(struct vxd_svdag_edit_pass *pass, const struct vxd_svdag_op *op,
+static bool take_op(struct vxd_svdag_edit_batch *batch, const struct vxd_svdag_op *op,
                     int most_ops, int most_lists)
 {
     bool is_list = op->shape.kind == VXD_SVDAG_VOXELS;
 
-    if (pass->n_ops == most_ops || op->action >= VXD_SVDAG_ERODE ||
-        (is_list && pass->n_lists == most_lists)) {
+    if (batch->n_ops == most_ops || op->action >= VXD_SVDAG_ERODE ||
+        (is_list && batch->n_lists == most_lists)) {
         return false;
     }
-    pass->n_ops++;
-    pass->n_lists += is_list;
+    batch->n_ops++;
+    batch->n_lists += is_list;
     return true;
 }
 
 size_t vxd_svdag_shapes_count(const struct vxd_svdag_op *ops, size_t n)
 {
-    struct vxd_svdag_edit_pass pass = {.n_ops = 0};
+    struct vxd_svdag_edit_batch batch = {.n_ops = 0};
     size_t i = 0;
 
     while (i < n &&
-           take_op(&pass, &ops[i], VXD_SVDAG_SHAPES_OPS, VXD_SVDAG_SHAPES_LISTS)) {
+           take_op(&batch, &ops[i], VXD_SVDAG_SHAPES_OPS, VXD_SVDAG_SHAPES_LISTS)) {
         i++;
     }
     return i;
 }
 
-bool vxd_svdag_edit_pass_add(struct vxd_svdag_edit_pass *pass,
-                             const struct vxd_svdag_op *ops, size_t n_ops)
+bool vxd_svdag_edit_batch_add(struct vxd_svdag_edit_batch *batch,
+                              const struct vxd_svdag_op *ops, size_t n_ops)
 {
     int most_lists =
-        pass->backend == VXD_BACKEND_CPU ? VXD_SVDAG_MAX_OPS : VXD_SVDAG_SHAPES_LISTS;
-    struct vxd_svdag_edit_pass longer = *pass;
+        batch->backend == VXD_BACKEND_CPU ? VXD_SVDAG_MAX_OPS : VXD_SVDAG_SHAPES_LISTS;
+    struct vxd_svdag_edit_batch longer = *batch;
 
     for (size_t i = 0; i < n_ops; i++) {
         if (!take_op(&longer, &ops[i], VXD_SVDAG_MAX_OPS, most_lists)) {
             return false;
         }
     }
-    *pass = longer;
+    *batch = longer;
     return true;
 }
 
@@ -179,10 +180,10 @@ enum vxd_status vxd_svdag_shapes_begin(struct vxd_svdag *svdag,
     }
     *editor = (struct vxd_svdag_editor){.begin = begin,
                                         .visit = visit,
-                                        .visit_parts = vxd_svdag_shapes_visit_parts,
+                                        .classify = vxd_svdag_shapes_own_classify,
                                         .split = vxd_svdag_shapes_split,
                                         .leaf = vxd_svdag_shapes_leaf,
-                                        .signature = sign,
+                                        .edit_key = edit_key,
                                         .args = &shapes->run};
     return VXD_OK;
 out:

@@ -22,7 +22,7 @@ void vxd_svdag_shapes_plan(const struct vxd_svdag_view *view,
 struct vxd_svdag_shapes_own {
     struct vxd_svdag_shapes_state shapes;
     const struct vxd_svdag_shapes_run *run; /* NULL: above the bin that has one */
-    uint32_t bin;
+    uint32_t node;
     bool has_lists;  /* the run: ranges are looked at */
     bool is_refined; /* for its cube already */
 };
@@ -40,18 +40,19 @@ vxd_svdag_shapes_own_in(const union vxd_svdag_edit_state *state)
 }
 
 /* shapes.c, but split: shapes_parts_cpu.c. As of an editor (internal.h), for cubes whose state has a
- * run; visit_parts and split for those that were visited. */
+ * run; classify and split for those that were visited. */
 enum vxd_svdag_visit vxd_svdag_shapes_own_visit(const struct vxd_svdag_view *view,
                                                 const struct vxd_svdag_cube *cube,
                                                 uint32_t old,
                                                 struct vxd_svdag_shapes_own *own,
                                                 uint32_t *uniform);
-bool vxd_svdag_shapes_visit_parts(const void *args, const struct vxd_svdag_cube *cube,
-                                  const union vxd_svdag_edit_state *state,
-                                  const uint32_t old[8], struct vxd_svdag_told *told);
+bool vxd_svdag_shapes_own_classify(const void *args, const struct vxd_svdag_cube *cube,
+                                   const union vxd_svdag_edit_state *state,
+                                   const uint32_t old[8],
+                                   struct vxd_svdag_classes *classes);
 unsigned vxd_svdag_shapes_split(const void *args, const struct vxd_svdag_cube *cube,
                                 const union vxd_svdag_edit_state *state,
-                                union vxd_svdag_edit_state parts[8]);
+                                union vxd_svdag_edit_state child_states[8]);
 void vxd_svdag_shapes_leaf(const void *args, const struct vxd_svdag_view *view,
                            const struct vxd_svdag_cube *cube,
                            const union vxd_svdag_edit_state *state,
@@ -59,23 +60,23 @@ void vxd_svdag_shapes_leaf(const void *args, const struct vxd_svdag_view *view,
 
 /* shapes_parts_cpu.c. How the parts of a cube lie to a shape; of heightfields and lists it is not
  * known: all partly in. */
-struct vxd_svdag_relations vxd_svdag_shapes_octants(const struct vxd_svdag_op *op,
-                                                    const struct vxd_svdag_cube *cube);
+struct vxd_svdag_relations vxd_svdag_shapes_children(const struct vxd_svdag_op *op,
+                                                     const struct vxd_svdag_cube *cube);
 
 /* bins_cpu.c. Operations from the first of n on that bins may take: shapes in a row, without
  * heightfields. */
-size_t vxd_svdag_bins_count(const struct vxd_svdag_op *ops, size_t n);
+size_t vxd_svdag_op_octree_count(const struct vxd_svdag_op *ops, size_t n);
 
 /* An editor of n such operations, 1 to VXD_SVDAG_MAX_OPS, for one way over the tree; borrows them.
  * *out is the caller's to end; NULL without an error where too many of them meet in one place.
  * errors  RESOURCE_EXHAUSTED  no memory */
-struct vxd_svdag_bins;
-enum vxd_status vxd_svdag_bins_begin(struct vxd_svdag *svdag,
-                                     const struct vxd_svdag_op *ops, size_t n,
-                                     struct vxd_svdag_bins **out,
-                                     struct vxd_svdag_editor *editor,
-                                     struct vxd_err *err);
-void vxd_svdag_bins_end(struct vxd_svdag_bins *bins);
+struct vxd_svdag_op_octree;
+enum vxd_status vxd_svdag_op_octree_begin(struct vxd_svdag *svdag,
+                                          const struct vxd_svdag_op *ops, size_t n,
+                                          struct vxd_svdag_op_octree **out,
+                                          struct vxd_svdag_editor *editor,
+                                          struct vxd_err *err);
+void vxd_svdag_op_octree_end(struct vxd_svdag_op_octree *octree);
 
 /* shapes_heights.c. Makes the pyramid of a heightfield; *memory (host) is the caller's, and
  * stays empty where the field is so small that none is ever looked at.

@@ -10,12 +10,12 @@
 #include "gpu/svdag/edit/traversal_cpu.h"
 
 enum {
-    CUBES_A_THREAD = 64,
+    CUBES_PER_THREAD = 64,
     SMALL_HEIGHT = 6 /* cubes of this height are tasks however few they are */
 };
 
 /* A cube of the upper levels. */
-struct part {
+struct node {
     struct vxd_svdag_cube cube;
     uint32_t old;
     uint32_t ref;       /* what it becomes, once known */
@@ -26,12 +26,12 @@ struct part {
 
 struct level {
     struct vxd_buffer memory;
-    struct part *parts;
+    struct node *child_states;
     size_t n;
 };
 
 struct build {
-    struct vxd_svdag_way way;
+    struct vxd_svdag_traversal traversal;
     struct level levels[VXD_SVDAG_N_HEIGHTS]; /* by height */
     struct level *tasks;
     size_t n_done; /* of them, by the caller alone */
@@ -56,18 +56,19 @@ static struct vxd_svdag_walker *take_walker(struct build *build)
 static void run_tasks(void *args, size_t begin, size_t end)
 {
     struct build *build = args;
-    struct vxd_svdag_way *way = &build->way;
+    struct vxd_svdag_traversal *traversal = &build->traversal;
     struct vxd_svdag_walker *walker = take_walker(build);
     struct vxd_err err = {0};
 
     for (size_t i = begin;
-         i < end && !atomic_load_explicit(&way->has_failed, memory_order_relaxed); i++) {
-        struct part *part = &build->tasks->parts[build->n_done + i];
-        enum vxd_status status = vxd_svdag_way_run(way, walker, &part->cube, part->old,
-                                                   &part->state, &part->ref, &err);
+         i < end && !atomic_load_explicit(&traversal->has_failed, memory_order_relaxed);
+         i++) {
+        struct node *node = &build->tasks->child_states[build->n_done + i];
+        enum vxd_status status = vxd_svdag_traversal_run(
+            traversal, walker, &node->cube, node->old, &node->state, &node->ref, &err);
 
-        if (status != VXD_OK &&
-            !atomic_exchange_explicit(&way->has_failed, true, memory_order_relaxed)) {
+        if (status != VXD_OK && !atomic_exchange_explicit(&traversal->has_failed, true,
+                                                          memory_order_relaxed)) {
             build->status = status;
             build->err = err;
         }
@@ -82,7 +83,7 @@ static void run_all(struct build *build, struct vxd_pool *pool, int height)
     size_t n = build->tasks->n;
 
     while (height <= SMALL_HEIGHT && build->n_done < n &&
-           atomic_load_explicit(&build->way.n_visits, memory_order_relaxed) == 0) {
+           atomic_load_explicit(&build->traversal.n_visits, memory_order_relaxed) == 0) {
         run_tasks(build, 0, 1);
         build->n_done++;
     }
@@ -95,81 +96,83 @@ static enum vxd_status level_alloc(struct build *build, int height, size_t n,
                                    struct vxd_err *err)
 {
     struct level *level = &build->levels[height];
-    enum vxd_status status = vxd_host_alloc(build->way.svdag->context,
-                                            n * sizeof(struct part), &level->memory, err);
+    enum vxd_status status = vxd_host_alloc(build->traversal.svdag->context,
+                                            n * sizeof(struct node), &level->memory, err);
 
-    level->parts = level->memory.ptr;
+    level->child_states = level->memory.ptr;
     level->n = 0;
     return status;
 }
 
 /* Visits the cubes of a level; says how many go on. */
 static enum vxd_status visit_level(struct build *build, struct level *level,
-                                   size_t *n_open, struct vxd_err *err)
+                                   size_t *n_expand, struct vxd_err *err)
 {
     struct vxd_svdag_frame at;
     enum vxd_status status = VXD_OK;
 
-    *n_open = 0;
+    *n_expand = 0;
     at.state = &at.own;
     for (size_t i = 0; i < level->n; i++) {
-        struct part *part = &level->parts[i];
+        struct node *node = &level->child_states[i];
 
-        at.cube = part->cube;
-        at.old = part->old;
-        at.own = part->state;
-        at.ref = &part->ref;
-        VXD_TRY(vxd_svdag_way_visit(&build->way, &build->walkers[0], &at,
-                                    &part->has_children, err));
-        part->state = at.own;
-        *n_open += part->has_children;
+        at.cube = node->cube;
+        at.old = node->old;
+        at.own = node->state;
+        at.ref = &node->ref;
+        VXD_TRY(vxd_svdag_traversal_visit(&build->traversal, &build->walkers[0], &at,
+                                          &node->has_children, err));
+        node->state = at.own;
+        *n_expand += node->has_children;
     }
 out:
     return status;
 }
 
-static void make_child_state(const struct vxd_svdag_way *way, const struct part *part,
-                             int octant, union vxd_svdag_edit_state *child)
+static void make_child_state(const struct vxd_svdag_traversal *traversal,
+                             const struct node *node, int octant,
+                             union vxd_svdag_edit_state *child)
 {
-    const struct vxd_svdag_editor *editor = way->editor;
+    const struct vxd_svdag_editor *editor = traversal->editor;
 
     if (editor->child == NULL) {
-        *child = part->state;
+        *child = node->state;
     } else {
-        editor->child(editor->args, way->view, &part->cube, &part->state, octant, child);
+        editor->child(editor->args, traversal->view, &node->cube, &node->state, octant,
+                      child);
     }
 }
 
-static void add_children(struct build *build, struct part *part, struct level *below)
+static void add_children(struct build *build, struct node *node, struct level *next_level)
 {
     uint32_t children[8];
 
-    part->first_child = below->n;
-    vxd_svdag_read_children(build->way.view, part->old, children);
+    node->first_child = next_level->n;
+    vxd_svdag_read_children(build->traversal.view, node->old, children);
     for (int octant = 0; octant < 8; octant++) {
-        struct part *child = &below->parts[below->n++];
+        struct node *child = &next_level->child_states[next_level->n++];
 
-        child->cube = vxd_svdag_cube_child(&part->cube, octant);
+        child->cube = vxd_svdag_cube_child(&node->cube, octant);
         child->old = children[octant];
         child->ref = child->old;
         child->first_child = 0;
         child->has_children = false;
-        make_child_state(&build->way, part, octant, &child->state);
+        make_child_state(&build->traversal, node, octant, &child->state);
     }
 }
 
 /* Goes down from the root's cube until the cubes are enough or small: *height is theirs.
  * Where none goes on before that, they are none. */
-static enum vxd_status open_levels(struct build *build, uint32_t root, int *height,
-                                   struct vxd_err *err)
+static enum vxd_status expand_levels(struct build *build, uint32_t root, int *height,
+                                     struct vxd_err *err)
 {
-    size_t n_enough = (size_t)build->n_walkers * CUBES_A_THREAD;
-    struct part *top;
+    size_t n_enough = (size_t)build->n_walkers * CUBES_PER_THREAD;
+    struct node *top;
     enum vxd_status status;
 
-    *height = build->way.view->depth;
+    *height = build->traversal.view->depth;
     VXD_TRY(level_alloc(build, *height, 1, err));
-    top = build->levels[*height].parts;
+    top = build->levels[*height].child_states;
     build->levels[*height].n = 1;
     top->cube = (struct vxd_svdag_cube){.height = *height};
     top->old = root;
@@ -177,18 +180,18 @@ static enum vxd_status open_levels(struct build *build, uint32_t root, int *heig
     top->first_child = 0;
     top->has_children = false;
     memset(&top->state, 0, sizeof top->state);
-    build->way.editor->begin(build->way.editor->args, &top->state);
+    build->traversal.editor->begin(build->traversal.editor->args, &top->state);
     while (*height > SMALL_HEIGHT && build->levels[*height].n < n_enough &&
            build->levels[*height].n > 0) {
         struct level *level = &build->levels[*height];
-        size_t n_open;
+        size_t n_expand;
 
-        VXD_TRY(visit_level(build, level, &n_open, err));
+        VXD_TRY(visit_level(build, level, &n_expand, err));
         (*height)--;
-        VXD_TRY(level_alloc(build, *height, 8 * n_open, err));
+        VXD_TRY(level_alloc(build, *height, 8 * n_expand, err));
         for (size_t i = 0; i < level->n; i++) {
-            if (level->parts[i].has_children) {
-                add_children(build, &level->parts[i], &build->levels[*height]);
+            if (level->child_states[i].has_children) {
+                add_children(build, &level->child_states[i], &build->levels[*height]);
             }
         }
     }
@@ -196,23 +199,24 @@ out:
     return status;
 }
 
-static enum vxd_status close_levels(struct build *build, int height, struct vxd_err *err)
+static enum vxd_status reduce_levels(struct build *build, int height, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
-    for (; height < build->way.view->depth; height++) {
+    for (; height < build->traversal.view->depth; height++) {
         struct level *level = &build->levels[height + 1];
 
         for (size_t i = 0; i < level->n; i++) {
-            struct part *part = &level->parts[i];
-            struct vxd_svdag_made made = {.ref = &part->ref, .old = part->old};
+            struct node *node = &level->child_states[i];
+            struct vxd_svdag_made made = {.ref = &node->ref, .old = node->old};
 
-            for (size_t k = 0; k < 8 && part->has_children; k++) {
-                made.children[k] = build->levels[height].parts[part->first_child + k].ref;
+            for (size_t k = 0; k < 8 && node->has_children; k++) {
+                made.children[k] =
+                    build->levels[height].child_states[node->first_child + k].ref;
             }
-            if (part->has_children) {
-                VXD_TRY(vxd_svdag_way_close(&build->way, &build->walkers[0], height + 1,
-                                            &made, err));
+            if (node->has_children) {
+                VXD_TRY(vxd_svdag_traversal_reduce(&build->traversal, &build->walkers[0],
+                                                   height + 1, &made, err));
             }
         }
     }
@@ -223,7 +227,7 @@ out:
 static enum vxd_status walkers_open(struct build *build, struct vxd_pool *pool,
                                     struct vxd_err *err)
 {
-    struct vxd_svdag *svdag = build->way.svdag;
+    struct vxd_svdag *svdag = build->traversal.svdag;
     size_t n = (size_t)vxd_pool_n_threads(pool);
     enum vxd_status status = vxd_host_alloc(
         svdag->context, n * sizeof(struct vxd_svdag_walker), &build->memory, err);
@@ -255,7 +259,7 @@ static void walkers_close(struct build *build, struct vxd_svdag_edit_result *res
             result->n_new[height] += walker->writer.n_new[height];
         }
     }
-    vxd_host_free(build->way.svdag->context, &build->memory);
+    vxd_host_free(build->traversal.svdag->context, &build->memory);
 }
 
 enum vxd_status vxd_svdag_build(struct vxd_pool *pool, struct vxd_svdag *svdag,
@@ -263,25 +267,25 @@ enum vxd_status vxd_svdag_build(struct vxd_pool *pool, struct vxd_svdag *svdag,
                                 struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
     struct build build = {
-        .way = {.svdag = svdag, .view = &svdag->view, .editor = editor}};
+        .traversal = {.svdag = svdag, .view = &svdag->view, .editor = editor}};
     int height;
     enum vxd_status status;
 
-    atomic_init(&build.way.has_failed, false);
-    atomic_init(&build.way.n_visits, 0);
+    atomic_init(&build.traversal.has_failed, false);
+    atomic_init(&build.traversal.n_visits, 0);
     VXD_TRY(walkers_open(&build, pool, err));
-    VXD_TRY(open_levels(&build, root, &height, err));
+    VXD_TRY(expand_levels(&build, root, &height, err));
     build.tasks = &build.levels[height];
     run_all(&build, pool, height);
-    if (atomic_load(&build.way.has_failed)) {
+    if (atomic_load(&build.traversal.has_failed)) {
         if (err != NULL) {
             *err = build.err;
         }
         status = build.status;
         goto out;
     }
-    VXD_TRY(close_levels(&build, height, err));
-    result->root = build.levels[svdag->view.depth].parts[0].ref;
+    VXD_TRY(reduce_levels(&build, height, err));
+    result->root = build.levels[svdag->view.depth].child_states[0].ref;
 out:
     for (int i = 0; i < VXD_SVDAG_N_HEIGHTS; i++) {
         vxd_host_free(svdag->context, &build.levels[i].memory);

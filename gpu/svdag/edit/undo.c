@@ -66,12 +66,12 @@ static void edit_leaf(const void *args, const struct vxd_svdag_view *view,
     vxd_svdag_undo_edit_leaf(view, const_state_of(state), leaf);
 }
 
-static int sign(const void *args, const struct vxd_svdag_cube *cube,
-                const union vxd_svdag_edit_state *state, uint64_t *words)
+static int edit_key(const void *args, const struct vxd_svdag_cube *cube,
+                    const union vxd_svdag_edit_state *state, uint64_t *words)
 {
     (void)args;
     (void)cube;
-    return vxd_svdag_undo_sign(const_state_of(state), words);
+    return vxd_svdag_undo_edit_key(const_state_of(state), words);
 }
 
 static enum vxd_status undo_job(struct vxd_pool *pool, const void *args,
@@ -82,7 +82,7 @@ static enum vxd_status undo_job(struct vxd_pool *pool, const void *args,
                                             .visit = visit,
                                             .child = make_child,
                                             .leaf = edit_leaf,
-                                            .signature = sign,
+                                            .edit_key = edit_key,
                                             .args = &call->roots};
     struct vxd_svdag_edit_result result = {.root = call->head};
     enum vxd_status status =
@@ -115,11 +115,11 @@ enum vxd_status vxd_svdag_undo_wait(struct vxd_queue *queue, struct vxd_svdag *s
     for (;;) {
         VXD_TRY(vxd_svdag_undo(queue, svdag, head, before, after, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));
-        if (!out->needs_room) {
+        if (!out->needs_capacity) {
             break;
         }
         /* Each time some room grows, or the budget ends it. */
-        VXD_TRY(vxd_svdag_make_room(queue, svdag, out, err));
+        VXD_TRY(vxd_svdag_reserve(queue, svdag, out, err));
     }
 out:
     return status;

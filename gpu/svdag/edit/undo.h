@@ -16,7 +16,7 @@ extern "C" {
  *
  * in      head, before, after   roots of this store; any may be equal
  * out     out    as of vxd_svdag_edit, with the changes from `head` to the new root; where
- *                needs_room is set, vxd_svdag_make_room is to be called and the undo repeated
+ *                needs_capacity is set, vxd_svdag_reserve is to be called and the undo repeated
  * errors  RESOURCE_EXHAUSTED  as of vxd_svdag_edit; every root reaches what it did
  * sync    asynchronous; an edit of its store, so none beside it; readers may be
  * cost    grows with what differs between before and after, not with the scene */
@@ -25,7 +25,7 @@ enum vxd_status vxd_svdag_undo(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                struct vxd_svdag_edit_result *out, struct vxd_err *err);
 
 /* vxd_svdag_undo and the wait, with room made as often as it needs. Blocking.
- * errors  of vxd_svdag_undo and vxd_svdag_make_room */
+ * errors  of vxd_svdag_undo and vxd_svdag_reserve */
 enum vxd_status vxd_svdag_undo_wait(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                     uint32_t head, uint32_t before, uint32_t after,
                                     struct vxd_svdag_edit_result *out,

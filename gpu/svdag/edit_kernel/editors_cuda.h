@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Editors as passes on a GPU call them: what is to become of cubes and leaves is said by the
- * functions of shapes_math.h, copy_math.h and morph_math.h, which the CPU calls too. */
+/* Editors as the kernel calls them. The functions of brush_math.h decide what becomes of
+ * cubes and voxels, on the CPU too; a type here binds them to one kind of operations, for
+ * one lane. Members:
+ *
+ * state           what the editor knows of a cube; begin sets that of the root, child
+ *                 that of a child
+ * CLASSIFIES      classify may decide about all children of a cube at once,
+ * CLASSIFIES_ALL  and does so for every cube
+ * HAS_BOUNDS      bounds says where it edits
+ * visit           what becomes of a cube: it is kept, set, or open
+ * edit_key        words that are equal for cubes which it edits the same way; how many
+ * leaf            edits a leaf */
 #ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EDITORS_CUDA_H
 #define VXD_GPU_SVDAG_EDIT_KERNEL_EDITORS_CUDA_H
 
 #include "gpu/svdag/brush/brush_math.h"
-#include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
+#include "gpu/svdag/store/store_cuda.h"
 
-/* The first and last voxels of the scene, axis by axis, with centres from `from` on and below
- * `end`, units. False: there are none. */
+/* The first and last voxels of the scene along each axis whose centres are at `from` or
+ * behind and before `end`, in units. False: there are none. */
 static __device__ __forceinline__ bool
 vxd_svdag_clip_voxels(int depth, const int64_t from[3], const int64_t end[3],
                       uint32_t low[3], uint32_t high[3])
@@ -28,19 +38,19 @@ vxd_svdag_clip_voxels(int depth, const int64_t from[3], const int64_t end[3],
     return true;
 }
 
-/* Shapes, lists of voxels among them. */
+/* Up to 64 operations on shapes, with lists of voxels among them. */
 struct vxd_svdag_lists_cuda {
     typedef struct vxd_svdag_shapes_state state;
     const struct vxd_svdag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;         /* of all parts of a cube at once, */
-    static const bool TELLS_ALL = false;    /* and of every cube */
-    static const bool HAS_BOUNDS = false;   /* of what it edits */
+    static const bool CLASSIFIES = true;
+    static const bool CLASSIFIES_ALL = false;
+    static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
-        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, told);
+        return vxd_svdag_shapes_classify(run, cube, at->partial, at->inside, classes);
     }
     __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
                                           uint32_t root, state *at) const
@@ -55,10 +65,10 @@ struct vxd_svdag_lists_cuda {
     {
         return vxd_svdag_shapes_visit(run, view, cube, old, at, uniform);
     }
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
-        return vxd_svdag_shapes_sign(run, cube, at, words);
+        return vxd_svdag_shapes_edit_key(run, cube, at, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -77,25 +87,25 @@ struct vxd_svdag_lists_cuda {
     }
 };
 
-/* Shapes without lists: a fifth of the state. */
+/* The same without lists: a fifth of the state. */
 struct vxd_svdag_shapes_cuda {
     struct state {
         uint64_t partial;
         uint64_t inside;
     };
     const struct vxd_svdag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;         /* of all parts of a cube at once, */
-    static const bool TELLS_ALL = false;    /* and of every cube */
-    static const bool HAS_BOUNDS = false;   /* of what it edits */
+    static const bool CLASSIFIES = true;
+    static const bool CLASSIFIES_ALL = false;
+    static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
-        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, told);
+        return vxd_svdag_shapes_classify(run, cube, at->partial, at->inside, classes);
     }
 
-    /* Ranges are looked at for lists alone. */
+    /* Only operations with lists read the ranges, which are left out here. */
     static __device__ __forceinline__ void widen(const state *from,
                                                  struct vxd_svdag_shapes_state *to)
     {
@@ -126,13 +136,13 @@ struct vxd_svdag_shapes_cuda {
         at->inside = wide.inside;
         return visit;
     }
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         struct vxd_svdag_shapes_state wide;
 
         widen(at, &wide);
-        return vxd_svdag_shapes_sign(run, cube, &wide, words);
+        return vxd_svdag_shapes_edit_key(run, cube, &wide, words);
     }
     __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -161,19 +171,19 @@ struct vxd_svdag_ball_cuda {
     };
     struct vxd_svdag_shape shape;
     enum vxd_svdag_action action;
-    uint32_t uniform; /* what becomes of a region in it */
+    uint32_t uniform; /* what becomes of a cube in it */
     uint16_t value;
     bool has_materials;
-    static const bool TELLS = true;
-    static const bool TELLS_ALL = true;
+    static const bool CLASSIFIES = true;
+    static const bool CLASSIFIES_ALL = true;
     static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)at;
-        vxd_svdag_ball_tell(&shape, cube, uniform, told);
+        vxd_svdag_ball_classify(&shape, cube, uniform, classes);
         return true;
     }
     __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
@@ -183,16 +193,17 @@ struct vxd_svdag_ball_cuda {
         (void)root;
         at->none = 0;
     }
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
         (void)words;
         return 0;
     }
-    /* By all lanes of a warp, eight a cube with a child each: what it tells of the child. What an
-     * axis adds is the same for four of them: six lanes find one such term each. */
+    /* By all lanes of a warp, eight a cube, each with one child: how its child lies to the
+     * ball. The term of an axis is the same for four children, so six lanes compute one
+     * term each. */
     __device__ __forceinline__ enum vxd_svdag_relation
     relation(const struct vxd_svdag_cube *cube) const
     {
@@ -249,22 +260,22 @@ struct vxd_svdag_ball_cuda {
     }
 };
 
-/* A copy; its source is the root that the pass begins with. */
+/* A copy. Its source is the root that the edit begins with. */
 struct vxd_svdag_copy_cuda {
     typedef struct vxd_svdag_sources state;
     struct vxd_svdag_op op;
     struct vxd_svdag_view view;
-    static const bool TELLS = false; /* of all parts of a cube at once */
-    static const bool TELLS_ALL = false;
+    static const bool CLASSIFIES = false;
+    static const bool CLASSIFIES_ALL = false;
     static const bool HAS_BOUNDS = true;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
-        (void)told;
+        (void)classes;
         return false;
     }
 
@@ -287,16 +298,16 @@ struct vxd_svdag_copy_cuda {
         (void)same;
         return vxd_svdag_copy_visit(&from, cube, old, at, uniform);
     }
-    /* Voxels, from the first to the last along each axis, outside of which nothing is edited, nor
-     * any cube open; all are in the scene. False: it is not known. */
+    /* The first and the last voxels along each axis that it edits, in the scene. No cube
+     * outside is open. False: it is not known. */
     __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
                                            uint32_t high[3]) const
     {
         return vxd_svdag_clip_voxels(depth, op.shape.low, op.shape.high, low, high);
     }
-    /* Every cube stands for itself. */
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    /* No cube duplicates another one. */
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
@@ -322,22 +333,22 @@ struct vxd_svdag_copy_cuda {
     }
 };
 
-/* Erosion or dilation, of the root that the pass begins with. */
+/* Erosion or dilation of the root that the edit begins with. */
 struct vxd_svdag_morph_cuda {
     typedef struct vxd_svdag_morph_state state;
     const struct vxd_svdag_op *op; /* in device memory */
     struct vxd_svdag_view view;
-    static const bool TELLS = false; /* of all parts of a cube at once */
-    static const bool TELLS_ALL = false;
+    static const bool CLASSIFIES = false;
+    static const bool CLASSIFIES_ALL = false;
     static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
-                                         const state *at,
-                                         struct vxd_svdag_told *told) const
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
     {
         (void)cube;
         (void)at;
-        (void)told;
+        (void)classes;
         return false;
     }
 
@@ -364,9 +375,9 @@ struct vxd_svdag_morph_cuda {
         (void)uniform;
         return vxd_svdag_morph_visit(&from, cube, at);
     }
-    /* Every cube stands for itself. */
-    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
-                                        const state *at, uint64_t *words) const
+    /* No cube duplicates another one. */
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
@@ -390,6 +401,73 @@ struct vxd_svdag_morph_cuda {
 
         (void)same;
         vxd_svdag_morph_edit_leaf(&from, cube, at, leaf);
+    }
+};
+
+/* Above this height a cube that is as it was after the edit that is taken back is open,
+ * although it is known what it becomes. Equal cubes become one entry (a wall that is
+ * taken back has millions of them), while each pair that counts what changed is an entry
+ * of its own. */
+#define VXD_SVDAG_UNDO_PAIRS_HEIGHT 5
+
+/* An undo. */
+struct vxd_svdag_undo_cuda {
+    typedef struct vxd_svdag_undo_state state;
+    struct vxd_svdag_undo_state roots;
+    struct vxd_svdag_view view;
+    static const bool CLASSIFIES = false;
+    static const bool CLASSIFIES_ALL = false;
+    static const bool HAS_BOUNDS = false;
+
+    __device__ __forceinline__ bool classify(const struct vxd_svdag_cube *cube,
+                                             const state *at,
+                                             struct vxd_svdag_classes *classes) const
+    {
+        (void)cube;
+        (void)at;
+        (void)classes;
+        return false;
+    }
+
+    __device__ __forceinline__ void begin(const struct vxd_svdag_view *same,
+                                          uint32_t root, state *at) const
+    {
+        (void)same;
+        (void)root;
+        *at = roots;
+    }
+    __device__ __forceinline__ enum vxd_svdag_visit
+    visit(const struct vxd_svdag_view *same, const struct vxd_svdag_cube *cube,
+          uint32_t old, state *at, uint32_t *ref) const
+    {
+        const enum vxd_svdag_visit visit = vxd_svdag_undo_visit(at, old, ref);
+
+        (void)same;
+        return visit == VXD_SVDAG_SET && cube->height > VXD_SVDAG_UNDO_PAIRS_HEIGHT &&
+                       vxd_svdag_is_node(old) && vxd_svdag_is_node(*ref)
+                   ? VXD_SVDAG_DESCEND
+                   : visit;
+    }
+    __device__ __forceinline__ int edit_key(const struct vxd_svdag_cube *cube,
+                                            const state *at, uint64_t *words) const
+    {
+        (void)cube;
+        return vxd_svdag_undo_edit_key(at, words);
+    }
+    __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
+                                          const state *from, int octant, state *to) const
+    {
+        (void)cube;
+        *to = vxd_svdag_undo_child(&view, from, octant);
+    }
+    __device__ __forceinline__ void leaf(const struct vxd_svdag_view *same,
+                                         const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_leaf *leaf) const
+    {
+        (void)same;
+        (void)cube;
+        vxd_svdag_undo_edit_leaf(&view, at, leaf);
     }
 };
 

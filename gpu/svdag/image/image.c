@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Saving images: the way over a store (transfer_cpu.h) by one thread in order, into words that
- * are handed on piece by piece. Of a store on a GPU a copy is read. */
+/* Saving images: one thread traverses the store in order (collect_traversal_cpu.h) and
+ * appends items to words, which go to the sink piece by piece. Of a store on a GPU a copy
+ * is read. */
 #include "gpu/svdag/image/image.h"
 
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 enum {
     CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
     N_CHUNKS = 1 << (32 - VXD_SVDAG_CHUNK_BITS),
-    COPY_CHUNKS = 8, /* a step's; a buffer holds as many */
-    /* An item and what is left free before it may go past the piece. */
+    COPY_CHUNKS = 8, /* copied in a step; a buffer holds as many */
+    /* An item, and the free words before it, may extend past the end of a piece. */
     PIECE_WORDS = (int)VXD_SVDAG_IMAGE_PIECE + 2 * VXD_SVDAG_MAX_ITEM_WORDS
 };
 
@@ -20,16 +21,16 @@ struct vxd_svdag_saving {
     const struct vxd_svdag *svdag;
     uint32_t *roots;
     size_t n_roots;
-    struct vxd_svdag_walk walk;
+    struct vxd_svdag_collect_traversal traversal;
     bool has_begun;
     bool is_done;
-    uint64_t n_words;   /* handed out, of which */
-    uint64_t n_flushed; /* the sink has these, */
-    uint32_t *piece;    /* and this begins with the others */
-    bool has_leaves;    /* info.leaves is known, */
-    bool has_inner;     /* info.inner */
+    uint64_t n_words;   /* words appended */
+    uint64_t n_flushed; /* words that the sink has */
+    uint32_t *piece;    /* the words after those */
+    bool has_leaves;    /* info.leaves is known */
+    bool has_inner;     /* info.inner is known */
     struct vxd_svdag_image_info info;
-    vxd_svdag_image_sink sink; /* of the step that runs */
+    vxd_svdag_image_sink sink; /* of the running step */
     void *sink_args;
     /* On a GPU. */
     uint32_t n_chunks;
@@ -54,7 +55,7 @@ static enum vxd_status flush(struct vxd_svdag_saving *saving, size_t n,
     return status;
 }
 
-/* As vxd_svdag_put_fn. */
+/* Appends an item; a vxd_svdag_put_fn. */
 static enum vxd_status append(void *args, struct vxd_svdag_writer *writer,
                               enum vxd_svdag_kind kind, const uint32_t *words,
                               int n_words, uint32_t *ref, struct vxd_err *err)
@@ -95,7 +96,8 @@ out:
     return status;
 }
 
-/* Copies of a GPU's words ----------------------------------------------------------------- */
+/* Copies of words on a GPU
+ * --------------------------------------------------------------- */
 
 static enum vxd_status open_copy(struct vxd_svdag_saving *saving, struct vxd_err *err)
 {
@@ -162,9 +164,10 @@ static enum vxd_status open_saving(struct vxd_queue *queue,
     }
     saving->piece[0] = 0;
     saving->n_words = 1;
-    saving->walk.put = append;
-    saving->walk.put_args = saving;
-    VXD_TRY(vxd_svdag_walk_open(&saving->walk, queue->context, &view, err));
+    saving->traversal.put = append;
+    saving->traversal.put_args = saving;
+    VXD_TRY(
+        vxd_svdag_collect_traversal_open(&saving->traversal, queue->context, &view, err));
 out:
     return status;
 }
@@ -198,9 +201,9 @@ void vxd_svdag_image_end(struct vxd_queue *queue, struct vxd_svdag_saving *savin
     if (saving == NULL) {
         return;
     }
-    /* Copies may be queued. */
+    /* Copies may still be queued. */
     (void)vxd_queue_wait(queue, NULL);
-    vxd_svdag_walk_close(&saving->walk);
+    vxd_svdag_collect_traversal_close(&saving->traversal);
     for (uint32_t i = 0; saving->copies != NULL && i < saving->n_chunks;
          i += COPY_CHUNKS) {
         vxd_host_free(queue->context, &saving->copies[i / COPY_CHUNKS]);
@@ -218,13 +221,14 @@ static enum vxd_status begin_walk(struct vxd_svdag_saving *saving, struct vxd_er
     enum vxd_status status;
 
     vxd_svdag_get_usage(saving->svdag, &usage);
-    status = vxd_svdag_walk_begin(&saving->walk, saving->roots, saving->n_roots,
-                                  usage.n_leaves + usage.n_inner + usage.n_blocks, err);
+    status = vxd_svdag_collect_traversal_begin(
+        &saving->traversal, saving->roots, saving->n_roots,
+        usage.n_leaves + usage.n_inner + usage.n_blocks, err);
     saving->has_begun = status == VXD_OK;
     return status;
 }
 
-/* The rest of the words. */
+/* Flushes the remaining words and completes the info. */
 static enum vxd_status finish(struct vxd_svdag_saving *saving, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
@@ -250,8 +254,8 @@ static enum vxd_status step_once(struct vxd_queue *queue, struct vxd_svdag_savin
         return copy_some(queue, saving, err);
     }
     return !saving->has_begun ? begin_walk(saving, err)
-           : saving->walk.phase != VXD_SVDAG_WALK_IDLE
-               ? vxd_svdag_walk_step(&saving->walk, err)
+           : saving->traversal.phase != VXD_SVDAG_COLLECT_IDLE
+               ? vxd_svdag_collect_traversal_step(&saving->traversal, err)
                : finish(saving, err);
 }
 
@@ -281,6 +285,6 @@ void vxd_svdag_image_result(const struct vxd_svdag_saving *saving,
 {
     *info = saving->info;
     for (size_t i = 0; i < saving->n_roots; i++) {
-        roots[i] = vxd_svdag_walk_ref(&saving->walk, saving->roots[i]);
+        roots[i] = vxd_svdag_collect_traversal_ref(&saving->traversal, saving->roots[i]);
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An image into an empty arena: its addresses are those of the arena, so its words stay where they
- * are, or are copied as they are. The index is made shard by shard, from records sorted by shard,
- * where a table is in the cache while it is filled; what an item costs is two hashes and a record. */
+/* Loads an image into an empty arena. Its addresses are those of the arena, so its words
+ * stay in place, or are copied as they are. The index is built shard by shard from
+ * records sorted by shard, so that a table is in the cache while it is filled. An item
+ * costs two hashes and a record. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -12,18 +13,19 @@ enum {
     CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
     N_SHARDS = VXD_SVDAG_ARENA_SHARDS,
     MAX_BATCHES = 16,
-    LEAST_WORDS = 2, /* of an item; with LENGTH_BITS up to VXD_SVDAG_MAX_ITEM_WORDS */
-    HASH_BITS = 8,   /* bits 6 to 13, of which its slot and tag tell */
+    LEAST_WORDS = 2, /* shortest item; with LENGTH_BITS up to */
+    HASH_BITS = 8,   /* bits 6 to 13 of the hash, for slot and tag */
     FIRST_HASH_BIT = 6,
-    LEAST_ADDRESSES = 1 << 26, /* words, with which slots have room for those alone */
+    LEAST_ADDRESSES =
+        1 << 26, /* words; with so many addresses a slot has exactly these hash bits */
     LENGTH_BITS = 5,
     MAX_BUCKETS = 1 << (32 - HASH_BITS - LENGTH_BITS)
 };
 
-/* What a shard's table needs of an item; its kind follows from where it stands. */
+/* What a shard's table needs of an item; the address gives the kind. */
 struct record {
     uint32_t ref;
-    uint32_t rest; /* from the top: its bucket, its length, the hash's bits in its slot */
+    uint32_t rest; /* from the top: bucket, length, hash bits of the slot */
 };
 
 struct adoption {
@@ -31,25 +33,26 @@ struct adoption {
     const struct vxd_svdag_image_info *info;
     const struct vxd_svdag_image_items *items;
     uint32_t n_chunks;
-    bool keeps_words;         /* where they are */
-    struct vxd_buffer counts; /* host: a chunk and shard, then where its records begin */
-    struct vxd_buffer more;   /* host: for records, where spare memory does not do */
+    bool keeps_words; /* the words are not copied */
+    struct vxd_buffer
+        counts; /* host: items by chunk and shard; later where their records begin */
+    struct vxd_buffer more; /* host: for records, where the spare memory is too small */
     struct record *records;
-    uint64_t n_records; /* that there is room for */
+    uint64_t n_records; /* capacity */
     uint32_t n_buckets[N_SHARDS];
-    uint32_t first_shard; /* of the batch, */
+    uint32_t first_shard; /* first shard of the batch */
     uint32_t end_shard;
     uint32_t
-        starts[N_SHARDS + 1]; /* of each shard's records, from the batch's first on */
-    atomic_bool has_twice;    /* an item is there twice */
+        starts[N_SHARDS + 1]; /* of each shard's records, for the shards of the batch */
+    atomic_bool has_twice;    /* an item occurs twice */
 };
 
-/* The items of a chunk, one after the other. */
+/* Iterates over the items of a chunk. */
 struct cursor {
     const struct adoption *adoption;
-    uint64_t i; /* group of marks */
+    uint64_t i; /* index of a group of marks */
     uint64_t end;
-    uint32_t rest; /* of its bits */
+    uint32_t rest; /* remaining bits of the group */
 };
 
 static struct cursor cursor_at(const struct adoption *adoption, size_t chunk)
@@ -64,7 +67,7 @@ static struct cursor cursor_at(const struct adoption *adoption, size_t chunk)
     return cursor;
 }
 
-/* False: there is no other one. */
+/* The next item. False: there is none. */
 static inline bool next_item(struct cursor *cursor, uint32_t *ref, uint64_t *hash,
                              enum vxd_svdag_kind *kind, int *n_words)
 {
@@ -107,7 +110,7 @@ static enum vxd_status take_chunks(struct adoption *adoption, struct vxd_err *er
     return status;
 }
 
-/* Counts the items of chunks by shard, and copies their words. */
+/* Counts the items of chunks by shard, and copies the chunks' words. */
 static void count_body(void *args, size_t begin, size_t end)
 {
     struct adoption *adoption = args;
@@ -135,8 +138,8 @@ static void count_body(void *args, size_t begin, size_t end)
 
 /* The index ------------------------------------------------------------------------------- */
 
-/* Tables of all shards, as large as one by one they would have come to be. *are_small: records
- * can tell their buckets. */
+/* Allocates the tables of all shards, of the sizes that inserting item by item would lead
+ * to. *are_small: every bucket number fits a record. */
 static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
                                    struct vxd_err *err)
 {
@@ -153,7 +156,7 @@ static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
         for (uint32_t i = 0; i < adoption->n_chunks; i++) {
             n_items += ((const uint32_t *)adoption->counts.ptr)[(size_t)i * N_SHARDS + s];
         }
-        while (!vxd_svdag_shard_has_room(n_buckets, n_items)) {
+        while (!vxd_svdag_shard_has_capacity(n_buckets, n_items)) {
             n_buckets = vxd_svdag_shard_larger(n_buckets);
         }
         *are_small = n_buckets <= MAX_BUCKETS;
@@ -175,7 +178,7 @@ static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
     return VXD_OK;
 }
 
-/* Makes the arena what it was, but for its chunks. */
+/* Restores the arena, except its chunks. */
 static void drop_tables(struct vxd_svdag *svdag)
 {
     for (uint32_t s = 0; s < N_SHARDS; s++) {
@@ -192,7 +195,7 @@ static void drop_tables(struct vxd_svdag *svdag)
     }
 }
 
-/* Memory for the records of all shards, or of a part of them at a time. */
+/* Allocates the records of all shards, or of a fraction of them at a time. */
 static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batches,
                                     struct vxd_err *err)
 {
@@ -208,7 +211,7 @@ static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batch
         return VXD_OK;
     }
     for (; *n_batches <= MAX_BATCHES; *n_batches *= 2) {
-        /* Shards are nearly of one size. */
+        /* Shards have nearly the same size. */
         status = vxd_host_alloc(adoption->svdag->context,
                                 (n / *n_batches + n / *n_batches / 8 + N_SHARDS) *
                                     sizeof(struct record),
@@ -222,10 +225,11 @@ static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batch
     return status;
 }
 
-/* Where the records of the next shards begin, by shard and chunk; as many as there is room for. */
+/* Computes where the records of the next shards begin, by shard and chunk, for as many
+ * shards as fit. */
 static void begin_batch(struct adoption *adoption, uint32_t first, uint32_t most)
 {
-    uint64_t room = adoption->n_records;
+    uint64_t capacity = adoption->n_records;
     uint32_t n = 0;
 
     adoption->first_shard = first;
@@ -237,7 +241,7 @@ static void begin_batch(struct adoption *adoption, uint32_t first, uint32_t most
         for (uint32_t i = 0; i < adoption->n_chunks; i++) {
             n_here += counts[(size_t)i * N_SHARDS];
         }
-        if (n + n_here > room) {
+        if (n + n_here > capacity) {
             break;
         }
         adoption->starts[s] = n;
@@ -290,7 +294,8 @@ static int words_of(const struct adoption *adoption, uint32_t ref)
                                 vxd_svdag_words(view, ref));
 }
 
-/* Whether two items of a kind are equal: as in vxd_svdag_is_equal, no read goes past an end. */
+/* Whether two items of a kind are equal. As in vxd_svdag_is_equal, no read passes the end
+ * of an item. */
 static bool are_equal(const struct adoption *adoption, uint32_t a, uint32_t b)
 {
     const struct vxd_svdag_view *view = &adoption->items->view;
@@ -301,7 +306,7 @@ static bool are_equal(const struct adoption *adoption, uint32_t a, uint32_t b)
                   (size_t)n * sizeof(uint32_t)) == 0;
 }
 
-/* Enters an item; the table has room. False: it is there. */
+/* Inserts an item into a table that has a free slot. False: an equal item is there. */
 static bool enter(const struct adoption *adoption, struct vxd_svdag_shard *shard,
                   const struct record *record, enum vxd_svdag_kind kind)
 {
@@ -384,7 +389,7 @@ static enum vxd_status fill_tables(struct vxd_pool *pool, struct adoption *adopt
 
 /* ----------------------------------------------------------------------------------------- */
 
-/* The words after the image's are the first that are handed out. */
+/* Hands the words after the image's out next. */
 static void end_words(struct vxd_svdag_arena *arena, uint64_t n_words)
 {
     uint32_t next = (uint32_t)n_words;
@@ -407,7 +412,7 @@ bool vxd_svdag_arena_is_new(const struct vxd_svdag *svdag)
     return is_new;
 }
 
-/* The words' memory becomes the arena's first chunks. */
+/* Makes the memory of the words the arena's first chunks. */
 static enum vxd_status keep_words(const struct adoption *adoption,
                                   struct vxd_buffer *memory, struct vxd_err *err)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Checks images that nobody vouches for. First every chunk by itself, as no item goes past the
- * end of one: where items begin, and what their own words tell. Then, in order, what each is
- * made of: the heights it may stand at follow from its children's and from its header, and
- * so do its counts; an item before it has a parent, or is a root. Items that look only at what
- * is checked already are checked side by side. */
+/* Checks untrusted images. First each chunk is checked alone, as no item crosses its end:
+ * where items begin, and the rules on their own words. Then items are checked in order
+ * against their children: the heights at which an item may occur follow from its
+ * children's heights and from its header, and so do its counts; and each item has a
+ * parent, or is a root. Items that refer only to checked ones are checked in parallel. */
 #include "gpu/svdag/image/image_check.h"
 
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 enum {
     CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
     BLOCK_MARKS = VXD_SVDAG_CHECK_WORDS / VXD_SVDAG_MARK_WORDS,
-    AHEAD = 64, /* words */
+    PREFETCH_WORDS = 64, /* words of prefetch distance */
     COUNT_BITS = 22,
     HEIGHT_BITS = 5
 };
 
-/* What is told of an inner node, never 0: its count of occupied voxels and height, or, where several are
- * possible (then nothing counts), a bit for each. */
+/* Facts of an inner node, never 0: its count of occupied voxels and its height; or, where
+ * several heights are possible (then no count is kept), a bit for each height. */
 #define HAS_PARENT 0x80000000u
 #define HAS_HEIGHTS 0x40000000u
 #define HAS_FREE 0x20000000u
@@ -41,56 +41,59 @@ static void chunk_body(void *args, size_t begin, size_t end)
     }
 }
 
-/* What no chunk tells by itself: free words come where the next item does not fit. */
+/* Checks across chunks: free words at the end of a chunk are only allowed where the next
+ * item does not fit. */
 static bool check_pads(struct vxd_svdag_checking *check)
 {
     for (uint64_t i = 0; i < check->n_chunks; i++) {
         bool is_last = i + 1 == check->n_chunks;
 
         if (check->pads[i] > 0 && (is_last || check->first[i + 1] <= check->pads[i])) {
-            return vxd_svdag_checking_broken(check, VXD_SVDAG_INNER,
-                                             (i + 1) * CHUNK_WORDS - check->pads[i],
-                                             "free words where the next item fits");
+            return vxd_svdag_checking_broken(
+                check, VXD_SVDAG_INNER, (i + 1) * CHUNK_WORDS - check->pads[i],
+                "free words although the next item would fit");
         }
     }
     return true;
 }
 
-/* What items are made of -------------------------------------------------------------------- */
+/* Items and their children
+ * ------------------------------------------------------------------ */
 
-/* What is told of the inner node at an address, 0 where none begins; it has a parent now. Of its
- * bits this one alone changes while others look, so whoever else writes here writes the same. */
-static uint32_t ask_inner(const struct vxd_svdag_checking *check, uint32_t ref)
+/* The facts of the inner node at an address, 0 where none begins there. Marks that it has
+ * a parent. That is the only bit which changes while other threads read the facts, and
+ * all of them write the same value. */
+static uint32_t refer_to_inner(const struct vxd_svdag_checking *check, uint32_t ref)
 {
-    uint32_t *tell = &check->tells[ref / 2 - check->first_tell];
-    uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
+    uint32_t *fact = &check->facts[ref / 2 - check->first_fact];
+    uint32_t known = __atomic_load_n(fact, __ATOMIC_RELAXED);
 
     if (known == 0 || (known & IS_ODD) != odd_bit(ref)) {
         return 0;
     }
     if ((known & HAS_PARENT) == 0) {
-        __atomic_store_n(tell, known | HAS_PARENT, __ATOMIC_RELAXED);
+        __atomic_store_n(fact, known | HAS_PARENT, __ATOMIC_RELAXED);
     }
     return known;
 }
 
-/* As ask_inner, of a leaf or block. */
-static uint32_t ask_small(const struct vxd_svdag_checking *check, uint32_t ref)
+/* The same for a leaf or a block. */
+static uint32_t refer_to_small(const struct vxd_svdag_checking *check, uint32_t ref)
 {
-    uint16_t *tell = &check->small_tells[ref / 2];
-    uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
+    uint16_t *fact = &check->small_facts[ref / 2];
+    uint32_t known = __atomic_load_n(fact, __ATOMIC_RELAXED);
 
     if (known == 0 || (known & VXD_SVDAG_SMALL_IS_ODD) != vxd_svdag_small_odd(ref)) {
         return 0;
     }
     if ((known & VXD_SVDAG_SMALL_PARENT) == 0) {
-        __atomic_store_n(tell, (uint16_t)(known | VXD_SVDAG_SMALL_PARENT),
+        __atomic_store_n(fact, (uint16_t)(known | VXD_SVDAG_SMALL_PARENT),
                          __ATOMIC_RELAXED);
     }
     return known;
 }
 
-static bool tell_leaf(struct vxd_svdag_checking *check, uint32_t at)
+static bool note_leaf(struct vxd_svdag_checking *check, uint32_t at)
 {
     const struct vxd_svdag_view *view = &check->items->view;
     const struct vxd_svdag_item leaf = vxd_svdag_item_of(check->words + at);
@@ -100,17 +103,18 @@ static bool tell_leaf(struct vxd_svdag_checking *check, uint32_t at)
     if (view->value_bits >= 8 && vxd_svdag_is_node(leaf.rest[0])) {
         uint32_t ref = leaf.rest[0];
 
-        if (ref >= check->info->leaves || ask_small(check, ref) == 0) {
+        if (ref >= check->info->leaves || refer_to_small(check, ref) == 0) {
             return vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at,
-                                             "its values are no block");
+                                             "its values are not a block");
         }
         if (check->words[ref] != (uint32_t)vxd_svdag_popc(set)) {
-            return vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at,
-                                             "not a value a set voxel");
+            return vxd_svdag_checking_broken(
+                check, VXD_SVDAG_LEAF, at,
+                "it does not have one value for each set voxel");
         }
     }
     occupied = vxd_svdag_item_occupied(view, &leaf);
-    __atomic_store_n(&check->small_tells[at / 2],
+    __atomic_store_n(&check->small_facts[at / 2],
                      (uint16_t)((uint32_t)vxd_svdag_popc(occupied) |
                                 vxd_svdag_small_odd(at) |
                                 (occupied != 0 ? VXD_SVDAG_SMALL_OCCUPIED : 0) |
@@ -119,12 +123,12 @@ static bool tell_leaf(struct vxd_svdag_checking *check, uint32_t at)
     return true;
 }
 
-/* What the children of an inner node add up to. */
+/* Sums over the children of an inner node. */
 struct sum {
-    uint32_t heights; /* that the node may have */
+    uint32_t heights; /* heights that the node may have */
     uint32_t flags;
     uint64_t n_occupied;
-    uint32_t n_uniform; /* occupied ones */
+    uint32_t n_uniform; /* occupied uniform children */
 };
 
 static bool add_child(struct vxd_svdag_checking *check, uint32_t ref, struct sum *sum)
@@ -140,14 +144,14 @@ static bool add_child(struct vxd_svdag_checking *check, uint32_t ref, struct sum
         return true;
     }
     if (ref < check->info->inner) {
-        known = ask_small(check, ref);
+        known = refer_to_small(check, ref);
         sum->flags |= (known & VXD_SVDAG_SMALL_FREE) != 0 ? HAS_FREE : 0;
         sum->flags |= (known & VXD_SVDAG_SMALL_OCCUPIED) != 0 ? HAS_OCCUPIED : 0;
         sum->heights &= 2u << VXD_SVDAG_LEAF_HEIGHT;
         sum->n_occupied += known & VXD_SVDAG_SMALL_COUNT;
         return known != 0;
     }
-    known = ask_inner(check, ref);
+    known = refer_to_inner(check, ref);
     sum->flags |= known & (HAS_FREE | HAS_OCCUPIED);
     if ((known & HAS_HEIGHTS) != 0) {
         sum->heights &= (known & COUNT_MASK) << 1;
@@ -158,9 +162,9 @@ static bool add_child(struct vxd_svdag_checking *check, uint32_t ref, struct sum
     return known != 0;
 }
 
-/* A word that may be an inner node's reference: what is told of that is fetched for later. What
- * else the word is does no harm. Inlined before anything else: GCC 12 takes a function that only
- * fetches for one that does nothing, and leaves its calls out. */
+/* Prefetches the facts of a word that may be an inner node's reference; any other word is
+ * harmless. It must be inlined early: GCC 12 treats a function that only prefetches as
+ * one without effects, and drops its calls. */
 __attribute__((always_inline)) static inline void
 fetch(const struct vxd_svdag_checking *check, uint64_t at)
 {
@@ -168,30 +172,30 @@ fetch(const struct vxd_svdag_checking *check, uint64_t at)
     uint32_t ref = at < info->n_words ? check->words[at] : VXD_SVDAG_UNIFORM;
 
     if (ref < info->inner) {
-        __builtin_prefetch(&check->small_tells[ref / 2]);
+        __builtin_prefetch(&check->small_facts[ref / 2]);
     } else if (ref < info->n_words) {
-        __builtin_prefetch(&check->tells[ref / 2 - check->first_tell]);
+        __builtin_prefetch(&check->facts[ref / 2 - check->first_fact]);
     }
 }
 
-static bool tell_inner(struct vxd_svdag_checking *check, uint32_t at)
+static bool note_inner(struct vxd_svdag_checking *check, uint32_t at)
 {
     const uint32_t *words = check->words + at;
     int depth = check->items->view.depth;
     int n = vxd_svdag_inner_words(words);
     struct sum sum = {.heights = (2u << depth) - (2u << VXD_SVDAG_LEAF_HEIGHT)};
-    uint32_t wanted = words[0] & 0xffu;
+    uint32_t expected = words[0] & 0xffu;
 
-    fetch(check, (uint64_t)at + AHEAD);
+    fetch(check, (uint64_t)at + PREFETCH_WORDS);
     for (int i = 1; i < n; i++) {
-        fetch(check, (uint64_t)at + AHEAD + (uint64_t)i);
+        fetch(check, (uint64_t)at + PREFETCH_WORDS + (uint64_t)i);
         if (!add_child(check, words[i], &sum)) {
             return vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, at,
-                                             "a child is no node before it");
+                                             "a child is not a node before it");
         }
     }
-    wanted |= (sum.flags & HAS_OCCUPIED) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
-    wanted |= (sum.flags & HAS_FREE) != 0 ? VXD_SVDAG_HAS_FREE : 0;
+    expected |= (sum.flags & HAS_OCCUPIED) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
+    expected |= (sum.flags & HAS_FREE) != 0 ? VXD_SVDAG_HAS_FREE : 0;
     for (uint32_t rest = sum.heights; rest != 0; rest &= rest - 1) {
         int height = __builtin_ctz(rest);
         uint64_t count =
@@ -199,17 +203,17 @@ static bool tell_inner(struct vxd_svdag_checking *check, uint32_t at)
                 ? 0
                 : sum.n_occupied + ((uint64_t)sum.n_uniform << (3 * (height - 1)));
 
-        if (words[0] != (wanted | (uint32_t)count << 10)) {
+        if (words[0] != (expected | (uint32_t)count << 10)) {
             sum.heights &= ~(1u << height);
         }
     }
     if (sum.heights == 0) {
         return vxd_svdag_checking_broken(
             check, VXD_SVDAG_INNER, at,
-            "its header does not tell what is below, at any height");
+            "its header does not match its children at any height");
     }
     __atomic_store_n(
-        &check->tells[at / 2 - check->first_tell],
+        &check->facts[at / 2 - check->first_fact],
         odd_bit(at) | sum.flags |
             ((sum.heights & (sum.heights - 1)) != 0
                  ? HAS_HEIGHTS | sum.heights
@@ -232,8 +236,8 @@ static void block_body(void *args, size_t begin, size_t end)
                 (uint32_t)i * VXD_SVDAG_MARK_WORDS + (uint32_t)__builtin_ctz(rest);
             enum vxd_svdag_kind kind = vxd_svdag_image_kind(check->info, at);
             bool is_good = kind == VXD_SVDAG_BLOCK  ? true
-                           : kind == VXD_SVDAG_LEAF ? tell_leaf(check, at)
-                                                    : tell_inner(check, at);
+                           : kind == VXD_SVDAG_LEAF ? note_leaf(check, at)
+                                                    : note_inner(check, at);
 
             if (!is_good) {
                 return;
@@ -242,8 +246,8 @@ static void block_body(void *args, size_t begin, size_t end)
     }
 }
 
-/* Runs of blocks that refer to nothing within the run; a block that refers into itself is a run,
- * for one thread. */
+/* Checks runs of blocks that do not refer to each other in parallel. A block that refers
+ * into itself is a run of its own, for one thread. */
 static void check_blocks(struct vxd_svdag_checking *check, struct vxd_pool *pool)
 {
     uint32_t n_blocks = (uint32_t)((check->info->n_words + VXD_SVDAG_CHECK_WORDS - 1) /
@@ -265,7 +269,7 @@ static void check_blocks(struct vxd_svdag_checking *check, struct vxd_pool *pool
 static void no_parent(struct vxd_svdag_checking *check, uint64_t at)
 {
     (void)vxd_svdag_checking_broken(check, vxd_svdag_image_kind(check->info, at), at,
-                                    "has no parent");
+                                    "it has no parent");
 }
 
 static void parent_body(void *args, size_t begin, size_t end)
@@ -275,14 +279,14 @@ static void parent_body(void *args, size_t begin, size_t end)
     size_t i = begin;
 
     for (; i < end && i < n_small; i++) {
-        uint32_t known = check->small_tells[i];
+        uint32_t known = check->small_facts[i];
 
         if (known != 0 && (known & VXD_SVDAG_SMALL_PARENT) == 0) {
             no_parent(check, 2 * i + ((known & VXD_SVDAG_SMALL_IS_ODD) != 0 ? 1 : 0));
         }
     }
-    for (i = begin > check->first_tell ? begin : check->first_tell; i < end; i++) {
-        uint32_t known = check->tells[i - check->first_tell];
+    for (i = begin > check->first_fact ? begin : check->first_fact; i < end; i++) {
+        uint32_t known = check->facts[i - check->first_fact];
 
         if (known != 0 && (known & HAS_PARENT) == 0) {
             no_parent(check, 2 * i + ((known & IS_ODD) != 0 ? 1 : 0));
@@ -298,7 +302,7 @@ static void check_roots(struct vxd_svdag_checking *check, const uint32_t *roots,
     for (size_t i = 0; i < n_roots && !vxd_svdag_check_has_failed(check); i++) {
         bool is_there = vxd_svdag_is_node(roots[i]) && roots[i] < check->info->n_words &&
                         vxd_svdag_image_kind(check->info, roots[i]) == VXD_SVDAG_INNER;
-        uint32_t known = is_there ? ask_inner(check, roots[i]) : 0;
+        uint32_t known = is_there ? refer_to_inner(check, roots[i]) : 0;
         bool is_good = known != 0
                            ? (known & HAS_HEIGHTS) != 0
                                  ? (known & COUNT_MASK) >> depth & 1u
@@ -309,7 +313,7 @@ static void check_roots(struct vxd_svdag_checking *check, const uint32_t *roots,
 
         if (!is_good) {
             (void)vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, roots[i],
-                                            "is no root");
+                                            "it is not a root");
         }
     }
 }
@@ -325,14 +329,14 @@ static enum vxd_status check_info(const struct vxd_svdag_image_info *info,
         (format->material_bits != 0 && format->material_bits != 4 &&
          format->material_bits != 8 && format->material_bits != 16)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                        "depth %d, %d bits: no format of scenes", format->depth,
+                        "depth %d with %d bits is not a format of scenes", format->depth,
                         format->material_bits);
     }
     if (info->n_words < 1 || info->n_words > VXD_SVDAG_UNIFORM || info->leaves < 1 ||
         info->inner < info->leaves || info->n_words < info->inner ||
         (format->material_bits < 8 && info->leaves != 1)) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL,
-                        "the parts of an image of %llu words begin at %llu and %llu",
+                        "the sections of an image of %llu words begin at %llu and %llu",
                         (unsigned long long)info->n_words,
                         (unsigned long long)info->leaves,
                         (unsigned long long)info->inner);
@@ -348,22 +352,24 @@ static enum vxd_status open_check(struct vxd_svdag_checking *check,
     uint64_t n_blocks = info->n_words / VXD_SVDAG_CHECK_WORDS + 1;
     uint64_t n_small = (info->inner + 1) / 2;
     size_t n_bytes = 0;
-    size_t n_tells = 0;
+    size_t n_fact_bytes = 0;
     size_t at[4];
-    size_t tells_at[2];
+    size_t facts_at[2];
     enum vxd_status status = VXD_OK;
 
     check->n_chunks = (info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS;
-    check->first_tell = info->inner / 2;
-    if (!vxd_layout_add(&n_tells, n_small, sizeof *check->small_tells, &tells_at[0]) ||
-        !vxd_layout_add(&n_tells, check->n_chunks * CHUNK_WORDS / 2 - check->first_tell,
-                        sizeof *check->tells, &tells_at[1]) ||
+    check->first_fact = info->inner / 2;
+    if (!vxd_layout_add(&n_fact_bytes, n_small, sizeof *check->small_facts,
+                        &facts_at[0]) ||
+        !vxd_layout_add(&n_fact_bytes,
+                        check->n_chunks * CHUNK_WORDS / 2 - check->first_fact,
+                        sizeof *check->facts, &facts_at[1]) ||
         !vxd_layout_add(&n_bytes, n_blocks, sizeof *check->most, &at[0]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->pads, &at[1]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->first, &at[2]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks * VXD_SVDAG_N_KINDS,
                         sizeof *check->counts, &at[3])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for an image");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an image");
     }
     items->view.depth = info->format.depth;
     items->view.value_bits = vxd_svdag_value_bits(&info->format);
@@ -379,11 +385,11 @@ static enum vxd_status open_check(struct vxd_svdag_checking *check,
     VXD_TRY(vxd_host_alloc(context,
                            check->n_chunks * VXD_SVDAG_PAGE_MARKS * sizeof *check->marks,
                            &items->marks, err));
-    VXD_TRY(vxd_host_alloc(context, n_tells, &items->spare, err));
+    VXD_TRY(vxd_host_alloc(context, n_fact_bytes, &items->spare, err));
     VXD_TRY(vxd_host_alloc(context, n_bytes, &check->sides, err));
     check->marks = items->marks.ptr;
-    check->small_tells = (void *)((char *)items->spare.ptr + tells_at[0]);
-    check->tells = (void *)((char *)items->spare.ptr + tells_at[1]);
+    check->small_facts = (void *)((char *)items->spare.ptr + facts_at[0]);
+    check->facts = (void *)((char *)items->spare.ptr + facts_at[1]);
     memset(check->sides.ptr, 0, n_bytes);
     check->most = (void *)((char *)check->sides.ptr + at[0]);
     check->pads = (void *)((char *)check->sides.ptr + at[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loading images: a new arena on the CPU takes the words as they are, every other store by a
- * transfer, for which a GPU gets the words first. */
+/* Loading images. A new arena on the CPU takes the words as they are. Every other store
+ * is filled by a collection from the image, whose words are copied to a GPU first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +11,12 @@
 enum {
     CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
     PAGE_BYTES = 4096,
-    PART_PAGES = 1024 /* two huge pages */
+    PART_PAGES = 1024 /* pages a thread takes: two huge pages */
 };
 
 /* Memory ---------------------------------------------------------------------------------- */
 
-/* The kernel clears a page when it is first written. */
+/* Writes to each page, as the operating system clears a page at the first write. */
 static void touch_body(void *args, size_t begin, size_t end)
 {
     volatile char *bytes = ((const struct vxd_buffer *)args)->ptr;
@@ -44,7 +44,7 @@ out:
 
 /* Into a store ---------------------------------------------------------------------------- */
 
-/* The words in device memory, and a table of their chunks. */
+/* The words in device memory, and a table of pointers to their chunks. */
 struct uploaded {
     struct vxd_buffer words;
     struct vxd_buffer table;
@@ -54,7 +54,7 @@ struct uploaded {
 static enum vxd_status upload(struct vxd_queue *queue,
                               const struct vxd_svdag_image_info *info,
                               const uint32_t *words, struct uploaded *out,
-                              struct vxd_svdag_transfer_source *source,
+                              struct vxd_svdag_collect_source *source,
                               struct vxd_err *err)
 {
     size_t n_table = source->n_chunks * sizeof(uint32_t *);
@@ -85,27 +85,27 @@ static void free_uploaded(struct vxd_queue *queue, struct uploaded *uploaded)
     vxd_host_free(queue->context, &uploaded->h_table);
 }
 
-static enum vxd_status carry_over(struct vxd_queue *queue,
-                                  const struct vxd_svdag_transfer_source *source,
-                                  struct vxd_svdag *svdag, uint32_t *roots,
-                                  size_t n_roots, struct vxd_err *err)
+static enum vxd_status collect(struct vxd_queue *queue,
+                               const struct vxd_svdag_collect_source *source,
+                               struct vxd_svdag *svdag, uint32_t *roots, size_t n_roots,
+                               struct vxd_err *err)
 {
-    struct vxd_svdag_transfer *transfer = NULL;
+    struct vxd_svdag_collection *collection = NULL;
     bool is_done = false;
     enum vxd_status status;
 
-    VXD_TRY(vxd_svdag_transfer_open(queue, source, svdag, &transfer, err));
+    VXD_TRY(vxd_svdag_collect_open(queue, source, svdag, &collection, err));
     for (size_t i = 0; i < n_roots; i++) {
-        VXD_TRY(vxd_svdag_transfer_add(transfer, roots[i], err));
+        VXD_TRY(vxd_svdag_collect_add(collection, roots[i], err));
     }
     while (!is_done) {
-        VXD_TRY(vxd_svdag_transfer_step(queue, transfer, UINT64_MAX, &is_done, err));
+        VXD_TRY(vxd_svdag_collect_step(queue, collection, UINT64_MAX, &is_done, err));
     }
     for (size_t i = 0; i < n_roots; i++) {
-        (void)vxd_svdag_transfer_root(transfer, roots[i], &roots[i]);
+        (void)vxd_svdag_collect_root(collection, roots[i], &roots[i]);
     }
 out:
-    vxd_svdag_transfer_end(queue, transfer);
+    vxd_svdag_collect_end(queue, collection);
     return status;
 }
 
@@ -115,7 +115,7 @@ static enum vxd_status load(struct vxd_queue *queue, struct vxd_svdag *svdag,
                             struct vxd_svdag_image_items *items, uint32_t *roots,
                             size_t n_roots, struct vxd_err *err)
 {
-    struct vxd_svdag_transfer_source source = {
+    struct vxd_svdag_collect_source source = {
         .view = items->view,
         .n_chunks = (uint32_t)((info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS),
         .n_items = items->n_items[VXD_SVDAG_LEAF] + items->n_items[VXD_SVDAG_INNER] +
@@ -124,7 +124,8 @@ static enum vxd_status load(struct vxd_queue *queue, struct vxd_svdag *svdag,
     enum vxd_status status;
 
     if (!VXD_ON_CUDA(queue->context)) {
-        /* Equal items, which no image of ours has, become one by the other way. */
+        /* Equal items, which images that we write do not have, are merged by a
+         * collection. */
         bool is_taken = false;
 
         if (svdag->arena != NULL && vxd_svdag_arena_is_new(svdag)) {
@@ -133,16 +134,16 @@ static enum vxd_status load(struct vxd_queue *queue, struct vxd_svdag *svdag,
                 return status;
             }
         }
-        return carry_over(queue, &source, svdag, roots, n_roots, err);
+        return collect(queue, &source, svdag, roots, n_roots, err);
     }
     VXD_TRY(upload(queue, info, words, &uploaded, &source, err));
-    VXD_TRY(carry_over(queue, &source, svdag, roots, n_roots, err));
+    VXD_TRY(collect(queue, &source, svdag, roots, n_roots, err));
 out:
     free_uploaded(queue, &uploaded);
     return status;
 }
 
-/* memory: the words', where the store may keep it; or NULL. */
+/* memory: of the words, if the store may keep it; else NULL. */
 static enum vxd_status check_and_load(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                       const struct vxd_svdag_image_info *info,
                                       const uint32_t *words, struct vxd_buffer *memory,
@@ -157,7 +158,7 @@ static enum vxd_status check_and_load(struct vxd_queue *queue, struct vxd_svdag 
         info->format.material_bits != format->material_bits ||
         info->format.tracks_free != format->tracks_free) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                        "the image has not the format of the store");
+                        "the image has another format than the store");
     }
     VXD_TRY(vxd_queue_wait(queue, err));
     VXD_TRY(vxd_svdag_image_items_open(queue->context, info, words, roots, n_roots,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the words of an image's items tell by themselves: lengths, forms, values. */
+/* The rules on the words of single items in an image: lengths, layout, values. */
 #include "gpu/svdag/image/image_check.h"
 
 #include <string.h>
@@ -46,9 +46,10 @@ static bool check_block(struct vxd_svdag_checking *check, uint64_t at,
 
     return !tail_is_zero(words + 1, n * bits)
                ? vxd_svdag_checking_broken(check, VXD_SVDAG_BLOCK, at,
-                                           "not zero after its values")
+                                           "words after its values are not zero")
            : !values_differ(words + 1, bits, n)
-               ? vxd_svdag_checking_broken(check, VXD_SVDAG_BLOCK, at, "of equal values")
+               ? vxd_svdag_checking_broken(check, VXD_SVDAG_BLOCK, at,
+                                           "its values are all equal")
                : true;
 }
 
@@ -68,14 +69,15 @@ static bool check_leaf(struct vxd_svdag_checking *check, uint64_t at,
     }
     if (bits == 4 && !tail_is_zero(words + 2, 4 * vxd_svdag_popc(set))) {
         return vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at,
-                                         "not zero after its values");
+                                         "words after its values are not zero");
     }
     if (bits >= 8 && !vxd_svdag_is_node(words[2]) &&
         (words[2] == VXD_SVDAG_EMPTY || !vxd_svdag_checking_is_value(check, words[2]))) {
-        return vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at, "has no values");
+        return vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at, "it has no values");
     }
     return set != UINT64_MAX || !is_one ||
-           vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at, "64 equal voxels");
+           vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at,
+                                     "its 64 voxels are equal");
 }
 
 static bool check_inner(struct vxd_svdag_checking *check, uint64_t at,
@@ -92,22 +94,24 @@ static bool check_inner(struct vxd_svdag_checking *check, uint64_t at,
         if (vxd_svdag_is_uniform(words[i]) &&
             !vxd_svdag_checking_is_value(check, words[i])) {
             return vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, at,
-                                             "uniform of a value that is none");
+                                             "a uniform reference has no valid value");
         }
         if (vxd_svdag_is_node(words[i])) {
             if (words[i] >= at || words[i] < check->info->leaves) {
                 return vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, at,
-                                                 "a child is no node before it");
+                                                 "a child is not a node before it");
             }
             *most = words[i] > *most ? words[i] : *most;
         }
         equal = equal && words[i] == words[1];
     }
-    return !equal || vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, at,
-                                               "eight equal uniform children");
+    return !equal ||
+           vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, at,
+                                     "its eight children are equal and uniform");
 }
 
-/* The length of the item that begins with these words; n_left are to be read. 0: none does. */
+/* Length of the item that begins with these words, n_left of which may be read. 0: it is
+ * no item. */
 static int length_of(const struct vxd_svdag_checking *check, enum vxd_svdag_kind kind,
                      const uint32_t *words, uint64_t n_left)
 {
@@ -137,7 +141,8 @@ static bool all_zero(const uint32_t *words, uint64_t n)
     return bits == 0;
 }
 
-/* By those who fill it, so that all threads take the pages. */
+/* Clears the marks and facts of a chunk. The thread that fills them clears them, so that
+ * the pages are touched by all threads. */
 static void clear_chunk(const struct vxd_svdag_checking *check, uint64_t chunk)
 {
     uint64_t n_small = (check->info->inner + 1) / 2;
@@ -147,14 +152,14 @@ static void clear_chunk(const struct vxd_svdag_checking *check, uint64_t chunk)
     memset(check->marks + chunk * CHUNK_WORDS / VXD_SVDAG_MARK_WORDS, 0,
            CHUNK_WORDS / VXD_SVDAG_MARK_WORDS * sizeof *check->marks);
     if (begin < n_small) {
-        memset(check->small_tells + begin, 0,
-               ((end < n_small ? end : n_small) - begin) * sizeof *check->small_tells);
+        memset(check->small_facts + begin, 0,
+               ((end < n_small ? end : n_small) - begin) * sizeof *check->small_facts);
     }
-    if (end > check->first_tell) {
-        uint64_t from = begin > check->first_tell ? begin : check->first_tell;
+    if (end > check->first_fact) {
+        uint64_t from = begin > check->first_fact ? begin : check->first_fact;
 
-        memset(check->tells + (from - check->first_tell), 0,
-               (end - from) * sizeof *check->tells);
+        memset(check->facts + (from - check->first_fact), 0,
+               (end - from) * sizeof *check->facts);
     }
 }
 
@@ -184,7 +189,8 @@ bool vxd_svdag_checking_chunk(struct vxd_svdag_checking *check, uint64_t chunk)
                 check->pads[chunk] = (uint32_t)(end - at);
                 return true;
             }
-            return vxd_svdag_checking_broken(check, kind, at, "not a whole item");
+            return vxd_svdag_checking_broken(check, kind, at,
+                                             "no complete item begins here");
         }
         is_good = kind == VXD_SVDAG_BLOCK  ? check_block(check, at, words)
                   : kind == VXD_SVDAG_LEAF ? check_leaf(check, at, words)
@@ -195,7 +201,7 @@ bool vxd_svdag_checking_chunk(struct vxd_svdag_checking *check, uint64_t chunk)
         check->first[chunk] = at == begin ? (uint32_t)n : check->first[chunk];
         check->marks[at / VXD_SVDAG_MARK_WORDS].bits |= vxd_svdag_mark_bit((uint32_t)at);
         if (kind == VXD_SVDAG_BLOCK) {
-            check->small_tells[at / 2] =
+            check->small_facts[at / 2] =
                 (uint16_t)(VXD_SVDAG_SMALL_BLOCK | vxd_svdag_small_odd((uint32_t)at));
         }
         counts[kind]++;

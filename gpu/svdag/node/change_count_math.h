@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How many voxels differ between two references, as far as it can be told without a walk. */
+/* Counts the voxels in which two references differ, as far as that is possible without a
+ * traversal. */
 #ifndef VXD_GPU_SVDAG_NODE_CHANGE_COUNT_MATH_H
 #define VXD_GPU_SVDAG_NODE_CHANGE_COUNT_MATH_H
 
@@ -13,10 +14,10 @@ struct vxd_svdag_change {
     uint64_t n_freed;
 };
 
-/* What is known of a reference without a walk. */
+/* What the reference itself and the first word of its node say about its voxels. */
 struct vxd_svdag_known {
     uint64_t n_voxels;
-    uint64_t n_occupied; /* where has_count is set */
+    uint64_t n_occupied; /* valid where has_count is set */
     bool has_count;
     bool is_node;
     bool may_have_free;
@@ -49,15 +50,15 @@ VXD_HD struct vxd_svdag_known vxd_svdag_know(const struct vxd_svdag_view *view,
     return known;
 }
 
-/* Changes between two references of which one at least is no node; false where the other's
- * parts have to be looked at. */
+/* Counts the changes between two references, at least one of which is empty or uniform.
+ * False where the children of the other have to be compared. */
 VXD_HD bool vxd_svdag_change_known(const struct vxd_svdag_view *view, uint32_t from,
                                    uint32_t to, int height,
                                    struct vxd_svdag_change *change)
 {
     struct vxd_svdag_known before = vxd_svdag_know(view, from, height);
     struct vxd_svdag_known after = vxd_svdag_know(view, to, height);
-    const bool is_from = before.is_node; /* the node */
+    const bool is_from = before.is_node; /* whether `from` is the node */
     const struct vxd_svdag_known node = is_from ? before : after;
     const struct vxd_svdag_known even = is_from ? after : before;
     uint64_t n = node.n_voxels;
@@ -71,8 +72,9 @@ VXD_HD bool vxd_svdag_change_known(const struct vxd_svdag_view *view, uint32_t f
         return false;
     }
     if (even.n_occupied > 0 && node.n_occupied > 0) {
-        /* Occupied and occupied: of which material, only a look tells; of two regions, or
-         * where there are no materials, none is needed. */
+        /* Both sides have occupied voxels. Whether the materials differ is known for two
+         * uniform regions, or where the scene has no materials; else the voxels have to
+         * be compared. */
         if (node.is_node && view->value_bits > 1) {
             return false;
         }
@@ -84,7 +86,8 @@ VXD_HD bool vxd_svdag_change_known(const struct vxd_svdag_view *view, uint32_t f
     } else {
         change->n_removed = n_gone;
     }
-    /* FREE afterwards: nothing to count where nothing can be, or all was before. */
+    /* Voxels that are FREE afterwards. There is nothing to count where no voxel can be
+     * FREE, or where all were FREE before. */
     if (after.may_have_free && !(!is_from && before.may_have_free)) {
         if (node.is_node && node.may_have_free) {
             return false;
@@ -94,7 +97,8 @@ VXD_HD bool vxd_svdag_change_known(const struct vxd_svdag_view *view, uint32_t f
     return true;
 }
 
-/* Of some voxels occupied at two references of leaf height, those that differ in value. */
+/* Number of the voxels in `both`, which are occupied at two references of leaf height,
+ * whose values differ. */
 VXD_SVDAG_RARE uint32_t vxd_svdag_values_differ(const struct vxd_svdag_view *view,
                                                 uint32_t from, uint32_t to, uint64_t both)
 {
@@ -111,7 +115,7 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_values_differ(const struct vxd_svdag_view *vie
     return n;
 }
 
-/* The same of values of 4 bits. */
+/* The same for values of 4 bits. */
 VXD_SVDAG_RARE uint32_t vxd_svdag_octets_differ(const struct vxd_svdag_view *view,
                                                 uint32_t from, uint32_t to, uint64_t both)
 {
@@ -130,7 +134,7 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_octets_differ(const struct vxd_svdag_view *vie
     return n;
 }
 
-/* The same of a reference whose values differ and of an edited leaf, whose values are packed. */
+/* The same between a reference of mixed values and an edited leaf of packed values. */
 VXD_SVDAG_RARE uint32_t vxd_svdag_octets_edited(const struct vxd_svdag_view *view,
                                                 uint32_t from, const uint16_t *values,
                                                 uint64_t others, uint32_t first,
@@ -153,7 +157,7 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_octets_edited(const struct vxd_svdag_view *vie
     return n;
 }
 
-/* The same of a reference whose values differ and of an edited leaf. */
+/* The same between a reference of mixed values and an edited leaf of unpacked values. */
 VXD_SVDAG_RARE uint32_t vxd_svdag_values_edited(const struct vxd_svdag_view *view,
                                                 uint32_t from, const uint16_t *values,
                                                 uint64_t others, uint32_t first,
@@ -173,14 +177,14 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_values_edited(const struct vxd_svdag_view *vie
     return n;
 }
 
-/* Of most masks, which are 0, without a count where that is long. */
+/* Bits of a mask. Most masks are 0, and the count is skipped for these. */
 VXD_HD uint64_t vxd_svdag_n_voxels(uint64_t mask)
 {
     return mask == 0 ? 0 : (uint64_t)vxd_svdag_popc(mask);
 }
 
-/* Adds the changes between two leaves. False where they are equal in all, what is not set
- * (which no number tells) included. */
+/* Adds the changes between two leaves. Returns false where the leaves are equal,
+ * including which voxels are not set (for that there is no count). */
 VXD_HD bool vxd_svdag_change_add_masks(const struct vxd_svdag_leaf *from,
                                        const struct vxd_svdag_leaf *to,
                                        uint64_t n_changed, struct vxd_svdag_change *sum)
@@ -195,7 +199,7 @@ VXD_HD bool vxd_svdag_change_add_masks(const struct vxd_svdag_leaf *from,
     return n_changed > 0 || from->set != to->set || from->free != to->free;
 }
 
-/* Changes between what stands at two references of leaf height. */
+/* Counts the changes between two references of leaf height. */
 VXD_SVDAG_RARE struct vxd_svdag_change
 vxd_svdag_change_leaves(const struct vxd_svdag_view *view, uint32_t from, uint32_t to)
 {
@@ -218,9 +222,10 @@ vxd_svdag_change_leaves(const struct vxd_svdag_view *view, uint32_t from, uint32
     return change;
 }
 
-/* Adds the changes from a leaf as it was split to what it became, `from` being the reference it
- * was split from; the values of `before` are not looked at, they may be those of `to`. False where they are equal
- * in all, what is not set (which no number tells) included. */
+/* Adds the changes from a leaf before an edit to the leaf after it. `from` is the
+ * reference that `before` was split from. The values of `before` are not read, as they
+ * may share memory with those of `to`. Returns false where the leaves are equal,
+ * including which voxels are not set. */
 VXD_HD bool vxd_svdag_change_add_edited(const struct vxd_svdag_view *view, uint32_t from,
                                         const struct vxd_svdag_leaf *before,
                                         const struct vxd_svdag_leaf *to,
@@ -244,7 +249,8 @@ VXD_HD bool vxd_svdag_change_add_edited(const struct vxd_svdag_view *view, uint3
     return vxd_svdag_change_add_masks(before, to, n_changed, sum);
 }
 
-/* Changes of a pair without going below it; false where its children have to be asked. */
+/* Counts the changes of a pair where that needs no descent. False where the children have
+ * to be compared. */
 VXD_HD bool vxd_svdag_change_at_once(const struct vxd_svdag_view *view, uint32_t from,
                                      uint32_t to, int height,
                                      struct vxd_svdag_change *change)

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Leaves apart, as editors change them, and their canonical words.
+/* Unpacked leaves, as editors change them, and the way back to their canonical words.
  *
- * Of most leaves all occupied voxels have one value, before an edit and after it; where an edit
- * cuts through what stood there they mostly have two. There masks are all that is computed
- * with. The values one by one are written where a third comes, and where a stored leaf has
- * several, by functions that devices call: they are handed the values alone, so that the rest
- * of a leaf stays in registers. */
+ * In most leaves all occupied voxels have one value, before an edit and after it. Where
+ * an edit cuts through a leaf they mostly have two values. Both cases are computed with
+ * masks alone. Values one by one are needed only where a third value comes, or where a
+ * stored leaf has several. Devices call the functions that do so out of line, and hand
+ * them the values alone, so that the other members of a leaf stay in registers. */
 #ifndef VXD_GPU_SVDAG_NODE_LEAF_MATH_H
 #define VXD_GPU_SVDAG_NODE_LEAF_MATH_H
 
 #include "gpu/svdag/node/tree_cursor_math.h"
 
-/* 4x4x4 voxels, apart. Where there are no materials neither value nor values are looked at. */
+/* An unpacked leaf of 4x4x4 voxels. Materials of the occupied voxels are either in
+ * `values` (is_mixed), or given by masks: those in `others` have the value `other`, all
+ * the rest has `first`. In scenes without materials none of these members is read. */
 struct vxd_svdag_leaf {
-    uint64_t set;    /* occupied or FREE */
-    uint64_t free;   /* of those, FREE; 0 where it is not tracked */
-    bool is_mixed;   /* materials of the occupied ones are in values; else they have */
-    uint16_t first;  /* this one, but those in */
-    uint64_t others; /* this mask, whose other voxels are any, have */
-    uint16_t other;  /* this one, which is not the first where the mask is not 0 */
-    bool is_packed;  /* of 4 bits: four voxels' are together in each of the first 16 of */
-    uint16_t *
-        values; /* room for 64, borrowed from whoever made the leaf; of voxels that are not
-                       * occupied they are anything */
+    uint64_t set; /* occupied or FREE */
+    uint64_t
+        free; /* the FREE ones among the set; 0 where the scene does not track FREE */
+    bool is_mixed;   /* materials are in `values` */
+    uint16_t first;  /* value of the occupied voxels that are not in `others` */
+    uint64_t others; /* a mask; its bits for voxels that are not occupied mean nothing */
+    uint16_t other;  /* differs from `first` where the mask is not 0 */
+    bool is_packed;  /* values are 4 bits, four in each of the first 16 elements */
+    uint16_t
+        *values; /* 64, owned by the caller; undefined where a voxel is not occupied */
 };
 
-/* One voxel's among a leaf's values. */
+/* Writes the value of one voxel. */
 VXD_HD void vxd_svdag_values_put(uint16_t *values, bool is_packed, int bit,
                                  uint32_t value)
 {
@@ -39,7 +41,7 @@ VXD_HD void vxd_svdag_values_put(uint16_t *values, bool is_packed, int bit,
     }
 }
 
-/* An octant's values where they are packed. */
+/* The packed values of an octant. */
 VXD_HD uint32_t vxd_svdag_octet_get(const uint16_t *values, int octant)
 {
     const uint16_t *at = values + (size_t)octant * 2;
@@ -55,10 +57,10 @@ VXD_HD void vxd_svdag_octet_put(uint16_t *values, int octant, uint32_t nibbles)
     at[1] = (uint16_t)(nibbles >> 16);
 }
 
-/* Of a mask of 64 voxels those of an octant, the low bits of their nibbles. */
+/* The voxels of an octant in a mask of 64, as the low bits of their nibbles. */
 VXD_HD uint32_t vxd_svdag_octet_mask(uint64_t mask, int octant)
 {
-    return vxd_svdag_bits_apart((uint32_t)(mask >> 8 * octant) & 0xffu);
+    return vxd_svdag_bits_spread((uint32_t)(mask >> 8 * octant) & 0xffu);
 }
 
 /* Value of an occupied voxel. */
@@ -73,8 +75,8 @@ VXD_HD uint32_t vxd_svdag_leaf_value(const struct vxd_svdag_leaf *leaf, int bit)
 
 /* Splitting ------------------------------------------------------------------------------- */
 
-/* Whether n values of 4 bits are equal but for FREE ones, and the value; `free` < 0: there are
- * none. Of FREE ones alone it is any. */
+/* Whether all of n 4-bit values that are not FREE are equal, and that value. `free` < 0:
+ * there are no FREE ones. Where all are FREE the value is undefined. */
 VXD_HD bool vxd_svdag_nibbles_equal(const uint32_t *words, int n, int free,
                                     uint16_t *value)
 {
@@ -96,7 +98,7 @@ VXD_HD bool vxd_svdag_nibbles_equal(const uint32_t *words, int n, int free,
     VXD_SVDAG_ROLLED
     for (; n > 0; n -= 8) {
         uint32_t word = *words++;
-        uint32_t others = word ^ frees; /* low bits of those that are not FREE */
+        uint32_t others = word ^ frees; /* low bits of the nibbles that are not FREE */
 
         others |= others >> 2;
         others |= others >> 1;
@@ -110,13 +112,14 @@ VXD_HD bool vxd_svdag_nibbles_equal(const uint32_t *words, int n, int free,
     return differ == 0;
 }
 
-/* Values of 4 bits of a leaf or an even region, octant by octant from the first on. */
+/* Iterates over the 4-bit values of a leaf, or of an empty or uniform region, octant by
+ * octant. */
 struct vxd_svdag_octets {
     struct vxd_svdag_item item;
-    uint64_t set;  /* voxels of the octants that are left, the next one's first */
-    int rank;      /* of its first value */
-    bool is_even;  /* all have */
-    uint32_t even; /* this one */
+    uint64_t set;  /* set voxels of the octants left, the next octant in the low bits */
+    int rank;      /* rank of its first value */
+    bool is_even;  /* every value is */
+    uint32_t even; /* `even` */
 };
 
 VXD_HD struct vxd_svdag_octets vxd_svdag_octets_of(const struct vxd_svdag_view *view,
@@ -137,7 +140,8 @@ VXD_HD struct vxd_svdag_octets vxd_svdag_octets_of(const struct vxd_svdag_view *
     return octets;
 }
 
-/* The next octant's, at their places; of voxels that are not set they are anything. */
+/* Values of the next octant, each in the nibble of its voxel. Undefined for voxels that
+ * are not set. */
 VXD_HD uint32_t vxd_svdag_octets_next(struct vxd_svdag_octets *octets)
 {
     const uint32_t set = (uint32_t)octets->set & 0xffu;
@@ -150,14 +154,14 @@ VXD_HD uint32_t vxd_svdag_octets_next(struct vxd_svdag_octets *octets)
     if (n > 0) {
         nibbles = vxd_svdag_leaf_nibbles(&octets->item, octets->rank, n);
         nibbles = n == 8 ? nibbles
-                         : vxd_svdag_nibbles_apart(nibbles, vxd_svdag_bits_apart(set));
+                         : vxd_svdag_nibbles_deposit(nibbles, vxd_svdag_bits_spread(set));
     }
     octets->rank += n;
     octets->set >>= 8;
     return nibbles;
 }
 
-/* The values of a stored leaf of 4 bits, packed. */
+/* Reads the values of a stored leaf of 4 bits, packed. */
 VXD_SVDAG_RARE void vxd_svdag_octets_spread(const struct vxd_svdag_view *view,
                                             uint32_t ref, uint16_t *values)
 {
@@ -169,7 +173,7 @@ VXD_SVDAG_RARE void vxd_svdag_octets_spread(const struct vxd_svdag_view *view,
     }
 }
 
-/* A leaf's values from words, one after the other. */
+/* Reads the values of a leaf from consecutive words. */
 VXD_SVDAG_RARE void vxd_svdag_leaf_spread(const uint32_t *words, int bits, uint64_t set,
                                           uint16_t *values)
 {
@@ -188,8 +192,9 @@ VXD_SVDAG_RARE void vxd_svdag_leaf_spread(const uint32_t *words, int bits, uint6
     }
 }
 
-/* What stands at a reference of leaf height, empty and uniform ones too, but the values of a
- * mixed one: NULL where it is not mixed, all have the first then; else where they are stored. */
+/* Reads a reference of leaf height, also an empty or uniform one, without the values of a
+ * mixed leaf. Returns where those are stored, or NULL where the leaf is not mixed; then
+ * all have the value `first`. */
 VXD_HD const uint32_t *vxd_svdag_leaf_peek(const struct vxd_svdag_view *view,
                                            uint32_t ref, struct vxd_svdag_leaf *leaf)
 {
@@ -224,7 +229,7 @@ VXD_HD const uint32_t *vxd_svdag_leaf_peek(const struct vxd_svdag_view *view,
     return leaf->is_mixed ? words : NULL;
 }
 
-/* The same, and the values of a mixed one; `values` becomes the leaf's. */
+/* The same with the values of a mixed leaf. `values` becomes the leaf's. */
 VXD_HD void vxd_svdag_leaf_split(const struct vxd_svdag_view *view, uint32_t ref,
                                  uint16_t values[64], struct vxd_svdag_leaf *leaf)
 {
@@ -247,7 +252,7 @@ VXD_HD void vxd_svdag_values_fill(uint16_t *values, uint64_t mask, uint32_t valu
     }
 }
 
-/* Three values, each where its mask is. */
+/* Writes three values, each to the voxels of its mask. */
 VXD_SVDAG_RARE void vxd_svdag_values_mix(uint16_t *values, uint64_t firsts,
                                          uint32_t first, uint64_t others, uint32_t other,
                                          uint64_t mask, uint32_t value)
@@ -257,7 +262,7 @@ VXD_SVDAG_RARE void vxd_svdag_values_mix(uint16_t *values, uint64_t firsts,
     vxd_svdag_values_fill(values, mask, value);
 }
 
-/* The same of packed ones. */
+/* The same for packed values. */
 VXD_SVDAG_RARE void vxd_svdag_octets_mix(uint16_t *values, uint64_t firsts,
                                          uint32_t first, uint64_t others, uint32_t other,
                                          uint64_t mask, uint32_t value)
@@ -277,8 +282,8 @@ VXD_SVDAG_RARE void vxd_svdag_octets_mix(uint16_t *values, uint64_t firsts,
     }
 }
 
-/* Gives some occupied voxels a value, and `rest`, which are others, the values that they have, one
- * by one. */
+/* Gives the occupied voxels of `mask` a value, and makes the leaf mixed: `rest`, the
+ * other occupied voxels, keep the values that they have. */
 VXD_HD void vxd_svdag_leaf_mix(struct vxd_svdag_leaf *leaf, uint64_t rest, uint64_t mask,
                                uint32_t value)
 {
@@ -295,7 +300,7 @@ VXD_HD void vxd_svdag_leaf_mix(struct vxd_svdag_leaf *leaf, uint64_t rest, uint6
     leaf->is_mixed = true;
 }
 
-/* Gives occupied voxels, one at least, a value. */
+/* Gives the occupied voxels of `mask`, at least one, a value. */
 VXD_HD void vxd_svdag_leaf_set_value(struct vxd_svdag_leaf *leaf, uint64_t mask,
                                      uint16_t value)
 {
@@ -341,7 +346,7 @@ VXD_SVDAG_RARE uint64_t vxd_svdag_values_find(const uint16_t *values, uint64_t m
     return equal;
 }
 
-/* The same of packed ones. */
+/* The same for packed values. */
 VXD_SVDAG_RARE uint64_t vxd_svdag_octets_find(const uint16_t *values, uint64_t mask,
                                               uint32_t value)
 {
@@ -356,7 +361,7 @@ VXD_SVDAG_RARE uint64_t vxd_svdag_octets_find(const uint16_t *values, uint64_t m
     return mask & ~differ;
 }
 
-/* Those of some occupied voxels that have a value. */
+/* The voxels of `mask`, all of them occupied, that have a value. */
 VXD_HD uint64_t vxd_svdag_leaf_find_value(const struct vxd_svdag_leaf *leaf,
                                           uint64_t mask, uint32_t value)
 {
@@ -370,8 +375,9 @@ VXD_HD uint64_t vxd_svdag_leaf_find_value(const struct vxd_svdag_leaf *leaf,
 
 /* Packing --------------------------------------------------------------------------------- */
 
-/* Values of the set voxels, FREE ones among them, packed: from masks where `values` is NULL.
- * The reference of all where they are equal, else VXD_SVDAG_EMPTY. */
+/* Packs the values of the set voxels, FREE ones included. They come from masks where
+ * `values` is NULL. Returns the uniform reference where all are equal, else
+ * VXD_SVDAG_EMPTY. */
 VXD_SVDAG_RARE uint32_t vxd_svdag_values_pack(const struct vxd_svdag_view *view,
                                               uint64_t set, uint64_t free,
                                               const uint16_t *values, uint64_t others,
@@ -407,7 +413,7 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_values_pack(const struct vxd_svdag_view *view,
     return differ == 0 ? VXD_SVDAG_UNIFORM | first : VXD_SVDAG_EMPTY;
 }
 
-/* One value n times. */
+/* Writes one value n times. */
 VXD_HD void vxd_svdag_nibbles_fill(uint32_t *words, int n, uint32_t value)
 {
     const uint32_t word = vxd_svdag_nibbles_of(value);
@@ -421,9 +427,9 @@ VXD_HD void vxd_svdag_nibbles_fill(uint32_t *words, int n, uint32_t value)
     }
 }
 
-/* Values of 4 bits of the set voxels, one after the other: by masks, or where `values` is not NULL
- * packed ones for those of the first two. The reference of all where they are equal, else
- * VXD_SVDAG_EMPTY. */
+/* Packs the 4-bit values of the set voxels, FREE ones included. They come from masks
+ * where `values` is NULL, else from packed values. Returns the uniform reference where
+ * all are equal, else VXD_SVDAG_EMPTY. */
 VXD_SVDAG_RARE uint32_t vxd_svdag_octets_pack(uint64_t set, uint64_t free,
                                               const uint16_t *values, uint64_t others,
                                               uint32_t first, uint32_t other,
@@ -432,7 +438,7 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_octets_pack(uint64_t set, uint64_t free,
     uint64_t packed = 0;
     uint32_t one = 0;
     uint32_t differ = 0;
-    int n = 0; /* nibbles in it, up to 7 between octants */
+    int n = 0; /* nibbles in `packed`; at most 7 between octants */
     bool has_one = false;
 
     VXD_SVDAG_ROLLED
@@ -445,7 +451,7 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_octets_pack(uint64_t set, uint64_t free,
 
         nibbles = values != NULL ? vxd_svdag_octet_get(values, octant) : nibbles;
         nibbles = (nibbles & ~frees) | (vxd_svdag_nibbles_of(free_value) & frees);
-        nibbles = vxd_svdag_nibbles_kept(nibbles, kept);
+        nibbles = vxd_svdag_nibbles_extract(nibbles, kept);
         one = has_one ? one : nibbles & 15u;
         has_one = has_one || n_kept > 0;
         differ |= nibbles ^ (vxd_svdag_nibbles_of(one) &
@@ -464,8 +470,8 @@ VXD_SVDAG_RARE uint32_t vxd_svdag_octets_pack(uint64_t set, uint64_t free,
     return differ == 0 ? VXD_SVDAG_UNIFORM | one : VXD_SVDAG_EMPTY;
 }
 
-/* Values of the set voxels (at least one), FREE ones among them: the reference of all where they
- * are equal, as far as masks tell, else VXD_SVDAG_EMPTY. */
+/* The uniform reference of the set voxels (at least one, FREE ones included) where masks
+ * show that all have one value, else VXD_SVDAG_EMPTY. */
 VXD_HD uint32_t vxd_svdag_leaf_even(const struct vxd_svdag_view *view,
                                     const struct vxd_svdag_leaf *leaf)
 {
@@ -481,8 +487,8 @@ VXD_HD uint32_t vxd_svdag_leaf_even(const struct vxd_svdag_view *view,
     return VXD_SVDAG_UNIFORM | (others != 0 ? leaf->other : leaf->first);
 }
 
-/* The values of the set voxels (at least one), FREE ones among them, packed from `words` on, of
- * 8 and 16 bits. True where all are *value: nothing need be written then. */
+/* Packs 8- or 16-bit values of the set voxels (at least one, FREE ones included) into
+ * `words`. Returns true where all are *value; the words may then be unwritten. */
 VXD_HD bool vxd_svdag_leaf_pack(const struct vxd_svdag_view *view,
                                 const struct vxd_svdag_leaf *leaf, uint32_t *words,
                                 uint32_t *value)
@@ -498,8 +504,8 @@ VXD_HD bool vxd_svdag_leaf_pack(const struct vxd_svdag_view *view,
     return even != VXD_SVDAG_EMPTY;
 }
 
-/* The same of 4 bits; all are written. The reference of all where they are equal, else
- * VXD_SVDAG_EMPTY. */
+/* The same for 4 bits; the words are always written. Returns the uniform reference where
+ * all values are equal, else VXD_SVDAG_EMPTY. */
 VXD_HD uint32_t vxd_svdag_leaf_pack_nibbles(const struct vxd_svdag_view *view,
                                             const struct vxd_svdag_leaf *leaf,
                                             uint32_t *words)
@@ -520,8 +526,8 @@ VXD_HD uint32_t vxd_svdag_leaf_pack_nibbles(const struct vxd_svdag_view *view,
         leaf->first, leaf->other, (uint32_t)view->free_value, words);
 }
 
-/* The words of a leaf of up to 4 bits that has a set voxel. False where it is even: *ref is
- * uniform then. */
+/* Writes the words of a leaf of up to 4-bit values with at least one set voxel. Returns
+ * false where the leaf is uniform; then *ref is its uniform reference. */
 VXD_HD bool vxd_svdag_leaf_compose(const struct vxd_svdag_view *view,
                                    const struct vxd_svdag_leaf *leaf, uint32_t *words,
                                    uint32_t *ref)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values of 4 bits, eight at a time: those of a leaf's octant, a nibble for each of its voxels.
- * Stored leaves have the values of their set voxels alone, one after the other; here those are
- * put to their places and taken from them. A set of nibbles is given by their low bits. */
+/* Operations on eight 4-bit values in a word: those of an octant of a leaf, a nibble for
+ * each voxel. A stored leaf has the values of its set voxels alone, one after the other.
+ * Here they are deposited to the nibbles of their voxels, and extracted from them. A set
+ * of nibbles is given by the low bit of each. */
 #ifndef VXD_GPU_SVDAG_NODE_NIBBLES_MATH_H
 #define VXD_GPU_SVDAG_NODE_NIBBLES_MATH_H
 
@@ -9,15 +10,15 @@
 
 #define VXD_SVDAG_LOW_BITS 0x11111111u
 
-/* Each of eight bits to the low bit of a nibble. */
-VXD_HD uint32_t vxd_svdag_bits_apart(uint32_t bits)
+/* Spreads eight bits to the low bits of eight nibbles. */
+VXD_HD uint32_t vxd_svdag_bits_spread(uint32_t bits)
 {
     bits = (bits | bits << 12) & 0x000f000fu;
     bits = (bits | bits << 6) & 0x03030303u;
     return (bits | bits << 3) & VXD_SVDAG_LOW_BITS;
 }
 
-/* The nibbles that are not 0, a bit each. */
+/* A bit for each nibble that is not 0. */
 VXD_HD uint32_t vxd_svdag_nibbles_any(uint32_t nibbles)
 {
     nibbles |= nibbles >> 1;
@@ -28,43 +29,44 @@ VXD_HD uint32_t vxd_svdag_nibbles_any(uint32_t nibbles)
     return (nibbles | nibbles >> 12) & 0xffu;
 }
 
-/* A value eight times. */
+/* A value repeated eight times. */
 VXD_HD uint32_t vxd_svdag_nibbles_of(uint32_t value)
 {
     return value * VXD_SVDAG_LOW_BITS;
 }
 
-/* By how many places each nibble of a set goes down where those before it are to stand one after
- * the other: how many of them are not in the set. */
-VXD_HD uint32_t vxd_svdag_nibbles_way(uint32_t kept)
+/* For each nibble of a set, how many nibbles below it are not in the set: the distance by
+ * which an extraction moves it down. */
+VXD_HD uint32_t vxd_svdag_nibbles_distance(uint32_t kept)
 {
     return (kept ^ VXD_SVDAG_LOW_BITS) * 0x11111110u & kept * 15u;
 }
 
-/* The nibbles of a set, one after the other. */
-VXD_HD uint32_t vxd_svdag_nibbles_kept(uint32_t nibbles, uint32_t kept)
+/* Extracts the nibbles of a set to consecutive places. */
+VXD_HD uint32_t vxd_svdag_nibbles_extract(uint32_t nibbles, uint32_t kept)
 {
-    uint32_t way = vxd_svdag_nibbles_way(kept);
+    uint32_t distance = vxd_svdag_nibbles_distance(kept);
 
     nibbles &= kept * 15u;
     for (int i = 0; i < 3; i++) {
-        uint32_t moved = (way >> i & VXD_SVDAG_LOW_BITS) * 15u;
+        uint32_t moved = (distance >> i & VXD_SVDAG_LOW_BITS) * 15u;
 
         nibbles = (nibbles & ~moved) | (nibbles & moved) >> (4 << i);
-        way = (way & ~moved) | (way & moved) >> (4 << i);
+        distance = (distance & ~moved) | (distance & moved) >> (4 << i);
     }
     return nibbles;
 }
 
-/* The other way: nibbles that stand one after the other to the places of a set; others are 0. */
-VXD_HD uint32_t vxd_svdag_nibbles_apart(uint32_t nibbles, uint32_t kept)
+/* The inverse: deposits consecutive nibbles to the places of a set; the others become
+ * 0. */
+VXD_HD uint32_t vxd_svdag_nibbles_deposit(uint32_t nibbles, uint32_t kept)
 {
-    uint32_t way = vxd_svdag_nibbles_way(kept);
+    uint32_t distance = vxd_svdag_nibbles_distance(kept);
     uint32_t moved[3];
 
     for (int i = 0; i < 3; i++) {
-        moved[i] = (way >> i & VXD_SVDAG_LOW_BITS) * 15u;
-        way = (way & ~moved[i]) | (way & moved[i]) >> (4 << i);
+        moved[i] = (distance >> i & VXD_SVDAG_LOW_BITS) * 15u;
+        distance = (distance & ~moved[i]) | (distance & moved[i]) >> (4 << i);
     }
     for (int i = 2; i >= 0; i--) {
         nibbles = (nibbles & ~moved[i]) | (nibbles << (4 << i) & moved[i]);

@@ -6,7 +6,7 @@
 #include "gpu/svdag/node/change_count_math.h"
 #include "gpu/svdag/node/inner_math.h"
 #include "gpu/svdag/node/leaf_math.h"
-#include "gpu/svdag/node/leaf_turn_math.h"
+#include "gpu/svdag/node/leaf_rotate_math.h"
 #include "gpu/svdag/node/node_words_math.h"
 #include "gpu/svdag/node/tree_cursor_math.h"
 

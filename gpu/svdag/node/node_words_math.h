@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The forms of nodes, and how code of both backends reads them. All words are uint32.
+/* The words of stored nodes, and the functions with which both backends read them. All
+ * words are uint32.
  *
  * leaf    4x4x4 voxels; bit i of the mask is voxel i in Morton order
  *           w0 w1   mask of the set voxels (occupied or FREE), low half first; not 0
- *           then their values by value bits (vxd_svdag_value_bits):
+ *           then the values of the set voxels, by value bits (vxd_svdag_value_bits):
  *             0     nothing
- *             1     w2 w3: mask of the FREE ones
- *             4     one nibble a set voxel, in order, eight a word, zeros after the last
+ *             1     w2 w3: mask of the FREE voxels
+ *             4     one nibble for each set voxel, in order, eight a word, zeros after the last
  *             8, 16 w2: reference of a block, or VXD_SVDAG_UNIFORM | value where all are equal
  * block   w0      n, the number of its values, 1 .. 64
  *         then    n bytes or halfwords, low ones first, zeros after the last
  * inner   w0      bits 0-7    mask of the present children, bit = octant; not 0
- *                 bit  8      an occupied voxel below
- *                 bit  9      a FREE voxel below
- *                 bits 10-31  occupied voxels below where the height is at most 7, else 0
+ *                 bit  8      the subtree has an occupied voxel
+ *                 bit  9      the subtree has a FREE voxel
+ *                 bits 10-31  number of occupied voxels where the height is at most 7, else 0
  *         then    a reference for each present child, by octant
  *
- * The words of an item stand one after the other, but in a store that splits them: there the
- * first two stand at its address, the rest elsewhere in the same chunk (struct vxd_svdag_item).
+ * Leaves, inner nodes and blocks are called items. The words of an item are contiguous,
+ * except in a store that splits items: there the first two words stand at its address,
+ * and the rest stands elsewhere in the same chunk (struct vxd_svdag_item).
  *
- * Canonical: no leaf with all 64 voxels set and of one value, no inner node of eight equal
- * uniform children: both are a uniform reference. A block's values are not all equal. Equal
- * items of a kind are stored once. */
+ * Items are canonical. No leaf has all 64 voxels set to one value, and no inner node has
+ * eight equal uniform children: both are written as a uniform reference. The values of a
+ * block are not all equal. Equal items of a kind are stored once. */
 #ifndef VXD_GPU_SVDAG_NODE_NODE_WORDS_MATH_H
 #define VXD_GPU_SVDAG_NODE_NODE_WORDS_MATH_H
 
@@ -29,15 +31,16 @@
 #include "gpu/svdag/svdag.h"
 #include "gpu/svdag/node/nibbles_math.h"
 
-/* What is seldom gone through and takes many registers or much code is called on devices, so
- * that the rest does not pay. */
+/* Marks code that runs seldom and needs many registers or instructions. Devices call it,
+ * so that the code around it keeps its registers. */
 #if defined(__CUDACC__)
 #define VXD_SVDAG_RARE static __host__ __device__ __noinline__ inline
 #else
 #define VXD_SVDAG_RARE static inline
 #endif
 
-/* Before a loop whose code devices are not to repeat: it is not the time that it takes. */
+/* Stands before a loop that devices must not unroll, because code size matters more there
+ * than time. */
 #if defined(__CUDA_ARCH__)
 #define VXD_SVDAG_ROLLED _Pragma("unroll 1")
 #else
@@ -46,15 +49,16 @@
 
 enum {
     VXD_SVDAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
-    VXD_SVDAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */
+    VXD_SVDAG_COUNT_HEIGHT = 7, /* up to this height inner nodes hold a count of voxels */
     VXD_SVDAG_MAX_ITEM_WORDS = 33,
-    VXD_SVDAG_CHUNK_BITS = 18, /* words a chunk, 1 MiB */
+    VXD_SVDAG_CHUNK_BITS = 18, /* words of a chunk, 1 MiB */
     VXD_SVDAG_CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
-    /* Of a store: the last one would have addresses of uniform references. */
+    /* Chunks of a store. The addresses of one more chunk would be uniform references. */
     VXD_SVDAG_MAX_CHUNKS = (1 << (32 - VXD_SVDAG_CHUNK_BITS)) - 1,
-    /* Split items: heads (two words) stand in rows of 64 words, 31 heads and two words of the
-     * store's; a unit is the rows of two slabs, then both their rests, and units follow the
-     * chunk's first words. */
+    /* Split items: the first two words (the head) stand in rows of 64 words, which hold
+     * 31 heads and two words of the store's own. A unit is the rows of two slabs,
+     * followed by the remaining words of both. Units follow the first words of a
+     * chunk. */
     VXD_SVDAG_SPLIT_FIRST = 128,
     VXD_SVDAG_SPLIT_ROW = 64,
     VXD_SVDAG_SPLIT_SLOTS = 32
@@ -75,7 +79,7 @@ VXD_HD uint64_t vxd_svdag_fold(uint64_t a, uint64_t b)
 #endif
 }
 
-/* Hash of an item, by which stores find it again: any of its bits may be used. */
+/* Hash of an item, by which stores find it. All bits are of equal quality. */
 VXD_HD uint64_t vxd_svdag_hash(uint32_t kind, const uint32_t *words, int n_words)
 {
     uint64_t hash = ((uint64_t)n_words << 8 | kind) * 0x9e3779b97f4a7c15ULL;
@@ -91,20 +95,20 @@ VXD_HD uint64_t vxd_svdag_hash(uint32_t kind, const uint32_t *words, int n_words
     return vxd_svdag_fold(hash ^ 0x8ebc6af09c88c6e3ULL, 0x589965cc75374cc3ULL);
 }
 
-/* What readers need of a store, by value in kernels. */
+/* What a reader needs to know of a store. Kernels take it by value. */
 struct vxd_svdag_view {
     const uint32_t *const
-        *chunks; /* by address >> VXD_SVDAG_CHUNK_BITS; items lie in one */
+        *chunks; /* by address >> VXD_SVDAG_CHUNK_BITS; no item crosses a chunk */
     int depth;
     int value_bits; /* 0, 1, 4, 8, 16 */
     int free_value; /* -1: not tracked */
     bool is_split;
 };
 
-/* A stored item as readers see it. */
+/* A stored item, as its two contiguous pieces. */
 struct vxd_svdag_item {
     const uint32_t *words; /* the first two */
-    const uint32_t *rest;  /* from the third on, where there are more */
+    const uint32_t *rest;  /* from the third on, where the item has more */
 };
 
 VXD_HD int vxd_svdag_popc(uint64_t v)
@@ -112,7 +116,7 @@ VXD_HD int vxd_svdag_popc(uint64_t v)
 #if defined(__CUDA_ARCH__)
     return __popcll(v);
 #elif defined(__x86_64__) && !defined(__POPCNT__)
-    /* Without the instruction the compiler's own is a call. */
+    /* Without the POPCNT instruction the compiler's builtin is a function call. */
     v -= v >> 1 & 0x5555555555555555ULL;
     v = (v & 0x3333333333333333ULL) + (v >> 2 & 0x3333333333333333ULL);
     v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
@@ -132,7 +136,7 @@ VXD_HD uint32_t vxd_svdag_uniform_value(uint32_t ref)
     return ref & 0xffffu;
 }
 
-/* Neither empty nor uniform: there are words to read. */
+/* True for references with words to read: neither empty nor uniform. */
 VXD_HD bool vxd_svdag_is_node(uint32_t ref)
 {
     return ref != VXD_SVDAG_EMPTY && ref < VXD_SVDAG_UNIFORM;
@@ -144,10 +148,10 @@ VXD_HD const uint32_t *vxd_svdag_words(const struct vxd_svdag_view *view, uint32
            (ref & ((1u << VXD_SVDAG_CHUNK_BITS) - 1));
 }
 
-/* Readers are compiled in two forms for devices, where the form is a constant of the
- * translation unit: a .cu that reads split stores defines VXD_SVDAG_SPLIT_FORM before it
- * includes this, and one that reads both, VXD_SVDAG_ANY_FORM. There, and on the CPU, the view
- * tells. */
+/* Whether a reader has to expect split items. Devices have two compiled forms of readers,
+ * and the form is a constant of the translation unit: a .cu that reads split stores
+ * defines VXD_SVDAG_SPLIT_FORM before it includes this file, and one that reads both
+ * defines VXD_SVDAG_ANY_FORM. With the latter, and on the CPU, the view decides. */
 VXD_HD bool vxd_svdag_reads_split(const struct vxd_svdag_view *view)
 {
 #if defined(VXD_SVDAG_SPLIT_FORM)
@@ -161,7 +165,7 @@ VXD_HD bool vxd_svdag_reads_split(const struct vxd_svdag_view *view)
 #endif
 }
 
-/* How many words after its first one the third word of a split item of n_words stands. */
+/* Distance in words from the first word of a split item of n_words to its third. */
 VXD_HD uint32_t vxd_svdag_split_distance(uint32_t ref, int n_words)
 {
     uint32_t n = (uint32_t)n_words;
@@ -173,7 +177,7 @@ VXD_HD uint32_t vxd_svdag_split_distance(uint32_t ref, int n_words)
            (slab * VXD_SVDAG_SPLIT_SLOTS + slot) * (n - 2);
 }
 
-/* Words in one piece. */
+/* An item whose words are contiguous. */
 VXD_HD struct vxd_svdag_item vxd_svdag_item_of(const uint32_t *words)
 {
     struct vxd_svdag_item item;
@@ -183,7 +187,7 @@ VXD_HD struct vxd_svdag_item vxd_svdag_item_of(const uint32_t *words)
     return item;
 }
 
-/* Any item, of which the length is known. */
+/* An item of known length, split or not. */
 VXD_HD struct vxd_svdag_item vxd_svdag_item_at(const struct vxd_svdag_view *view,
                                                uint32_t ref, int n_words)
 {
@@ -200,7 +204,7 @@ VXD_HD uint32_t vxd_svdag_item_word(const struct vxd_svdag_item *item, int i)
     return i < 2 ? item->words[i] : item->rest[i - 2];
 }
 
-/* Child of an inner node's words in one piece. */
+/* The child of an inner node whose words are contiguous. */
 VXD_HD uint32_t vxd_svdag_child(const uint32_t *words, int octant)
 {
     uint32_t mask = words[0] & 0xffu;
@@ -278,7 +282,8 @@ VXD_HD int vxd_svdag_leaf_bit(uint32_t x, uint32_t y, uint32_t z)
     return vxd_svdag_octant(x, y, z, 2) << 3 | vxd_svdag_octant(x, y, z, 1);
 }
 
-/* Value of a set voxel of a leaf, by its rank among those set; not of 1-bit values. */
+/* Value of a set voxel of a leaf, by its rank among the set ones. Not for 1-bit
+ * values. */
 VXD_HD uint32_t vxd_svdag_item_ranked_value(const struct vxd_svdag_view *view,
                                             const struct vxd_svdag_item *leaf, int rank)
 {
@@ -302,17 +307,17 @@ VXD_HD uint32_t vxd_svdag_item_ranked_value(const struct vxd_svdag_view *view,
 VXD_HD uint32_t vxd_svdag_item_value(const struct vxd_svdag_view *view,
                                      const struct vxd_svdag_item *leaf, int bit)
 {
-    uint64_t below = ((uint64_t)1 << bit) - 1;
+    uint64_t lower = ((uint64_t)1 << bit) - 1;
 
     if (view->value_bits == 1) {
         return leaf->rest[bit >> 5] >> (bit & 31) & 1u;
     }
     return vxd_svdag_item_ranked_value(
-        view, leaf, vxd_svdag_popc(vxd_svdag_leaf_mask(leaf->words) & below));
+        view, leaf, vxd_svdag_popc(vxd_svdag_leaf_mask(leaf->words) & lower));
 }
 
-/* Values of the n set voxels of a leaf from rank on, 1 <= n <= 8, of 4 bits each; above are
- * others. */
+/* Values of n set voxels of a leaf of 4-bit values, from `rank` on; 1 <= n <= 8. Nibbles
+ * above the n-th hold other values. */
 VXD_HD uint32_t vxd_svdag_leaf_nibbles(const struct vxd_svdag_item *leaf, int rank, int n)
 {
     int shift = (rank & 7) * 4;
@@ -324,18 +329,18 @@ VXD_HD uint32_t vxd_svdag_leaf_nibbles(const struct vxd_svdag_item *leaf, int ra
     return nibbles;
 }
 
-/* Of eight voxels those that are occupied, where `set` are set and have these values of 4
- * bits. */
+/* The occupied ones among eight voxels, of which `set` are set. The values of the set
+ * ones are given as consecutive nibbles. */
 VXD_HD uint32_t vxd_svdag_octet_occupied(uint32_t set, uint32_t nibbles, uint32_t free)
 {
     if (set != 0xffu) {
-        nibbles = vxd_svdag_nibbles_apart(nibbles, vxd_svdag_bits_apart(set));
+        nibbles = vxd_svdag_nibbles_deposit(nibbles, vxd_svdag_bits_spread(set));
     }
     return vxd_svdag_nibbles_any(nibbles ^ vxd_svdag_nibbles_of(free)) & set;
 }
 
-/* The occupied voxels of a leaf of 4-bit values some of which may be FREE: by octants, whose
- * values are read together. */
+/* The occupied voxels of a leaf of 4-bit values, some of which may be FREE. It goes
+ * octant by octant, as the eight values of an octant can be read together. */
 VXD_HD uint64_t vxd_svdag_nibbles_occupied(const struct vxd_svdag_item *leaf,
                                            uint64_t mask, uint32_t free)
 {
@@ -357,7 +362,7 @@ VXD_HD uint64_t vxd_svdag_nibbles_occupied(const struct vxd_svdag_item *leaf,
     return occupied;
 }
 
-/* Mask of the occupied voxels of a leaf: those set, without the FREE ones. */
+/* Mask of the occupied voxels of a leaf: the set voxels that are not FREE. */
 VXD_HD uint64_t vxd_svdag_item_occupied(const struct vxd_svdag_view *view,
                                         const struct vxd_svdag_item *leaf)
 {
@@ -388,7 +393,8 @@ VXD_HD uint64_t vxd_svdag_item_occupied(const struct vxd_svdag_view *view,
     return occupied;
 }
 
-/* The same, where devices call what looks at values: FREE is not tracked in most scenes. */
+/* The same in a scene that tracks FREE space. Most scenes do not, so devices call it out
+ * of line. */
 VXD_SVDAG_RARE uint64_t vxd_svdag_item_not_free(const struct vxd_svdag_view *view,
                                                 const uint32_t *words,
                                                 const uint32_t *rest)
@@ -407,7 +413,8 @@ VXD_HD uint64_t vxd_svdag_item_occupied_called(const struct vxd_svdag_view *view
                                 : vxd_svdag_item_not_free(view, leaf->words, leaf->rest);
 }
 
-/* Bits a voxel's value takes in a leaf: the material's, or one where only FREE is told. */
+/* Bits of a voxel's value in a leaf: those of the material, or one bit where a scene
+ * without materials tells FREE voxels from occupied ones. */
 VXD_HD int vxd_svdag_value_bits(const struct vxd_svdag_format *format)
 {
     return format->material_bits != 0 ? format->material_bits
@@ -415,8 +422,9 @@ VXD_HD int vxd_svdag_value_bits(const struct vxd_svdag_format *format)
                                       : 0;
 }
 
-/* States that occur in a region of which this is the reference, as a set. For an inner node
- * UNKNOWN is left out: its mask does not tell. */
+/* The state of all voxels of an empty or uniform region, as a set of states. For an inner
+ * node UNKNOWN is left out, because its header does not say whether voxels are not
+ * set. */
 VXD_HD unsigned vxd_svdag_uniform_state(const struct vxd_svdag_view *view, uint32_t ref)
 {
     return ref == VXD_SVDAG_EMPTY                                  ? VXD_SVDAG_UNKNOWN
@@ -424,8 +432,8 @@ VXD_HD unsigned vxd_svdag_uniform_state(const struct vxd_svdag_view *view, uint3
                                                                    : VXD_SVDAG_OCCUPIED;
 }
 
-/* The reference that holds a voxel: goes down from `ref` of height *height to a leaf or a
- * uniform or empty region, whose height is left in *height. */
+/* The reference that holds a voxel: descends from `ref` of height *height to a leaf, or
+ * to an empty or uniform region. Leaves the height of that reference in *height. */
 VXD_HD uint32_t vxd_svdag_descend(const struct vxd_svdag_view *view, uint32_t ref,
                                   uint32_t x, uint32_t y, uint32_t z, int *height)
 {
@@ -436,7 +444,7 @@ VXD_HD uint32_t vxd_svdag_descend(const struct vxd_svdag_view *view, uint32_t re
     return ref;
 }
 
-/* State of a voxel inside the scene (exactly one), and its value where it is set. */
+/* State of a voxel inside the scene (exactly one bit), and its value where it is set. */
 VXD_HD unsigned vxd_svdag_voxel(const struct vxd_svdag_view *view, uint32_t root,
                                 uint32_t x, uint32_t y, uint32_t z, uint32_t *value)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Goes over the cubes of a tree, depth first in Morton order, with a stack of one reference a
- * height: what looks at regions (area_math.h, cells_math.h) says of each cube whether to go
- * below it or past it. Cubes end at leaf height; below uniform and empty regions stand cubes
- * of the same reference. */
+/* A cursor over the cubes of a tree, depth first in Morton order, with a stack of one
+ * reference a height. Its user decides for each cube whether to descend into it or to go
+ * on to the next one. Cubes end at leaf height. The children of an empty or uniform
+ * region are regions of the same reference. */
 #ifndef VXD_GPU_SVDAG_NODE_TREE_CURSOR_MATH_H
 #define VXD_GPU_SVDAG_NODE_TREE_CURSOR_MATH_H
 
 #include "gpu/svdag/node/node_words_math.h"
 
-/* A place and what stands there. */
+/* A cube of the tree and its reference. */
 struct vxd_svdag_spot {
     uint32_t ref;
     uint32_t x, y, z; /* low corner, a multiple of the side */
@@ -17,8 +17,8 @@ struct vxd_svdag_spot {
 
 struct vxd_svdag_cursor {
     struct vxd_svdag_spot spot;
-    int top;                                /* height of the spot it began at */
-    uint32_t refs[VXD_SVDAG_MAX_DEPTH + 1]; /* by height, of the spots above this one */
+    int top;                                /* height at which the cursor began */
+    uint32_t refs[VXD_SVDAG_MAX_DEPTH + 1]; /* by height: references of the ancestors */
 };
 
 /* Index of the lowest bit of a mask, which is not 0. */
@@ -31,23 +31,24 @@ VXD_HD int vxd_svdag_low_bit(uint64_t mask)
 #endif
 }
 
-/* What stands at octant of an inner or uniform reference. */
-VXD_HD uint32_t vxd_svdag_below(const struct vxd_svdag_view *view, uint32_t ref,
-                                int octant)
+/* The child of a reference at an octant; empty and uniform references are their own
+ * children. */
+VXD_HD uint32_t vxd_svdag_child_ref(const struct vxd_svdag_view *view, uint32_t ref,
+                                    int octant)
 {
     return vxd_svdag_is_node(ref) ? vxd_svdag_child_of(view, ref, octant) : ref;
 }
 
-/* The same of all octants: a read of one does not wait for those of others. */
-VXD_HD void vxd_svdag_below_all(const struct vxd_svdag_view *view, uint32_t ref,
-                                uint32_t below[8])
+/* All eight children. The reads do not depend on each other, so that they overlap. */
+VXD_HD void vxd_svdag_child_refs(const struct vxd_svdag_view *view, uint32_t ref,
+                                 uint32_t children[8])
 {
     const uint32_t *words;
     uint32_t mask;
 
     if (!vxd_svdag_is_node(ref) || vxd_svdag_reads_split(view)) {
         for (int i = 0; i < 8; i++) {
-            below[i] = vxd_svdag_below(view, ref, i);
+            children[i] = vxd_svdag_child_ref(view, ref, i);
         }
         return;
     }
@@ -59,14 +60,14 @@ VXD_HD void vxd_svdag_below_all(const struct vxd_svdag_view *view, uint32_t ref,
         if ((mask >> i & 1) != 0) {
             found = words[1 + vxd_svdag_popc(mask & ((1u << i) - 1))];
         }
-        below[i] = found;
+        children[i] = found;
     }
 }
 
-/* The same of eight at an octant each. */
-VXD_HD void vxd_svdag_below_each(const struct vxd_svdag_view *view,
-                                 const uint32_t refs[8], const int octants[8],
-                                 uint32_t below[8])
+/* A child of each of eight references, at an octant each. The reads overlap. */
+VXD_HD void vxd_svdag_child_refs_each(const struct vxd_svdag_view *view,
+                                      const uint32_t refs[8], const int octants[8],
+                                      uint32_t children[8])
 {
     const uint32_t *words[8];
     uint32_t masks[8];
@@ -74,7 +75,7 @@ VXD_HD void vxd_svdag_below_each(const struct vxd_svdag_view *view,
 
     if (vxd_svdag_reads_split(view)) {
         for (int i = 0; i < 8; i++) {
-            below[i] = vxd_svdag_below(view, refs[i], octants[i]);
+            children[i] = vxd_svdag_child_ref(view, refs[i], octants[i]);
         }
         return;
     }
@@ -91,11 +92,11 @@ VXD_HD void vxd_svdag_below_each(const struct vxd_svdag_view *view,
         }
     }
     for (int i = 0; i < 8; i++) {
-        below[i] = found[i];
+        children[i] = found[i];
     }
 }
 
-/* What stands at the cube of this height that holds a voxel. */
+/* The cube of this height that holds a voxel. */
 VXD_HD struct vxd_svdag_spot vxd_svdag_spot_at(const struct vxd_svdag_view *view,
                                                uint32_t root, uint32_t x, uint32_t y,
                                                uint32_t z, int height)
@@ -104,7 +105,7 @@ VXD_HD struct vxd_svdag_spot vxd_svdag_spot_at(const struct vxd_svdag_view *view
     uint32_t mask = ~((1u << height) - 1);
 
     for (int h = view->depth; h > height; h--) {
-        spot.ref = vxd_svdag_below(view, spot.ref, vxd_svdag_octant(x, y, z, h));
+        spot.ref = vxd_svdag_child_ref(view, spot.ref, vxd_svdag_octant(x, y, z, h));
     }
     spot.x = x & mask;
     spot.y = y & mask;
@@ -119,7 +120,7 @@ VXD_HD struct vxd_svdag_spot vxd_svdag_spot_child(const struct vxd_svdag_view *v
     struct vxd_svdag_spot child = *spot;
 
     child.height--;
-    child.ref = vxd_svdag_below(view, spot->ref, octant);
+    child.ref = vxd_svdag_child_ref(view, spot->ref, octant);
     // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not of leaves
     child.x |= (uint32_t)(octant >> 2 & 1) << child.height;
     child.y |= (uint32_t)(octant >> 1 & 1) << child.height;
@@ -134,7 +135,7 @@ VXD_HD void vxd_svdag_cursor_begin(struct vxd_svdag_cursor *cursor,
     cursor->top = spot->height;
 }
 
-/* To the first child; not from leaf height. */
+/* Descends to the first child; not from leaf height. */
 VXD_HD void vxd_svdag_cursor_down(const struct vxd_svdag_view *view,
                                   struct vxd_svdag_cursor *cursor)
 {
@@ -142,7 +143,7 @@ VXD_HD void vxd_svdag_cursor_down(const struct vxd_svdag_view *view,
     cursor->spot = vxd_svdag_spot_child(view, &cursor->spot, 0);
 }
 
-/* Past this spot, to the next one that is not below it. False: there is none. */
+/* Goes to the next cube that is not a descendant of this one. False: there is none. */
 VXD_HD bool vxd_svdag_cursor_next(const struct vxd_svdag_view *view,
                                   struct vxd_svdag_cursor *cursor)
 {
@@ -185,7 +186,7 @@ VXD_HD void vxd_svdag_spot_masks(const struct vxd_svdag_view *view, uint32_t ref
     }
 }
 
-/* The same of eight at once, as vxd_svdag_below_each. */
+/* The same for eight references at once. */
 VXD_HD void vxd_svdag_spot_masks_each(const struct vxd_svdag_view *view,
                                       const uint32_t refs[8], uint64_t occupied[8],
                                       uint64_t free[8])
@@ -219,13 +220,13 @@ VXD_HD uint32_t vxd_svdag_spot_value(const struct vxd_svdag_view *view, uint32_t
     return vxd_svdag_item_value(view, &leaf, bit);
 }
 
-/* The materials of what stands at a reference of leaf height, for many voxels: what of it is
- * the same for all is found once, and a word is read once for the voxels in it. */
+/* Reads the materials of many voxels at a reference of leaf height. What is the same for
+ * all is found once, and a word is read once for all voxels in it. */
 struct vxd_svdag_values {
-    const uint32_t *words; /* NULL: all are `value` */
+    const uint32_t *words; /* NULL: all have `value` */
     uint64_t mask;
     uint32_t value;
-    uint32_t word; /* the one at `index` */
+    uint32_t word; /* the word at `index` */
     int index;
 };
 
@@ -250,7 +251,7 @@ VXD_HD struct vxd_svdag_values vxd_svdag_values_of(const struct vxd_svdag_view *
     return values;
 }
 
-/* Of a set voxel, where there are materials. */
+/* The value of a set voxel in a scene with materials. */
 VXD_HD uint32_t vxd_svdag_values_get(const struct vxd_svdag_view *view,
                                      struct vxd_svdag_values *values, int bit)
 {
@@ -267,13 +268,13 @@ VXD_HD uint32_t vxd_svdag_values_get(const struct vxd_svdag_view *view,
     return values->word >> (at & 31) & ((1u << view->value_bits) - 1);
 }
 
-/* A member of a set of states. */
+/* The state as a set, or the empty set. */
 VXD_HD unsigned vxd_svdag_state_if(bool has, enum vxd_svdag_state state)
 {
     return has ? (unsigned)state : 0u;
 }
 
-/* Which of OCCUPIED and FREE stand below a spot. */
+/* Which of OCCUPIED and FREE occur in a cube. */
 VXD_HD unsigned vxd_svdag_spot_states(const struct vxd_svdag_view *view,
                                       const struct vxd_svdag_spot *spot)
 {

@@ -22,7 +22,7 @@ enum vxd_status vxd_svdag_nearest(struct vxd_queue *queue, const struct vxd_svda
     VXD_TRY(vxd_svdag_query_need(radii, "radii", err));
     VXD_TRY(vxd_svdag_query_need(voxels, "voxels", err));
     VXD_TRY(vxd_svdag_query_need(squares, "squares", err));
-    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, nearest)(queue, &call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, nearest)(queue, &call, err));
 out:
     return status;
 }

@@ -113,8 +113,8 @@ VXD_HD bool vxd_svdag_nearest_reaches(const struct vxd_svdag_nearest *best,
 }
 
 /* Whether something is occupied there, as far as the spot itself tells. */
-VXD_HD bool vxd_svdag_nearest_opens(const struct vxd_svdag_view *view,
-                                    const struct vxd_svdag_spot *spot)
+VXD_HD bool vxd_svdag_nearest_expands(const struct vxd_svdag_view *view,
+                                      const struct vxd_svdag_spot *spot)
 {
     if (!vxd_svdag_is_node(spot->ref)) {
         return vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED;
@@ -152,7 +152,7 @@ VXD_HD void vxd_svdag_nearest_find(const struct vxd_svdag_view *view, uint32_t r
         uint32_t mask;
         int octant;
 
-        if (reaches && vxd_svdag_nearest_opens(view, &spot)) {
+        if (reaches && vxd_svdag_nearest_expands(view, &spot)) {
             if (!vxd_svdag_is_node(spot.ref)) {
                 vxd_svdag_nearest_uniform(best, &spot);
             } else if (spot.height == VXD_SVDAG_LEAF_HEIGHT) {
@@ -180,7 +180,7 @@ VXD_HD void vxd_svdag_nearest_find(const struct vxd_svdag_view *view, uint32_t r
         spot.z = (spot.z & mask) | (uint32_t)(octant & 1) << spot.height;
         reaches = vxd_svdag_nearest_reaches(best, &spot);
         if (reaches) {
-            spot.ref = vxd_svdag_below(view, refs[height], octant);
+            spot.ref = vxd_svdag_child_ref(view, refs[height], octant);
         }
     }
 }

@@ -57,8 +57,8 @@ struct vxd_svdag_regions_call {
     void *scratch; /* of a GPU's counts */
 };
 
-/* All queries of one form: a twin on the CPU, one for a GPU, and what stores that are handed in
- * bring for a GPU where their items stand in two pieces. */
+/* All queries of one form: those of the CPU, and those of a GPU for stores that keep items in
+ * one piece. A store that splits items brings a table of its own (struct vxd_svdag_queries). */
 #define VXD_SVDAG_QUERY_FORMS(form)                                                      \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_values##form, vxd_svdag_values_call);                 \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_cast_rays##form, vxd_svdag_rays_call);                \
@@ -93,13 +93,14 @@ struct vxd_svdag_queries {
 
 /* The twin of a query of a store, which may bring its own. For files that include store_table.h. */
 #if defined(VXD_WITH_CUDA)
-#define VXD_SVDAG_QUERY_TWIN(queue, svdag, name)                                         \
+#define VXD_SVDAG_QUERY_BACKEND(queue, svdag, name)                                      \
     (!VXD_ON_CUDA((queue)->context) ? vxd_svdag_##name##_cpu                             \
      : (svdag)->device_ops != NULL && (svdag)->device_ops->queries != NULL               \
          ? (svdag)->device_ops->queries->name                                            \
          : vxd_svdag_##name##_cuda)
 #else
-#define VXD_SVDAG_QUERY_TWIN(queue, svdag, name) ((void)(svdag), vxd_svdag_##name##_cpu)
+#define VXD_SVDAG_QUERY_BACKEND(queue, svdag, name)                                      \
+    ((void)(svdag), vxd_svdag_##name##_cpu)
 #endif
 
 /* On GPUs one region or export is first made a list of spots, which warps then share: at most

@@ -21,7 +21,7 @@ enum vxd_status vxd_svdag_cast_rays(struct vxd_queue *queue,
     VXD_TRY(vxd_svdag_query_need(origins, "origins", err));
     VXD_TRY(vxd_svdag_query_need(directions, "directions", err));
     VXD_TRY(vxd_svdag_query_need(hits, "hits", err));
-    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, cast_rays)(queue, &call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, cast_rays)(queue, &call, err));
 out:
     return status;
 }

@@ -445,9 +445,9 @@ VXD_HD void vxd_svdag_ray_descend(const struct vxd_svdag_view *view,
 
 /* Height of the cube around the ray's voxel in which nothing is occupied, of a spot that has
  * none lower; -1: the voxel is, by *value. */
-VXD_HD int vxd_svdag_ray_look(const struct vxd_svdag_view *view,
-                              const struct vxd_svdag_ray *ray,
-                              const struct vxd_svdag_ray_spot *spot, uint32_t *value)
+VXD_HD int vxd_svdag_ray_visit(const struct vxd_svdag_view *view,
+                               const struct vxd_svdag_ray *ray,
+                               const struct vxd_svdag_ray_spot *spot, uint32_t *value)
 {
     if (vxd_svdag_is_node(spot->ref)) {
         return vxd_svdag_ray_leaf(view, spot->ref, ray, value);
@@ -507,7 +507,7 @@ VXD_HD void vxd_svdag_ray_cast(const struct vxd_svdag_view *view, uint32_t root,
         while (vxd_svdag_ray_can_descend(&spot)) {
             vxd_svdag_ray_descend(view, &ray, &spot, nodes, 1);
         }
-        height = vxd_svdag_ray_look(view, &ray, &spot, &value);
+        height = vxd_svdag_ray_visit(view, &ray, &spot, &value);
         if (height < 0) {
             vxd_svdag_ray_report(&ray, value, hit);
             return;

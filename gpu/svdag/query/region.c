@@ -19,7 +19,7 @@ enum vxd_status vxd_svdag_overlap(struct vxd_queue *queue, const struct vxd_svda
     }
     VXD_TRY(vxd_svdag_query_need(regions, "regions", err));
     VXD_TRY(vxd_svdag_query_need(states, "states", err));
-    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, overlap)(queue, &call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, overlap)(queue, &call, err));
 out:
     return status;
 }
@@ -41,7 +41,7 @@ enum vxd_status vxd_svdag_count(struct vxd_queue *queue, const struct vxd_svdag 
     VXD_TRY(
         vxd_device_alloc(queue, vxd_svdag_count_scratch_bytes(queue, n), &scratch, err));
     call.scratch = scratch.ptr;
-    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, count)(queue, &call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, count)(queue, &call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;

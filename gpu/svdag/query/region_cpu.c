@@ -7,11 +7,11 @@
 #define PIECE_REGIONS ((size_t)8)
 #define FEW_REGIONS ((size_t)16)
 
-struct region_parts {
+struct region_subtrees {
     const struct vxd_svdag_regions_call *call;
     struct vxd_svdag_area area;
-    struct vxd_svdag_parts parts;
-    uint64_t counts[VXD_SVDAG_MAX_PARTS][2];
+    struct vxd_svdag_subtrees subtrees;
+    uint64_t counts[VXD_SVDAG_MAX_SUBTREES][2];
 };
 
 static struct vxd_svdag_spot whole(const struct vxd_svdag_regions_call *call)
@@ -67,13 +67,13 @@ static void count_piece(void *context, size_t begin, size_t end)
     }
 }
 
-static void count_part(void *context, size_t begin, size_t end)
+static void count_subtree(void *context, size_t begin, size_t end)
 {
-    struct region_parts *region = context;
+    struct region_subtrees *region = context;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_svdag_spot spot = vxd_svdag_part(
-            &region->call->view, region->call->root, &region->parts, (uint32_t)i);
+        struct vxd_svdag_spot spot = vxd_svdag_subtree(
+            &region->call->view, region->call->root, &region->subtrees, (uint32_t)i);
 
         region->counts[i][0] = 0;
         region->counts[i][1] = 0;
@@ -87,7 +87,7 @@ static enum vxd_status count_job(struct vxd_pool *pool, const void *context,
                                  struct vxd_err *err)
 {
     struct vxd_svdag_regions_call call = *(const struct vxd_svdag_regions_call *)context;
-    struct region_parts region;
+    struct region_subtrees region;
 
     (void)err;
     if (call.n > FEW_REGIONS) {
@@ -97,7 +97,7 @@ static enum vxd_status count_job(struct vxd_pool *pool, const void *context,
     region.call = &call;
     for (size_t i = 0; i < call.n; i++) {
         uint64_t *counts = call.counts + 2 * i;
-        size_t n_parts;
+        size_t n_subtrees;
 
         counts[0] = 0;
         counts[1] = 0;
@@ -105,10 +105,10 @@ static enum vxd_status count_job(struct vxd_pool *pool, const void *context,
         if (vxd_svdag_area_is_empty(&region.area)) {
             continue;
         }
-        region.parts = vxd_svdag_parts_of(&region.area, 0);
-        n_parts = vxd_svdag_parts_n(&region.parts);
-        vxd_parallel_for(pool, n_parts, 1, count_part, &region);
-        for (size_t part = 0; part < n_parts; part++) {
+        region.subtrees = vxd_svdag_subtrees_of(&region.area, 0);
+        n_subtrees = vxd_svdag_subtrees_n(&region.subtrees);
+        vxd_parallel_for(pool, n_subtrees, 1, count_subtree, &region);
+        for (size_t part = 0; part < n_subtrees; part++) {
             counts[0] += region.counts[part][0];
             counts[1] += region.counts[part][1];
         }

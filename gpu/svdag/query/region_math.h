@@ -273,7 +273,7 @@ VXD_HD unsigned vxd_svdag_area_states(const struct vxd_svdag_view *view,
  * added. */
 VXD_HD bool vxd_svdag_area_count_spot(const struct vxd_svdag_view *view,
                                       const struct vxd_svdag_area *area,
-                                      const struct vxd_svdag_spot *spot, unsigned wanted,
+                                      const struct vxd_svdag_spot *spot, unsigned queried,
                                       uint64_t counts[2])
 {
     enum vxd_svdag_relation relation = spot->ref == VXD_SVDAG_EMPTY
@@ -302,19 +302,19 @@ VXD_HD bool vxd_svdag_area_count_spot(const struct vxd_svdag_view *view,
         counts[1] += is_free ? volume : 0;
         return false;
     }
-    wanted &= vxd_svdag_spot_states(view, spot);
+    queried &= vxd_svdag_spot_states(view, spot);
     if (vxd_svdag_is_node(spot->ref) && relation == VXD_SVDAG_INSIDE &&
-        spot->height <= VXD_SVDAG_COUNT_HEIGHT && (wanted & VXD_SVDAG_FREE) == 0) {
+        spot->height <= VXD_SVDAG_COUNT_HEIGHT && (queried & VXD_SVDAG_FREE) == 0) {
         counts[0] += vxd_svdag_words(view, spot->ref)[0] >> 10;
         return false;
     }
-    return wanted != 0;
+    return queried != 0;
 }
 
 /* Adds the area's voxels below a spot, likewise. */
 VXD_HD void vxd_svdag_area_count(const struct vxd_svdag_view *view,
                                  const struct vxd_svdag_spot *from,
-                                 const struct vxd_svdag_area *area, unsigned wanted,
+                                 const struct vxd_svdag_area *area, unsigned queried,
                                  uint64_t counts[2])
 {
     struct vxd_svdag_cursor cursor;
@@ -322,7 +322,7 @@ VXD_HD void vxd_svdag_area_count(const struct vxd_svdag_view *view,
 
     vxd_svdag_cursor_begin(&cursor, from);
     while (is_more) {
-        if (vxd_svdag_area_count_spot(view, area, &cursor.spot, wanted, counts)) {
+        if (vxd_svdag_area_count_spot(view, area, &cursor.spot, queried, counts)) {
             vxd_svdag_cursor_down(view, &cursor);
         } else {
             is_more = vxd_svdag_cursor_next(view, &cursor);

@@ -17,7 +17,7 @@ enum vxd_status vxd_svdag_values(struct vxd_queue *queue, const struct vxd_svdag
     }
     VXD_TRY(vxd_svdag_query_need(voxels, "voxels", err));
     VXD_TRY(vxd_svdag_query_need(states, "states", err));
-    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, values)(queue, &call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_BACKEND(queue, svdag, values)(queue, &call, err));
 out:
     return status;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels of scans and voxel lists: a thread a point, a ray, a leaf.
+/* Kernels of scans and voxel lists: a thread for each point, ray or leaf.
  *
- * A ray walks voxel by voxel, keeps the voxels of its leaf in a register, and ORs them into a
- * word of a brick when it leaves the leaf, unless they are there: some four steps a write, and
- * near the origin hardly any. Rays come by the Morton code of their ends, so those of a warp
- * are alike in length and go through the same bricks. */
+ * A ray walks from voxel to voxel, keeps the passed voxels of its leaf in a register, and
+ * ORs them into a word of a brick when it leaves the leaf, unless they are already set:
+ * about four steps for a write, and near the origin hardly any write. Rays are sorted by
+ * the Morton code of their ends, so those of a warp have similar lengths and go through
+ * the same bricks. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/svdag/scan/carve_cuda.h"
 
@@ -13,13 +14,13 @@ enum {
     CAST_THREADS = 128
 };
 
-/* A thread a row, at most so many blocks: what is more goes round. */
+/* Blocks for n elements, a thread each, up to a limit; kernels loop over the rest. */
 static unsigned blocks_for(const struct vxd_queue *queue, uint64_t n, unsigned threads)
 {
     uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * 16;
-    uint64_t wanted = (n + threads - 1) / threads;
+    uint64_t needed = (n + threads - 1) / threads;
 
-    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+    return (unsigned)(needed < 1 ? 1 : needed < most ? needed : most);
 }
 
 static cudaStream_t stream_of(const struct vxd_queue *queue)
@@ -27,7 +28,7 @@ static cudaStream_t stream_of(const struct vxd_queue *queue)
     return (cudaStream_t)queue->stream;
 }
 
-static __device__ __forceinline__ uint64_t first_row(void)
+static __device__ __forceinline__ uint64_t first_index(void)
 {
     return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
@@ -45,7 +46,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
     struct vxd_svdag_carve_sums sums = {};
 
-    for (uint64_t i = first_row(); i < input.scan.n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < input.scan.n; i += n_threads()) {
         vxd_svdag_carve_key(&input, (uint32_t)i, keys, points, &sums, counts);
     }
     for (int c = 0; c <= VXD_SVDAG_POINT_OUTSIDE; c++) {
@@ -73,7 +74,7 @@ enum vxd_status vxd_svdag_carve_keys(struct vxd_queue *queue,
 static __global__ void __launch_bounds__(THREADS)
     begins_kernel(const struct vxd_svdag_carve_runs runs)
 {
-    for (uint64_t i = first_row(); i < runs.n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < runs.n; i += n_threads()) {
         vxd_svdag_carve_begin(&runs, (uint32_t)i);
     }
 }
@@ -90,7 +91,7 @@ enum vxd_status vxd_svdag_carve_begins(struct vxd_queue *queue,
 static __global__ void __launch_bounds__(THREADS)
     write_kernel(const struct vxd_svdag_carve_runs runs)
 {
-    for (uint64_t i = first_row(); i < runs.n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < runs.n; i += n_threads()) {
         vxd_svdag_carve_put(&runs, (uint32_t)i);
     }
 }
@@ -109,7 +110,7 @@ enum vxd_status vxd_svdag_carve_write(struct vxd_queue *queue,
 static __global__ void __launch_bounds__(CAST_THREADS)
     rays_kernel(const struct vxd_svdag_carve_cast cast)
 {
-    for (uint64_t i = first_row(); i < cast.n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < cast.n; i += n_threads()) {
         vxd_svdag_carve_cast_ray(&cast, (uint32_t)i);
     }
 }
@@ -123,13 +124,14 @@ enum vxd_status vxd_svdag_carve_rays(struct vxd_queue *queue,
     return vxd_cuda_launched(queue->context, "rays_kernel", err);
 }
 
-/* What was passed ------------------------------------------------------------------------- */
+/* Passed voxels
+ * -------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(THREADS)
     subtract_kernel(const struct vxd_svdag_bricks bricks,
                     const struct vxd_svdag_voxels hits)
 {
-    for (uint64_t i = first_row(); i < hits.n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < hits.n; i += n_threads()) {
         vxd_svdag_carve_take_hit(&bricks, &hits, i);
     }
 }
@@ -147,7 +149,7 @@ enum vxd_status vxd_svdag_carve_subtract(struct vxd_queue *queue,
 static __global__ void __launch_bounds__(THREADS)
     gather_kernel(const struct vxd_svdag_carve_passed passed)
 {
-    for (uint64_t i = first_row(); i < passed.bricks.n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < passed.bricks.n; i += n_threads()) {
         if (passed.bricks.slots[i] != 0) {
             uint32_t place = atomicAdd(&passed.counts->n_bricks, 1u);
 
@@ -172,7 +174,7 @@ static __global__ void __launch_bounds__(THREADS)
     const uint64_t n = (uint64_t)passed.n_bricks * VXD_SVDAG_BRICK_LEAVES;
     uint64_t n_voxels = 0;
 
-    for (uint64_t i = first_row(); i < n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < n; i += n_threads()) {
         n_voxels += vxd_svdag_carve_flag_leaf(&passed, i);
     }
     vxd_svdag_warp_add(&passed.counts->n_passed, n_voxels);
@@ -193,7 +195,7 @@ static __global__ void __launch_bounds__(THREADS)
 {
     const uint64_t n = (uint64_t)passed.n_bricks * VXD_SVDAG_BRICK_LEAVES;
 
-    for (uint64_t i = first_row(); i < n; i += n_threads()) {
+    for (uint64_t i = first_index(); i < n; i += n_threads()) {
         vxd_svdag_carve_list_leaf(&passed, i);
     }
 }

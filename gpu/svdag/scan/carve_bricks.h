@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scans and lists of voxels on a GPU: what host code (carve_cuda.c) and kernels (carve.cu)
- * share. Included as C11 and as CUDA C++. */
+/* What host code (carve_cuda.c) and kernels (carve.cu) share of scans and lists of voxels
+ * on a GPU. Included as C11 and as CUDA C++. */
 #ifndef VXD_GPU_SVDAG_SCAN_CARVE_BRICKS_H
 #define VXD_GPU_SVDAG_SCAN_CARVE_BRICKS_H
 
@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 enum {
-    VXD_SVDAG_BRICK_BITS = 15,    /* of a voxel's code: 32^3 voxels */
+    VXD_SVDAG_BRICK_BITS = 15,    /* low bits of a voxel's code; a brick is 32^3 voxels */
     VXD_SVDAG_BRICK_LEAVES = 512, /* words */
     VXD_SVDAG_BRICK_PROBES = 64
 };
@@ -23,42 +23,43 @@ struct vxd_svdag_carve_counts {
     uint64_t n_passed; /* voxels */
     uint32_t n_bricks;
     uint32_t has_bad_value;
-    uint32_t has_no_room; /* for a brick */
+    uint32_t is_full; /* the table had no slot for a brick */
 };
 
 /* The points of a scan, or voxels by index. */
 struct vxd_svdag_carve_input {
-    struct vxd_svdag_scan scan; /* n and values for both */
+    struct vxd_svdag_scan scan; /* n and values are used for both */
     const int32_t *voxels;      /* NULL: the scan's points */
     int depth;
     uint32_t n_materials;
 };
 
-/* n sorted points, and the list of those that hit. */
+/* n sorted points, and the list of the voxels that they hit. */
 struct vxd_svdag_carve_runs {
     struct vxd_svdag_carve_input input;
     const uint64_t *keys;
     const uint32_t *points;
     uint32_t n;
-    uint32_t *voxels; /* n + 1: of voxels that begin; then how many begin before */
-    uint32_t *leaves; /* of leaves, likewise */
-    /* Of the list; masks are all zeros at first. */
+    uint32_t *
+        voxels; /* n + 1: 1 where a voxel's run begins; after the scan, the number of runs before */
+    uint32_t *leaves; /* the same for leaves */
+    /* The list; masks are all zeros at first. */
     uint64_t *codes;
     uint64_t *masks;
-    uint32_t *first_value; /* NULL: not wanted, with values */
+    uint32_t *first_value; /* NULL, as is `values`: a list without values */
     uint16_t *values;
-    uint32_t
-        *rays; /* first points of the voxels, then the points that hit nothing; NULL: not
-                     * wanted */
+    uint32_t *
+        rays; /* points whose rays are cast: the first of each voxel, then those that hit nothing; NULL: none */
     uint32_t n_hit;
     uint32_t n_voxels;
-    uint32_t n_rays; /* of both kinds */
+    uint32_t n_rays; /* rays of both kinds */
 };
 
-/* Bricks that rays passed, by their code plus one in a table of open addressing; the words of
- * slot i are its brick's. */
+/* A hash table, with open addressing, of the bricks that rays pass, by their code plus
+ * one. Slot i has the words of its brick at index i. */
 struct vxd_svdag_bricks {
-    uint64_t *slots; /* 0: free; n, a power of two, all zeros at first, as the words */
+    uint64_t
+        *slots; /* 0: free; n, a power of two; all zeros at first, as are the words */
     uint64_t *words; /* n x VXD_SVDAG_BRICK_LEAVES */
     uint32_t n;
 };
@@ -66,43 +67,43 @@ struct vxd_svdag_bricks {
 struct vxd_svdag_carve_cast {
     struct vxd_svdag_scan scan;
     int depth;
-    const uint32_t *points; /* n: whose rays */
+    const uint32_t *points; /* n: points whose rays are cast */
     uint32_t n;
     struct vxd_svdag_bricks bricks;
     struct vxd_svdag_carve_counts *counts;
 };
 
-/* The bricks in order, and the list of what was passed. */
+/* The bricks in order, and the list of the passed voxels. */
 struct vxd_svdag_carve_passed {
     struct vxd_svdag_bricks bricks;
-    uint64_t *codes; /* of bricks, n_bricks */
-    uint32_t *slots; /* theirs */
+    uint64_t *codes; /* codes of the bricks, n_bricks */
+    uint32_t *slots; /* their slots */
     uint32_t n_bricks;
     uint32_t *
-        places; /* n_bricks x VXD_SVDAG_BRICK_LEAVES + 1: leaves that are in; then before */
+        places; /* n_bricks x VXD_SVDAG_BRICK_LEAVES + 1: 1 for leaves in the list; after the scan, their index */
     uint64_t *list_codes;
     uint64_t *list_masks;
     struct vxd_svdag_carve_counts *counts;
 };
 
-/* Launches, a kernel each. */
+/* Each launches one kernel. */
 enum vxd_status vxd_svdag_carve_keys(struct vxd_queue *queue,
                                      const struct vxd_svdag_carve_input *input,
                                      uint64_t *keys, uint32_t *points,
                                      struct vxd_svdag_carve_counts *counts,
                                      struct vxd_err *err);
-/* Flags where voxels and leaves begin. */
+/* Flags where the runs of voxels and leaves begin. */
 enum vxd_status vxd_svdag_carve_begins(struct vxd_queue *queue,
                                        const struct vxd_svdag_carve_runs *runs,
                                        struct vxd_err *err);
-/* Writes the list and the rays, once the flags are summed. */
+/* Writes the list and the rays, after the scan of the flags. */
 enum vxd_status vxd_svdag_carve_write(struct vxd_queue *queue,
                                       const struct vxd_svdag_carve_runs *runs,
                                       struct vxd_err *err);
 enum vxd_status vxd_svdag_carve_rays(struct vxd_queue *queue,
                                      const struct vxd_svdag_carve_cast *cast,
                                      struct vxd_err *err);
-/* Takes hits out of the bricks that hold them. */
+/* Removes the hit voxels from the bricks. */
 enum vxd_status vxd_svdag_carve_subtract(struct vxd_queue *queue,
                                          const struct vxd_svdag_bricks *bricks,
                                          const struct vxd_svdag_voxels *hits,
@@ -111,7 +112,7 @@ enum vxd_status vxd_svdag_carve_subtract(struct vxd_queue *queue,
 enum vxd_status vxd_svdag_carve_gather(struct vxd_queue *queue,
                                        const struct vxd_svdag_carve_passed *passed,
                                        struct vxd_err *err);
-/* Flags the leaves that have voxels, and counts those. */
+/* Flags the leaves that have voxels, and counts the voxels. */
 enum vxd_status vxd_svdag_carve_flag(struct vxd_queue *queue,
                                      const struct vxd_svdag_carve_passed *passed,
                                      struct vxd_err *err);
@@ -119,7 +120,7 @@ enum vxd_status vxd_svdag_carve_list(struct vxd_queue *queue,
                                      const struct vxd_svdag_carve_passed *passed,
                                      struct vxd_err *err);
 
-/* carve_cuda.c: carve.h, arguments already checked. */
+/* carve_cuda.c: the entries of scan.h, for arguments that were checked. */
 enum vxd_status vxd_svdag_scan_voxels_cuda(struct vxd_queue *queue,
                                            const struct vxd_svdag_format *format,
                                            const struct vxd_svdag_scan *scan,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Points are sorted by the Morton code of their voxel (stable: of one voxel the first point
- * stands first and the last one last), so that voxels and leaves are runs. Points that hit
- * nothing but have a ray come behind them. Moves some 24 bytes a point and sorting pass. */
+/* Scans on the CPU. Points are sorted by the Morton code of their voxel, so that voxels
+ * and leaves are runs of points. The sort is stable: of the points in one voxel the first
+ * by index comes first. Points that hit nothing but have a ray come after the hits. Each
+ * sorting pass moves about 24 bytes a point. */
 #include "gpu/svdag/scan/carve_cpu.h"
 
 #include "gpu/core/core_cpu.h"
@@ -12,11 +13,11 @@
 struct input {
     struct vxd_queue *queue;
     struct vxd_svdag_format format;
-    struct vxd_svdag_scan scan; /* n and values for both */
+    struct vxd_svdag_scan scan; /* n and values are used for both */
     const int32_t *voxels;      /* NULL: the scan's points */
     bool has_values;
-    struct vxd_svdag_scan_result *result; /* of a scan, */
-    struct vxd_svdag_voxel_list *list;    /* of voxels */
+    struct vxd_svdag_scan_result *result; /* of a scan */
+    struct vxd_svdag_voxel_list *list;    /* of a list of voxels */
     uint64_t *n_outside;
 };
 
@@ -27,13 +28,13 @@ struct sorted {
     uint32_t *points;
     uint32_t *spare_points;
     void *sort_scratch;
-    void *block; /* that holds them all */
+    void *block; /* memory of all of these */
     atomic_uint_least64_t n_class[VXD_SVDAG_POINT_OUTSIDE + 1];
     atomic_uint_least64_t n_rays_only;
     atomic_bool has_bad_value;
 };
 
-/* Where the runs of a piece begin in the list. */
+/* Index in the list at which the runs of a piece begin. */
 struct place {
     size_t n_voxels;
     size_t n_leaves;
@@ -41,13 +42,13 @@ struct place {
 
 struct writing {
     const struct sorted *sorted;
-    size_t n; /* hits */
+    size_t n; /* points that hit */
     struct place *places;
     uint64_t *codes;
     uint64_t *masks;
     uint32_t *first_value;
     uint16_t *values;
-    uint32_t *rays; /* first points of the voxels; NULL: not wanted */
+    uint32_t *rays; /* first point of each voxel; NULL: no rays are cast */
 };
 
 enum vxd_status vxd_svdag_scratch_take(struct vxd_context *context, size_t n_bytes,
@@ -95,7 +96,8 @@ static void key_piece(void *args, size_t begin, size_t end)
                                     memory_order_relaxed);
 }
 
-/* Makes the keys and sorts them. The caller gives sorted->block back, after a fault too. */
+/* Makes the keys and sorts them. The caller gives sorted->block back, also after a
+ * failure. */
 static enum vxd_status sort_points(struct vxd_pool *pool, const struct input *input,
                                    struct sorted *sorted, struct vxd_err *err)
 {
@@ -112,7 +114,7 @@ static enum vxd_status sort_points(struct vxd_pool *pool, const struct input *in
         !vxd_layout_add(&n_bytes,
                         vxd_sort_pairs_scratch_bytes_cpu(vxd_pool_n_threads(pool), n), 1,
                         &at[4])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu points", n);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu points", n);
     }
     status = vxd_svdag_scratch_take(input->queue->context, n_bytes, &sorted->block, err);
     if (status != VXD_OK) {
@@ -126,7 +128,7 @@ static enum vxd_status sort_points(struct vxd_pool *pool, const struct input *in
     vxd_parallel_for(pool, n, PIECE, key_piece, sorted);
     if (atomic_load(&sorted->has_bad_value)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "values",
-                        "a point's value is none of the %u materials",
+                        "a point has a value that is none of the %u materials",
                         vxd_svdag_n_materials(&input->format));
     }
     if (vxd_sort_pairs_run(pool, sorted->keys, sorted->points, sorted->spare_keys,
@@ -193,7 +195,7 @@ static void write_piece(void *args, size_t begin, size_t end)
     }
 }
 
-/* Turns the counts of pieces into their places; gives the totals. */
+/* Turns the counts of pieces into offsets; returns the totals. */
 static struct place sum_places(struct place *places, size_t n_pieces)
 {
     struct place total = {0, 0};
@@ -208,7 +210,7 @@ static struct place sum_places(struct place *places, size_t n_pieces)
     return total;
 }
 
-/* Memory for a list of that size: its arrays stand where the results tell. */
+/* Allocates a list of this size and sets its arrays in `list` and `writing`. */
 static enum vxd_status list_alloc(const struct input *input, const struct place *size,
                                   struct vxd_svdag_voxel_list *list,
                                   struct writing *writing, struct vxd_err *err)
@@ -224,7 +226,7 @@ static enum vxd_status list_alloc(const struct input *input, const struct place 
         !vxd_layout_add(&n_bytes, size->n_leaves, sizeof(uint64_t), &at[1]) ||
         !vxd_layout_add(&n_bytes, n_first, sizeof(uint32_t), &at[2]) ||
         !vxd_layout_add(&n_bytes, n_values, sizeof(uint16_t), &at[3])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu leaves",
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu leaves",
                         size->n_leaves);
     }
     status = vxd_device_alloc(input->queue, n_bytes, &list->memory, err);
@@ -245,8 +247,8 @@ static enum vxd_status list_alloc(const struct input *input, const struct place 
     return VXD_OK;
 }
 
-/* The list of the n hits that were sorted. With n_more >= 0 also *rays: the first point of
- * each voxel, and room for n_more others; the caller's, who gives it back. */
+/* Makes the list of the n sorted hits. If wants_rays, *rays are the first points of all
+ * voxels, followed by n_more unset elements; the caller gives them back. */
 static enum vxd_status list_hits(struct vxd_pool *pool, const struct sorted *sorted,
                                  size_t n, struct vxd_svdag_voxel_list *list,
                                  size_t *n_voxels, bool wants_rays, size_t n_more,
@@ -284,7 +286,8 @@ out:
     return status;
 }
 
-/* The rays of a scan, once its hits are listed; `points` has room behind the n_voxels. */
+/* Casts the rays of a scan after its hits were listed. `points` has capacity for the rays
+ * behind its n_voxels elements. */
 static enum vxd_status list_passed(struct vxd_pool *pool, const struct sorted *sorted,
                                    uint32_t *points, size_t n_voxels,
                                    struct vxd_svdag_scan_result *result,
@@ -388,6 +391,6 @@ enum vxd_status vxd_svdag_list_voxels_cpu(struct vxd_queue *queue,
                           .list = list,
                           .n_outside = n_outside};
 
-    /* No array at all is fine where there are no voxels. */
+    /* The array may be NULL where there are no voxels. */
     return n == 0 ? VXD_OK : vxd_queue_push(queue, voxels_job, &input, sizeof input, err);
 }

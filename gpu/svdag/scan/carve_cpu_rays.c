@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the rays of a scan pass, as bit masks of bricks of 32^3 voxels (4 KiB: the 512 leaves
- * of eight children's children's children in Morton order). Each thread that casts has bricks
- * of its own, so a step is an OR without atomics; rays come by the Morton code of their ends,
- * so those of one thread go through the same bricks, and only the bricks near the origin are
- * in several threads. Then the bricks are sorted, equal ones joined, hits taken out, and the
- * masks that are not 0 written.
+/* The voxels that the rays of a scan pass, as bit masks of bricks of 32^3 voxels (4 KiB:
+ * 512 leaves in Morton order). Each thread has bricks of its own, so a step is an OR
+ * without atomics. Rays are sorted by the Morton code of their ends, so the rays of one
+ * thread go through the same bricks, and only bricks near the origin exist in several
+ * threads. At the end the bricks are sorted, equal ones are merged, hits are removed, and
+ * the masks that are not 0 are written.
  *
- * A step costs the choice of the axis and one OR, without a branch that can be guessed
- * wrongly; a scan of 120 k points in voxels of 0.1 m is some 70 k rays of 250 steps. */
+ * A step costs the choice of an axis and one OR, without a branch that is often
+ * mispredicted. A scan of 120 k points in voxels of 0.1 m has about 70 k rays of 250
+ * steps. */
 #include "gpu/svdag/scan/carve_cpu.h"
 
 #include <string.h>
@@ -16,9 +17,9 @@
 #define BRICKS_AT_ONCE ((size_t)16)
 
 enum {
-    BRICK_BITS = 15,     /* of a voxel's code */
+    BRICK_BITS = 15,     /* low bits of a voxel's code */
     BRICK_LEAVES = 512,  /* words */
-    CHUNK_BRICKS = 64,   /* allocated at once */
+    CHUNK_BRICKS = 64,   /* bricks allocated at once */
     MIN_TABLE_SIZE = 256 /* a power of two */
 };
 
@@ -27,7 +28,7 @@ enum {
 
 struct chunk {
     struct chunk *next;
-    uint64_t *words; /* behind this */
+    uint64_t *words; /* the memory behind this header */
 };
 
 struct brick {
@@ -35,7 +36,7 @@ struct brick {
     uint64_t *words;
 };
 
-/* One thread's. */
+/* State of one thread. */
 struct caster {
     const struct vxd_svdag_rays *rays;
     struct vxd_context *context;
@@ -66,7 +67,7 @@ static size_t slot_of(const struct brick *table, size_t size, uint64_t code)
     return slot;
 }
 
-/* Keeps the table at most half full. */
+/* Grows the table where it would become more than half full. */
 static enum vxd_status grow_table(struct caster *caster)
 {
     size_t size = caster->table_size == 0 ? MIN_TABLE_SIZE : 2 * caster->table_size;
@@ -118,7 +119,8 @@ static enum vxd_status new_brick(struct caster *caster, uint64_t **words)
     return VXD_OK;
 }
 
-/* The words of a brick; NULL where there is no memory for it, as caster->status says. */
+/* The words of a brick; NULL, with caster->status set, where there is no memory for
+ * it. */
 static uint64_t *find_brick(struct caster *caster, uint64_t code)
 {
     size_t slot;
@@ -145,14 +147,15 @@ static uint64_t *find_brick(struct caster *caster, uint64_t code)
     return caster->last.words;
 }
 
-/* Before that time no crossing leaves the scene, nor is one that the walk does not make. */
+/* A time before which no crossing leaves the scene, and all crossings are ones that the
+ * walk makes (VXD_SVDAG_WALK_SAFE). */
 static int64_t safe_time(const struct vxd_svdag_walk *walk, int depth)
 {
     int64_t side = (int64_t)1 << depth;
     int64_t safe = VXD_SVDAG_WALK_SAFE;
 
     for (int a = 0; a < 3; a++) {
-        /* crossings to the outside */
+        /* crossings until it is outside */
         int64_t n = walk->step[a] > 0 ? side - walk->voxel[a] : walk->voxel[a] + 1;
 
         if (n <= (int64_t)walk->left[a]) {
@@ -164,7 +167,7 @@ static int64_t safe_time(const struct vxd_svdag_walk *walk, int depth)
     return safe;
 }
 
-/* Marks a voxel; *at is the brick of the one before, and becomes its own. */
+/* Marks a voxel. *at is the brick of the voxel before, and becomes its own. */
 static inline bool mark(struct caster *caster, uint64_t code, struct brick *at)
 {
     if (code >> BRICK_BITS != at->code) {
@@ -179,8 +182,8 @@ static inline bool mark(struct caster *caster, uint64_t code, struct brick *at)
     return true;
 }
 
-/* An axis of the walk by codes: its part of them is counted by carries over the others'
- * bits. */
+/* An axis of a walk on Morton codes: its bits of the code are incremented with carries
+ * across the other axes' bits. */
 struct axis {
     uint64_t t;
     uint64_t dt;
@@ -199,9 +202,9 @@ static struct axis axis_of(const struct vxd_svdag_walk *walk, int a)
     return axis;
 }
 
-/* vxd_svdag_walk_next for a walk inside the scene, as long as crossings are before `safe`, with
- * what it leaves marked. Which of two axes is next is a mask; a branch only tells of the
- * third, that with the fewest crossings. */
+/* Repeats vxd_svdag_walk_next inside the scene for all crossings before `safe`, and marks
+ * the voxels that the walk leaves. Which of two axes comes next is chosen by a mask; only
+ * the third axis, the one with the fewest crossings, takes a branch. */
 static bool cast_safely(struct caster *caster, struct vxd_svdag_walk *walk, uint64_t safe,
                         struct brick *brick)
 {
@@ -257,7 +260,7 @@ static uint64_t code_of(const struct vxd_svdag_walk *walk)
                                 (uint64_t)walk->voxel[2]);
 }
 
-/* Marks what the ray of a point passes inside the scene. */
+/* Marks the voxels that the ray of a point passes inside the scene. */
 static bool cast_ray(struct caster *caster, uint32_t point)
 {
     const struct vxd_svdag_scan *scan = caster->rays->scan;
@@ -289,8 +292,8 @@ static bool cast_ray(struct caster *caster, uint32_t point)
         !cast_safely(caster, &walk, (uint64_t)safe_time(&walk, depth), &brick)) {
         return false;
     }
-    while (
-        vxd_svdag_is_inside(walk.voxel, depth)) { /* until it leaves, or at the point */
+    while (vxd_svdag_is_inside(
+        walk.voxel, depth)) { /* until it leaves the scene, or reaches the point */
         uint64_t code = code_of(&walk);
 
         if (!vxd_svdag_walk_next(&walk)) {
@@ -329,25 +332,25 @@ static void cast_thread(void *args, size_t begin, size_t end)
     }
 }
 
-/* The bricks of all threads, by code. */
-struct joining {
+/* The bricks of all threads, sorted by code. */
+struct merging {
     const struct vxd_svdag_voxels *hits;
     uint64_t *codes; /* n, ascending */
-    uint32_t *order; /* n: whose words */
+    uint32_t *order; /* n: index of their words */
     uint64_t *spare_codes;
     uint32_t *spare_order;
     void *sort_scratch;
     uint64_t **words;
     size_t n;
-    size_t *starts; /* n_bricks + 1: where each brick's run begins */
-    size_t *leaves; /* n_bricks + 1: of those before it in the list */
+    size_t *starts; /* n_bricks + 1: where the run of each code begins */
+    size_t *leaves; /* n_bricks + 1: number of leaves before it in the list */
     size_t n_bricks;
     atomic_uint_least64_t n_voxels;
     uint64_t *list_codes;
     uint64_t *list_masks;
 };
 
-/* First hit of this leaf or a later one. */
+/* Index of the first hit in this leaf or a later one. */
 static size_t find_hit(const struct vxd_svdag_voxels *hits, uint64_t leaf)
 {
     size_t low = 0;
@@ -365,20 +368,20 @@ static size_t find_hit(const struct vxd_svdag_voxels *hits, uint64_t leaf)
     return low;
 }
 
-static void join_piece(void *args, size_t begin, size_t end)
+static void merge_piece(void *args, size_t begin, size_t end)
 {
-    struct joining *joining = args;
-    const struct vxd_svdag_voxels *hits = joining->hits;
+    struct merging *merging = args;
+    const struct vxd_svdag_voxels *hits = merging->hits;
     uint64_t n_voxels = 0;
 
     for (size_t b = begin; b < end; b++) {
-        size_t first = joining->starts[b];
-        uint64_t code = joining->codes[first];
-        uint64_t *words = joining->words[joining->order[first]];
+        size_t first = merging->starts[b];
+        uint64_t code = merging->codes[first];
+        uint64_t *words = merging->words[merging->order[first]];
         size_t n_leaves = 0;
 
-        for (size_t i = first + 1; i < joining->starts[b + 1]; i++) {
-            const uint64_t *more = joining->words[joining->order[i]];
+        for (size_t i = first + 1; i < merging->starts[b + 1]; i++) {
+            const uint64_t *more = merging->words[merging->order[i]];
 
             for (size_t k = 0; k < BRICK_LEAVES; k++) {
                 words[k] |= more[k];
@@ -392,33 +395,33 @@ static void join_piece(void *args, size_t begin, size_t end)
             n_leaves += words[k] != 0;
             n_voxels += (uint64_t)vxd_svdag_popc(words[k]);
         }
-        joining->leaves[b] = n_leaves;
+        merging->leaves[b] = n_leaves;
     }
-    (void)atomic_fetch_add_explicit(&joining->n_voxels, n_voxels, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&merging->n_voxels, n_voxels, memory_order_relaxed);
 }
 
 static void list_piece(void *args, size_t begin, size_t end)
 {
-    const struct joining *joining = args;
+    const struct merging *merging = args;
 
     for (size_t b = begin; b < end; b++) {
-        size_t first = joining->starts[b];
-        const uint64_t *words = joining->words[joining->order[first]];
-        size_t at = joining->leaves[b];
+        size_t first = merging->starts[b];
+        const uint64_t *words = merging->words[merging->order[first]];
+        size_t at = merging->leaves[b];
 
         for (size_t k = 0; k < BRICK_LEAVES; k++) {
             if (words[k] != 0) {
-                joining->list_codes[at] = joining->codes[first] * BRICK_LEAVES + k;
-                joining->list_masks[at] = words[k];
+                merging->list_codes[at] = merging->codes[first] * BRICK_LEAVES + k;
+                merging->list_masks[at] = words[k];
                 at++;
             }
         }
     }
 }
 
-/* Memory for n bricks; *block is given back by the caller. */
+/* Allocates memory for n bricks; the caller gives *block back. */
 static enum vxd_status lay_out(struct vxd_context *context, int n_threads, size_t n,
-                               struct joining *joining, void **block, struct vxd_err *err)
+                               struct merging *merging, void **block, struct vxd_err *err)
 {
     size_t sort_bytes = vxd_sort_pairs_scratch_bytes_cpu(n_threads, n);
     size_t n_bytes = 0;
@@ -434,28 +437,28 @@ static enum vxd_status lay_out(struct vxd_context *context, int n_threads, size_
         !vxd_layout_add(&n_bytes, n + 1, sizeof(size_t), &at[5]) ||
         !vxd_layout_add(&n_bytes, n + 1, sizeof(size_t), &at[6]) ||
         !vxd_layout_add(&n_bytes, sort_bytes, 1, &at[7])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu bricks", n);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu bricks", n);
     }
     status = vxd_svdag_scratch_take(context, n_bytes, block, err);
     if (status != VXD_OK) {
         return status;
     }
     memory = *block;
-    joining->codes = (void *)(memory + at[0]);
-    joining->spare_codes = (void *)(memory + at[1]);
-    joining->order = (void *)(memory + at[2]);
-    joining->spare_order = (void *)(memory + at[3]);
-    joining->words = (void *)(memory + at[4]);
-    joining->starts = (void *)(memory + at[5]);
-    joining->leaves = (void *)(memory + at[6]);
-    joining->sort_scratch = memory + at[7];
-    joining->n = n;
+    merging->codes = (void *)(memory + at[0]);
+    merging->spare_codes = (void *)(memory + at[1]);
+    merging->order = (void *)(memory + at[2]);
+    merging->spare_order = (void *)(memory + at[3]);
+    merging->words = (void *)(memory + at[4]);
+    merging->starts = (void *)(memory + at[5]);
+    merging->leaves = (void *)(memory + at[6]);
+    merging->sort_scratch = memory + at[7];
+    merging->n = n;
     return VXD_OK;
 }
 
 /* Gathers the bricks of all casters and finds where each code's run begins. */
 static void sort_bricks(struct vxd_pool *pool, const struct caster *casters,
-                        size_t n_casters, int depth, struct joining *joining)
+                        size_t n_casters, int depth, struct merging *merging)
 {
     int end_bit = 3 * depth > BRICK_BITS ? 3 * depth - BRICK_BITS : 1;
     size_t n = 0;
@@ -463,34 +466,34 @@ static void sort_bricks(struct vxd_pool *pool, const struct caster *casters,
     for (size_t k = 0; k < n_casters; k++) {
         for (size_t i = 0; i < casters[k].table_size; i++) {
             if (casters[k].table[i].words != NULL) {
-                joining->codes[n] = casters[k].table[i].code;
-                joining->words[n] = casters[k].table[i].words;
-                joining->order[n] = (uint32_t)n;
+                merging->codes[n] = casters[k].table[i].code;
+                merging->words[n] = casters[k].table[i].words;
+                merging->order[n] = (uint32_t)n;
                 n++;
             }
         }
     }
-    if (vxd_sort_pairs_run(pool, joining->codes, joining->order, joining->spare_codes,
-                           joining->spare_order, n, 0, end_bit, joining->sort_scratch)) {
-        joining->codes = joining->spare_codes;
-        joining->order = joining->spare_order;
+    if (vxd_sort_pairs_run(pool, merging->codes, merging->order, merging->spare_codes,
+                           merging->spare_order, n, 0, end_bit, merging->sort_scratch)) {
+        merging->codes = merging->spare_codes;
+        merging->order = merging->spare_order;
     }
     for (size_t i = 0; i < n; i++) {
-        if (i == 0 || joining->codes[i] != joining->codes[i - 1]) {
-            joining->starts[joining->n_bricks] = i;
-            joining->n_bricks++;
+        if (i == 0 || merging->codes[i] != merging->codes[i - 1]) {
+            merging->starts[merging->n_bricks] = i;
+            merging->n_bricks++;
         }
     }
-    joining->starts[joining->n_bricks] = n;
+    merging->starts[merging->n_bricks] = n;
 }
 
-/* Joins what the casters hold to one list. */
+/* Merges the bricks of all casters into one list. */
 static enum vxd_status make_list(struct vxd_pool *pool, const struct vxd_svdag_rays *rays,
                                  const struct caster *casters, size_t n_casters,
                                  struct vxd_svdag_voxel_list *list, uint64_t *n_voxels,
                                  struct vxd_err *err)
 {
-    struct joining joining = {.hits = rays->hits};
+    struct merging merging = {.hits = rays->hits};
     struct vxd_context *context = rays->queue->context;
     size_t n = 0;
     size_t n_leaves = 0;
@@ -503,24 +506,24 @@ static enum vxd_status make_list(struct vxd_pool *pool, const struct vxd_svdag_r
     if (n == 0) {
         return VXD_OK;
     }
-    VXD_TRY(lay_out(context, vxd_pool_n_threads(pool), n, &joining, &block, err));
-    sort_bricks(pool, casters, n_casters, rays->depth, &joining);
-    vxd_parallel_for(pool, joining.n_bricks, BRICKS_AT_ONCE, join_piece, &joining);
-    for (size_t b = 0; b < joining.n_bricks; b++) {
-        size_t count = joining.leaves[b];
+    VXD_TRY(lay_out(context, vxd_pool_n_threads(pool), n, &merging, &block, err));
+    sort_bricks(pool, casters, n_casters, rays->depth, &merging);
+    vxd_parallel_for(pool, merging.n_bricks, BRICKS_AT_ONCE, merge_piece, &merging);
+    for (size_t b = 0; b < merging.n_bricks; b++) {
+        size_t count = merging.leaves[b];
 
-        joining.leaves[b] = n_leaves;
+        merging.leaves[b] = n_leaves;
         n_leaves += count;
     }
-    /* Of whole words: masks stand right behind the codes. */
+    /* Masks directly follow the codes. */
     VXD_TRY(vxd_device_alloc(rays->queue, n_leaves * 2 * sizeof(uint64_t), &list->memory,
                              err));
-    joining.list_codes = list->memory.ptr;
-    joining.list_masks = n_leaves > 0 ? joining.list_codes + n_leaves : NULL;
-    vxd_parallel_for(pool, joining.n_bricks, BRICKS_AT_ONCE, list_piece, &joining);
+    merging.list_codes = list->memory.ptr;
+    merging.list_masks = n_leaves > 0 ? merging.list_codes + n_leaves : NULL;
+    vxd_parallel_for(pool, merging.n_bricks, BRICKS_AT_ONCE, list_piece, &merging);
     list->voxels = (struct vxd_svdag_voxels){
-        .codes = joining.list_codes, .masks = joining.list_masks, .n = n_leaves};
-    *n_voxels = atomic_load(&joining.n_voxels);
+        .codes = merging.list_codes, .masks = merging.list_masks, .n = n_leaves};
+    *n_voxels = atomic_load(&merging.n_voxels);
 out:
     vxd_svdag_scratch_give(context, block);
     return status;

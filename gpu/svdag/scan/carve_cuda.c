@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scans and lists of voxels on a GPU: points are sorted by the code of their voxel as on the
- * CPU, rays go into bricks of a hash table, and bricks are sorted. How long the lists are is
- * not known before: the host reads counts after the points, the rays, and the bricks, so the
- * calls wait. */
+/* Scans and lists of voxels on a GPU. As on the CPU points are sorted by the code of
+ * their voxel; rays go into bricks of a hash table, which are then sorted. The lengths of
+ * the lists are not known in advance: the host reads counts after the points, the rays
+ * and the bricks, so these calls wait. */
 #include "gpu/core/core_cpu.h"
 #include "gpu/core/core.h"
 #include "gpu/svdag/scan/carve_bricks.h"
 
 #define MIN_BRICKS 1024u        /* of 4 KiB */
-#define FIRST_BRICKS (1u << 14) /* where there are as many rays */
-#define MAX_BRICKS (1u << 22)   /* flags of their leaves are scanned at once */
+#define FIRST_BRICKS (1u << 14) /* at first, for at least as many rays */
+#define MAX_BRICKS (1u << 22)   /* the flags of their leaves are scanned in one call */
 #define BRICK_BYTES (VXD_SVDAG_BRICK_LEAVES * sizeof(uint64_t))
 
-/* What the host reads. */
+/* Counts that the host reads. */
 struct readings {
     struct vxd_svdag_carve_counts counts;
     uint32_t n_voxels;
@@ -31,7 +31,7 @@ struct work {
     uint64_t *spare_keys;
     uint32_t *points;
     uint32_t *spare_points;
-    void *sort_scratch; /* of sorting and of scanning */
+    void *sort_scratch; /* for sorting and for scans */
     size_t n_sort_bytes;
     struct vxd_buffer rays;
     struct vxd_buffer bricks;
@@ -43,7 +43,7 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Waits, and has the counts on the host. */
+/* Waits and copies the counts to the host. */
 static enum vxd_status read_counts(struct work *work, struct vxd_err *err)
 {
     enum vxd_status status = vxd_queue_copy(work->queue, &work->readings->counts,
@@ -74,7 +74,7 @@ static enum vxd_status open_work(struct work *work,
         !vxd_layout_add(&n_bytes, n + 1, sizeof(uint32_t), &at[5]) ||
         !vxd_layout_add(&n_bytes, n + 1, sizeof(uint32_t), &at[6]) ||
         !vxd_layout_add(&n_bytes, work->n_sort_bytes, 1, &at[7])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu points", n);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu points", n);
     }
     VXD_TRY(vxd_host_alloc(work->queue->context, sizeof *work->readings,
                            &work->h_readings, err));
@@ -109,7 +109,7 @@ static void close_work(struct work *work)
     vxd_host_free(work->queue->context, &work->h_readings);
 }
 
-/* Sorts the points and reads how many there are of all. */
+/* Sorts the points and reads all counts. */
 static enum vxd_status sort_points(struct work *work, struct vxd_err *err)
 {
     struct vxd_svdag_carve_runs *runs = &work->runs;
@@ -133,14 +133,14 @@ static enum vxd_status sort_points(struct work *work, struct vxd_err *err)
     VXD_TRY(read_counts(work, err));
     if (work->readings->counts.has_bad_value != 0) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "values",
-                          "a point's value is none of the %u materials",
+                          "a point has a value that is none of the %u materials",
                           runs->input.n_materials);
     }
 out:
     return status;
 }
 
-/* Memory for the list of hits: its arrays stand where the runs and the list tell. */
+/* Allocates the list of hits and sets its arrays in the runs and in `list`. */
 static enum vxd_status alloc_hits(struct work *work, bool has_values,
                                   struct vxd_svdag_voxel_list *list, struct vxd_err *err)
 {
@@ -156,7 +156,7 @@ static enum vxd_status alloc_hits(struct work *work, bool has_values,
         !vxd_layout_add(&n_bytes, has_values ? n : 0, sizeof(uint32_t), &at[2]) ||
         !vxd_layout_add(&n_bytes, has_values ? runs->n_voxels : 0, sizeof(uint16_t),
                         &at[3])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu leaves", n);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu leaves", n);
     }
     VXD_TRY(vxd_device_alloc(work->queue, n_bytes, &list->memory, err));
     d = list->memory.ptr;
@@ -174,7 +174,7 @@ out:
     return status;
 }
 
-/* Writes the list of hits, and whose rays are cast where that is wanted. */
+/* Writes the list of hits, and if wants_rays the points whose rays are cast. */
 static enum vxd_status list_hits(struct work *work, bool has_values, bool wants_rays,
                                  struct vxd_svdag_voxel_list *list, struct vxd_err *err)
 {
@@ -200,7 +200,7 @@ out:
 
 /* Rays ---------------------------------------------------------------------------------- */
 
-/* Room for n bricks, and for their order; all zeros. */
+/* Allocates a table of n bricks, all zeros, and arrays for their order. */
 static enum vxd_status alloc_bricks(struct work *work, uint32_t n,
                                     struct vxd_svdag_carve_passed *passed,
                                     struct vxd_err *err)
@@ -215,7 +215,7 @@ static enum vxd_status alloc_bricks(struct work *work, uint32_t n,
         !vxd_layout_add(&n_bytes, n, BRICK_BYTES, &at[1]) ||
         !vxd_layout_add(&n_bytes, n, sizeof(uint64_t), &at[2]) ||
         !vxd_layout_add(&n_bytes, n, sizeof(uint32_t), &at[3])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %u bricks", n);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %u bricks", n);
     }
     VXD_TRY(vxd_device_alloc(work->queue, n_bytes, buffer, err));
     d = buffer->ptr;
@@ -229,7 +229,7 @@ out:
     return status;
 }
 
-/* Casts the rays into as many bricks as that takes. */
+/* Casts the rays, again with a larger table where bricks did not fit. */
 static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passed *passed,
                                  struct vxd_err *err)
 {
@@ -253,7 +253,7 @@ static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passe
         VXD_TRY(vxd_svdag_carve_rays(work->queue, &cast, err));
         VXD_TRY(vxd_svdag_carve_gather(work->queue, passed, err));
         VXD_TRY(read_counts(work, err));
-        if (work->readings->counts.has_no_room == 0) {
+        if (work->readings->counts.is_full == 0) {
             break;
         }
         if (n_bricks >= MAX_BRICKS) {
@@ -270,7 +270,8 @@ out:
     return status;
 }
 
-/* Sorts the bricks by their codes and sums up the leaves that are in the list. */
+/* Sorts the bricks by their codes, and scans the flags of the leaves that are in the
+ * list. */
 static enum vxd_status order_bricks(struct work *work,
                                     struct vxd_svdag_carve_passed *passed,
                                     const struct vxd_svdag_voxels *hits,
@@ -292,7 +293,7 @@ static enum vxd_status order_bricks(struct work *work,
         !vxd_layout_add(&n_bytes, n, sizeof(uint32_t), &at[1]) ||
         !vxd_layout_add(&n_bytes, n_leaves + 1, sizeof(uint32_t), &at[2]) ||
         !vxd_layout_add(&n_bytes, sort_bytes, 1, &at[3])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu bricks", n);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu bricks", n);
     }
     VXD_TRY(vxd_device_alloc(work->queue, n_bytes, &work->order, err));
     d = work->order.ptr;
@@ -331,7 +332,7 @@ list_passed(struct work *work, struct vxd_svdag_scan_result *result, struct vxd_
     if (n_leaves == 0) {
         goto out;
     }
-    /* Of whole words: masks stand right behind the codes. */
+    /* Masks directly follow the codes. */
     VXD_TRY(vxd_device_alloc(work->queue, n_leaves * 2 * sizeof(uint64_t), &list->memory,
                              err));
     passed.list_codes = list->memory.ptr;

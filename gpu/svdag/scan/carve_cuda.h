@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a thread of carve.cu does for its row. */
+/* What a thread of carve.cu does for its point, ray or leaf. */
 #ifndef VXD_GPU_SVDAG_SCAN_CARVE_CUDA_H
 #define VXD_GPU_SVDAG_SCAN_CARVE_CUDA_H
 
@@ -7,13 +7,13 @@
 #include "gpu/svdag/node/node_math.h"
 #include "gpu/svdag/store/store_cuda.h"
 
-/* What a thread counted of the points it looked at. */
+/* Counts of a thread over its points. */
 struct vxd_svdag_carve_sums {
     uint64_t n_class[VXD_SVDAG_POINT_OUTSIDE + 1];
     uint64_t n_rays_only;
 };
 
-/* The key of point i. */
+/* Computes the key of point i. */
 VXD_SVDAG_DEVICE void vxd_svdag_carve_key(const struct vxd_svdag_carve_input *input,
                                           uint32_t i, uint64_t *keys, uint32_t *points,
                                           struct vxd_svdag_carve_sums *sums,
@@ -37,7 +37,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_carve_key(const struct vxd_svdag_carve_input *in
     }
 }
 
-/* Points that hit stand first; of one voxel they are a run. */
+/* Whether point i in the sorted order hits. Hits come first, and those of one voxel are
+ * consecutive. */
 VXD_SVDAG_DEVICE bool vxd_svdag_carve_is_hit(const struct vxd_svdag_carve_runs *runs,
                                              uint32_t i)
 {
@@ -61,7 +62,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_carve_put(const struct vxd_svdag_carve_runs *run
     const struct vxd_svdag_scan *scan = &runs->input.scan;
     const uint64_t key = runs->keys[i];
     const uint32_t point = runs->points[i];
-    const uint32_t voxel = runs->voxels[i + 1] - 1; /* where point i hits */
+    const uint32_t voxel = runs->voxels[i + 1] - 1; /* voxel that point i hits */
     const uint32_t leaf = runs->leaves[i + 1] - 1;
 
     if (i >= runs->n_hit) {
@@ -90,14 +91,15 @@ VXD_SVDAG_DEVICE void vxd_svdag_carve_put(const struct vxd_svdag_carve_runs *run
 
 /* Rays ---------------------------------------------------------------------------------- */
 
-/* The slot of a brick, entered if it is new; bricks.n where there is no room for it. */
+/* The slot of a brick, which is inserted if it is new; bricks.n where there is no slot
+ * for it. */
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_brick_enter(const struct vxd_svdag_bricks *bricks,
                                                 uint64_t code)
 {
     uint32_t slot = (uint32_t)(code * 0x9e3779b97f4a7c15ULL >> 32) & (bricks->n - 1);
 
     for (int i = 0; i < VXD_SVDAG_BRICK_PROBES; i++) {
-        uint64_t seen = vxd_svdag_load_now64(&bricks->slots[slot]);
+        uint64_t seen = vxd_svdag_load_volatile64(&bricks->slots[slot]);
 
         if (seen == 0) {
             seen = vxd_svdag_atomic_cas64(&bricks->slots[slot], 0, code + 1);
@@ -110,7 +112,8 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_brick_enter(const struct vxd_svdag_bricks *b
     return bricks->n;
 }
 
-/* The slot of a brick that may not be there, once all are: bricks.n then. */
+/* The slot of a brick, after all were inserted; bricks.n where the table does not have
+ * it. */
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_brick_find(const struct vxd_svdag_bricks *bricks,
                                                uint64_t code)
 {
@@ -128,15 +131,17 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_brick_find(const struct vxd_svdag_bricks *br
     return bricks->n;
 }
 
-/* The leaf a ray is in: voxels are kept in a register as long as it stays there. */
+/* The leaf that a ray is in. Its passed voxels are kept in a register until the ray
+ * leaves the leaf. */
 struct vxd_svdag_carve_leaf {
-    uint32_t x, y, z; /* in leaves; all ones: none yet */
+    uint32_t x, y, z; /* leaf coordinates; x = UINT32_MAX: none yet */
     uint64_t mask;
-    uint64_t brick; /* code, of the last one */
+    uint64_t brick; /* code of the last brick */
     uint32_t slot;
 };
 
-/* Writes the voxels of the leaf that the ray leaves. False: no room for its brick. */
+/* Writes the voxels of the leaf that the ray leaves. False: there is no slot for its
+ * brick. */
 VXD_SVDAG_DEVICE bool vxd_svdag_carve_leave(const struct vxd_svdag_carve_cast *cast,
                                             struct vxd_svdag_carve_leaf *at)
 {
@@ -152,20 +157,20 @@ VXD_SVDAG_DEVICE bool vxd_svdag_carve_leave(const struct vxd_svdag_carve_cast *c
         at->slot = vxd_svdag_brick_enter(&cast->bricks, brick);
     }
     if (at->slot == cast->bricks.n) {
-        vxd_svdag_atomic_or(&cast->counts->has_no_room, 1);
+        vxd_svdag_atomic_or(&cast->counts->is_full, 1);
         return false;
     }
     word = &cast->bricks.words[(uint64_t)at->slot * VXD_SVDAG_BRICK_LEAVES +
                                leaf % VXD_SVDAG_BRICK_LEAVES];
-    /* Near the origin most is there already. */
-    if ((at->mask & ~vxd_svdag_load_now64(word)) != 0) {
+    /* Near the origin most voxels are already set. */
+    if ((at->mask & ~vxd_svdag_load_volatile64(word)) != 0) {
         vxd_svdag_atomic_or64(word, at->mask);
     }
     return true;
 }
 
-/* Marks what the ray of point number i passes inside the scene: a walk of as many steps as
- * vxd_svdag_walk_begin allows. */
+/* Marks the voxels that the ray of point i passes inside the scene, in at most as many
+ * steps as vxd_svdag_walk_begin allows. */
 VXD_SVDAG_DEVICE void vxd_svdag_carve_cast_ray(const struct vxd_svdag_carve_cast *cast,
                                                uint32_t i)
 {
@@ -193,7 +198,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_carve_cast_ray(const struct vxd_svdag_carve_cast
             return;
         }
     }
-    /* Until it leaves the scene, or is at the point, whose own voxel it does not pass. */
+    /* Until the ray leaves the scene, or reaches the point, whose own voxel it does not
+     * pass. */
     while (goes_on && vxd_svdag_is_inside(walk.voxel, cast->depth)) {
         const uint32_t x = (uint32_t)walk.voxel[0];
         const uint32_t y = (uint32_t)walk.voxel[1];
@@ -216,9 +222,11 @@ VXD_SVDAG_DEVICE void vxd_svdag_carve_cast_ray(const struct vxd_svdag_carve_cast
     }
 }
 
-/* What was passed ------------------------------------------------------------------------ */
+/* Passed voxels
+ * --------------------------------------------------------------------------- */
 
-/* Leaf i of the hits: of each leaf one thread, so no other writes that word. */
+/* Removes leaf i of the hits. Each leaf has one thread, so no other thread writes the
+ * word. */
 VXD_SVDAG_DEVICE void vxd_svdag_carve_take_hit(const struct vxd_svdag_bricks *bricks,
                                                const struct vxd_svdag_voxels *hits,
                                                uint64_t i)
@@ -241,7 +249,7 @@ vxd_svdag_carve_word(const struct vxd_svdag_carve_passed *passed, uint64_t i)
         .words[(uint64_t)slot * VXD_SVDAG_BRICK_LEAVES + i % VXD_SVDAG_BRICK_LEAVES];
 }
 
-/* Flags leaf i of all bricks' in order; returns its voxels. */
+/* Flags leaf i, counted over all bricks in order; returns its number of voxels. */
 VXD_SVDAG_DEVICE uint64_t
 vxd_svdag_carve_flag_leaf(const struct vxd_svdag_carve_passed *passed, uint64_t i)
 {

@@ -1,37 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where points fall and which voxels their rays visit, the same on every backend: doubles of
- * one rounding an operation make the times at which a ray crosses planes, and from there on
- * all is integers. (Divisions and roots of doubles round once everywhere.) */
+/* Which voxel a point is in and which voxels its ray visits, the same on every backend.
+ * Doubles, rounded once in each operation, give the times at which a ray crosses planes;
+ * everything after that is integers. (Divisions and roots of doubles round once on every
+ * backend.) */
 #ifndef VXD_GPU_SVDAG_SCAN_CARVE_MATH_H
 #define VXD_GPU_SVDAG_SCAN_CARVE_MATH_H
 
 #include "gpu/core/core_math.h"
 #include "gpu/svdag/scan/scan.h"
 
-/* Positions and bases beyond these lie outside every scene, and floor to an int64. */
+/* Positions and bases beyond these lie outside every scene. Below them floor() fits an
+ * int64. */
 #define VXD_SVDAG_FAR 4398046511104.0 /* 2^42 */
 #define VXD_SVDAG_MAX_BASE ((int64_t)1 << 40)
 
-/* Times of a walk are parts of the whole way, VXD_SVDAG_WALK_ONE at its end; the low two bits
- * are the axis, so that no two are equal. Crossings before VXD_SVDAG_WALK_SAFE are of planes on
- * the way, whatever was rounded: it takes 2^14 steps of an axis, each off by four, and
- * roundings of 2^-52 to miss by 2^17. */
+/* Times of a walk are fractions of the ray: VXD_SVDAG_WALK_ONE is its end. The low two
+ * bits are the axis, so that no two times are equal. A crossing before
+ * VXD_SVDAG_WALK_SAFE is of a plane that the ray does cross, whatever was rounded: an
+ * error of 2^17 would need 2^14 steps on an axis, each off by four, and roundings of
+ * 2^-52. */
 #define VXD_SVDAG_WALK_ONE ((int64_t)1 << 60)
 #define VXD_SVDAG_WALK_SAFE (VXD_SVDAG_WALK_ONE - ((int64_t)1 << 30))
 
 enum vxd_svdag_point {
     VXD_SVDAG_POINT_HIT = 0,
     VXD_SVDAG_POINT_NON_FINITE,
-    VXD_SVDAG_POINT_BEYOND, /* farther than the range, in the scene or not */
+    VXD_SVDAG_POINT_BEYOND, /* farther than the range, inside or outside the scene */
     VXD_SVDAG_POINT_OUTSIDE
 };
 
-/* The way from an origin to a point, from voxel to voxel by their faces. */
+/* A walk along the ray from an origin to a point, from voxel to voxel across their
+ * faces. */
 struct vxd_svdag_walk {
-    int64_t voxel[3]; /* where it is */
-    int64_t t[3];     /* when it crosses the next plane of each axis, INT64_MAX: never */
-    int64_t dt[3];    /* between planes */
-    uint32_t left[3]; /* planes to cross */
+    int64_t voxel[3]; /* current voxel */
+    int64_t t[3];     /* time of the next plane crossing on each axis; INT64_MAX: never */
+    int64_t dt[3];    /* time between two planes */
+    uint32_t left[3]; /* planes left to cross */
     int8_t step[3];
 };
 
@@ -60,8 +64,8 @@ VXD_HD double vxd_svdag_walk_square(const double from[3], const double to[3])
     return square;
 }
 
-/* What becomes of a point, and its voxel where it hits one.
- * in/out  end  where its ray ends: comes as the point, moved to the range if it is beyond */
+/* Classifies a point, and gives its voxel where it hits one.
+ * in/out  end  the point; becomes the end of its ray, at the range if the point is beyond it */
 VXD_HD enum vxd_svdag_point vxd_svdag_point_of(const double origin[3], double max_range,
                                                const int64_t base[3], int depth,
                                                double end[3], int64_t voxel[3])
@@ -92,9 +96,9 @@ VXD_HD enum vxd_svdag_point vxd_svdag_point_of(const double origin[3], double ma
                                              : VXD_SVDAG_POINT_OUTSIDE;
 }
 
-/* Keys by which points are sorted: of one that hits the code of its voxel; of one that only
- * has a ray, a key above this: by its end, moved into the scene, so that rays in a row go the
- * same way; of others the highest key. */
+/* Sort keys of points. The key of a point that hits is the code of its voxel. A point
+ * that only has a ray has a higher key, by the end of its ray moved into the scene, so
+ * that consecutive rays have similar directions. All others have the highest key. */
 VXD_HD uint64_t vxd_svdag_key_flag(int depth)
 {
     return (uint64_t)1 << (3 * depth);
@@ -105,7 +109,7 @@ VXD_HD uint64_t vxd_svdag_no_key(int depth)
     return (vxd_svdag_key_flag(depth) << 1) - 1;
 }
 
-/* What becomes of point i of a scan, and its key. */
+/* Classifies point i of a scan and gives its key. */
 VXD_HD enum vxd_svdag_point vxd_svdag_scan_key(const struct vxd_svdag_scan *scan,
                                                int depth, uint64_t i, uint64_t *key)
 {
@@ -138,7 +142,7 @@ VXD_HD enum vxd_svdag_point vxd_svdag_scan_key(const struct vxd_svdag_scan *scan
     return point;
 }
 
-/* The same of voxel i by index. */
+/* The same for voxel i of a list of indices. */
 VXD_HD enum vxd_svdag_point vxd_svdag_voxel_key(const int32_t *voxels, int depth,
                                                 uint64_t i, uint64_t *key)
 {
@@ -154,14 +158,14 @@ VXD_HD enum vxd_svdag_point vxd_svdag_voxel_key(const int32_t *voxels, int depth
     return VXD_SVDAG_POINT_HIT;
 }
 
-/* A part of the way, 0 to 1, as a time of axis 0. */
-VXD_HD int64_t vxd_svdag_walk_time(double part)
+/* A fraction of the ray, 0 to 1, as a time of axis 0. */
+VXD_HD int64_t vxd_svdag_walk_time(double fraction)
 {
-    return (int64_t)vxd_muld(part, (double)VXD_SVDAG_WALK_ONE) & ~(int64_t)3;
+    return (int64_t)vxd_muld(fraction, (double)VXD_SVDAG_WALK_ONE) & ~(int64_t)3;
 }
 
-/* Starts a walk in the origin's voxel. False where there is none: it would be longer than
- * VXD_SVDAG_MAX_RAY_VOXELS, or is far from every scene. */
+/* Starts a walk in the origin's voxel. False where the ray is not cast, because it is
+ * longer than VXD_SVDAG_MAX_RAY_VOXELS, or far from every scene. */
 VXD_HD bool vxd_svdag_walk_begin(struct vxd_svdag_walk *walk, const double origin[3],
                                  const double end[3])
 {
@@ -173,8 +177,9 @@ VXD_HD bool vxd_svdag_walk_begin(struct vxd_svdag_walk *walk, const double origi
     for (int a = 0; a < 3; a++) {
         double from = floor(origin[a]);
         double to = floor(end[a]);
-        double way = fabs(vxd_addd(end[a], -origin[a]));
-        /* To the first plane: at most `way`, as that plane lies between. */
+        double length = fabs(vxd_addd(end[a], -origin[a]));
+        /* Distance to the first plane: at most `length`, as that plane lies in
+         * between. */
         double first = to > from ? vxd_addd(vxd_addd(from, 1.0), -origin[a])
                                  : vxd_addd(origin[a], -from);
 
@@ -184,16 +189,17 @@ VXD_HD bool vxd_svdag_walk_begin(struct vxd_svdag_walk *walk, const double origi
         walk->voxel[a] = (int64_t)from;
         walk->left[a] = (uint32_t)fabs(to - from);
         walk->step[a] = to > from ? 1 : -1;
-        walk->t[a] = walk->left[a] == 0 ? INT64_MAX
-                                        : vxd_svdag_walk_time(first / way) | (int64_t)a;
-        walk->dt[a] =
-            walk->left[a] < 2 ? 2 * VXD_SVDAG_WALK_ONE : vxd_svdag_walk_time(1.0 / way);
+        walk->t[a] = walk->left[a] == 0
+                         ? INT64_MAX
+                         : vxd_svdag_walk_time(first / length) | (int64_t)a;
+        walk->dt[a] = walk->left[a] < 2 ? 2 * VXD_SVDAG_WALK_ONE
+                                        : vxd_svdag_walk_time(1.0 / length);
     }
     return true;
 }
 
-/* Goes on by one voxel; false at the end, which is always the point's voxel. Of planes that
- * are crossed at once x is first, then y. */
+/* Steps to the next voxel; false at the end, which is always the point's voxel. Where
+ * planes of several axes are crossed at the same time x comes first, then y. */
 VXD_HD bool vxd_svdag_walk_next(struct vxd_svdag_walk *walk)
 {
     int64_t t = walk->t[0] < walk->t[1] ? walk->t[0] : walk->t[1];
@@ -203,7 +209,7 @@ VXD_HD bool vxd_svdag_walk_next(struct vxd_svdag_walk *walk)
         return false;
     }
     for (int a = 0; a < 3;
-         a++) { /* without indices that only the walk knows: registers */
+         a++) { /* no dynamic index, so that the arrays stay in registers */
         if (a == (int)(t & 3)) {
             walk->voxel[a] += walk->step[a];
             walk->left[a]--;

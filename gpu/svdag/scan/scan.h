@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From points to lists of voxels: what a scan hits, and the free space up to there. */
+/* Makes lists of voxels from a scan: the voxels that it hits, and the free space between
+ * the sensor and its hits. */
 #ifndef VXD_GPU_SVDAG_SCAN_SCAN_H
 #define VXD_GPU_SVDAG_SCAN_SCAN_H
 
@@ -12,7 +13,7 @@ extern "C" {
 /* Longest ray that is carved, in voxels. */
 #define VXD_SVDAG_MAX_RAY_VOXELS 16384.0
 
-/* A list that was made, with its memory. Zero-initialised = empty. */
+/* A list of voxels and its memory. Zero-initialised = empty. */
 struct vxd_svdag_voxel_list {
     struct vxd_svdag_voxels voxels;
     struct vxd_buffer memory;
@@ -28,16 +29,18 @@ struct vxd_svdag_scan {
     /* Rays start here, voxels from `base`; finite. */
     double origin[3];
     /* Points farther than this from the origin (voxels, in double) hit nothing, and their
-     * rays end there; 0 = no limit. Rays longer than VXD_SVDAG_MAX_RAY_VOXELS are not cast:
-     * such points hit without one. */
+     * rays end at this distance; 0 = no limit. Rays longer than VXD_SVDAG_MAX_RAY_VOXELS
+     * are not cast; their points still hit. */
     double max_range;
     bool carve;
 };
 
 struct vxd_svdag_scan_result {
-    struct vxd_svdag_voxel_list hits; /* with values, those of the last point by index */
-    struct vxd_svdag_voxel_list passed; /* voxels that rays went through, hits left out */
-    uint64_t n_hit;                     /* points that are in hits */
+    struct vxd_svdag_voxel_list
+        hits; /* with values; of several points in a voxel the last by index counts */
+    struct vxd_svdag_voxel_list
+        passed;     /* voxels that rays pass through, without the hit ones */
+    uint64_t n_hit; /* points that hit a voxel */
     uint64_t n_non_finite;
     uint64_t n_outside; /* points outside the scene; their rays carve what is inside */
     uint64_t n_beyond;  /* points beyond max_range, in the scene or not */
@@ -47,30 +50,31 @@ struct vxd_svdag_scan_result {
 
 /* Makes the lists of one scan.
  *
- * A point is in voxel floor(p) + base. Its ray goes from the origin to the point and passes
- * the voxels that vxd_svdag_walk (carve_math.h) visits, the last one (the point's own)
- * excepted. One ray is cast a hit voxel: that of its first point by index; and one each
- * point beyond the range or outside. A voxel that any point hits is in no ray.
+ * A point is in voxel floor(p) + base. Its ray goes from the origin to the point and
+ * passes the voxels that vxd_svdag_walk (carve_math.h) visits, except the last one, which
+ * is the point's own. For each hit voxel one ray is cast, that of its first point by
+ * index. One ray is cast for each point beyond the range or outside the scene. A voxel
+ * that any point hits is not passed by any ray.
  *
  * errors  INVALID_ARGUMENT    n above 2^28, an origin or range that is not finite, a base
  *                             beyond 2^40, a value that is no material (from the wait where
- *                             it is a point's that hits)
- *         RESOURCE_EXHAUSTED  (some from the wait) no memory for the lists
- * owner   the caller frees the lists (vxd_svdag_voxel_list_free), after a fault too
- * sync    asynchronous; *out is written by the wait: lists may be used by what is queued
- *         after another wait only. On a GPU the call itself waits: how long the lists are is
- *         known only then */
+ *                             it is the value of a point that hits)
+ *         RESOURCE_EXHAUSTED  (partly from the wait) no memory for the lists
+ * owner   the caller frees the lists (vxd_svdag_voxel_list_free), also after a failure
+ * sync    asynchronous; *out is written by the wait, so only work queued after another wait
+ *         may use the lists. On a GPU the call itself waits, because it has to read the
+ *         lengths of the lists */
 enum vxd_status vxd_svdag_scan_voxels(struct vxd_queue *queue,
                                       const struct vxd_svdag_format *format,
                                       const struct vxd_svdag_scan *scan,
                                       struct vxd_svdag_scan_result *out,
                                       struct vxd_err *err);
 
-/* The same list of voxels by index.
+/* Makes such a list from voxel indices.
  *
  * in      voxels  n x 3 int32; those outside the scene are counted and left out
- *         values  n uint16, of equal voxels the last one's; NULL = the list has none
- * out     list    written by the wait, as above; n_outside too
+ *         values  n uint16; of equal voxels the last one counts; NULL = the list has none
+ * out     list    written by the wait, as above; so is n_outside
  * errors  as above */
 enum vxd_status vxd_svdag_list_voxels(struct vxd_queue *queue,
                                       const struct vxd_svdag_format *format,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels of scenes that know no editor: the end of an edit, a larger index of the arena, and
- * checks of lists and heights. */
+/* Kernels of scenes that do not depend on an editor: the end of an edit, moving the
+ * arena's index to a larger one, and checks of lists and heights. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/svdag/store/find_or_insert_cuda.h"
 
@@ -8,13 +8,13 @@ enum {
     THREADS = 256
 };
 
-/* A thread a row, at most so many blocks: what is more goes round. */
+/* Blocks for n elements, a thread each, up to a limit; kernels loop over the rest. */
 static unsigned blocks_for(const struct vxd_queue *queue, size_t n)
 {
     size_t most = (size_t)queue->context->info.n_multiprocessors * 8;
-    size_t wanted = (n + THREADS - 1) / THREADS;
+    size_t desired = (n + THREADS - 1) / THREADS;
 
-    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+    return (unsigned)(desired < 1 ? 1 : desired < most ? desired : most);
 }
 
 static cudaStream_t stream_of(const struct vxd_queue *queue)
@@ -24,14 +24,14 @@ static cudaStream_t stream_of(const struct vxd_queue *queue)
 
 /* The end of an edit ---------------------------------------------------------------------- */
 
-/* The result of an edit, by one thread after its passes. */
-static __device__ void finish(const struct vxd_svdag_pass *pass,
+/* Writes the result of an edit, by one thread after all edit kernels. */
+static __device__ void finish(const struct vxd_svdag_kernel_args *args,
                               struct vxd_svdag_edit_result *out)
 {
-    const struct vxd_svdag_progress *progress = pass->progress;
+    const struct vxd_svdag_progress *progress = args->progress;
     const bool is_bad = progress->fault != 0;
 
-    out->needs_room =
+    out->needs_capacity =
         is_bad && (progress->fault & (VXD_SVDAG_BAD_DATA | VXD_SVDAG_STUCK)) == 0;
     out->needs = progress->needs;
     out->root = is_bad ? progress->first_root : progress->root;
@@ -48,40 +48,40 @@ static __device__ void finish(const struct vxd_svdag_pass *pass,
     }
 }
 
-static __global__ void finish_kernel(const __grid_constant__ struct vxd_svdag_pass pass,
-                                     struct vxd_svdag_edit_result *out,
-                                     uint32_t *error_word)
+static __global__ void
+finish_kernel(const __grid_constant__ struct vxd_svdag_kernel_args args,
+              struct vxd_svdag_edit_result *out, uint32_t *error_word)
 {
-    const uint64_t *store = (const uint64_t *)(const void *)pass.store;
-    uint64_t *mirror = (uint64_t *)(void *)pass.mirror;
+    const uint64_t *store = (const uint64_t *)(const void *)args.store;
+    uint64_t *mirror = (uint64_t *)(void *)args.mirror;
 
-    for (uint32_t i = threadIdx.x; i < sizeof *pass.store / sizeof *store;
+    for (uint32_t i = threadIdx.x; i < sizeof *args.store / sizeof *store;
          i += blockDim.x) {
         mirror[i] = store[i];
     }
     if (threadIdx.x == 0) {
-        finish(&pass, out);
-        if ((pass.progress->fault & VXD_SVDAG_BAD_DATA) != 0) {
+        finish(&args, out);
+        if ((args.progress->fault & VXD_SVDAG_BAD_DATA) != 0) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INVALID_ARGUMENT);
-        } else if ((pass.progress->fault & VXD_SVDAG_STUCK) != 0) {
+        } else if ((args.progress->fault & VXD_SVDAG_STUCK) != 0) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
         }
     }
 }
 
-enum vxd_status vxd_svdag_finish_pass(struct vxd_queue *queue,
-                                      const struct vxd_svdag_pass *pass,
-                                      struct vxd_svdag_edit_result *out,
-                                      struct vxd_err *err)
+enum vxd_status vxd_svdag_launch_finish(struct vxd_queue *queue,
+                                        const struct vxd_svdag_kernel_args *args,
+                                        struct vxd_svdag_edit_result *out,
+                                        struct vxd_err *err)
 {
-    finish_kernel<<<1, 32, 0, stream_of(queue)>>>(*pass, out, queue->error_word);
+    finish_kernel<<<1, 32, 0, stream_of(queue)>>>(*args, out, queue->error_word);
     return vxd_cuda_launched(queue->context, "finish_kernel", err);
 }
 
 /* Another index ------------------------------------------------------------------------- */
 
-/* Enters the item of an address into an index, which nobody searches meanwhile and in which it is
- * not; several may. False: it has no place. */
+/* Inserts the item at an address into an index that does not have it. Several threads may
+ * insert at the same time while nobody searches. False: there is no free slot. */
 static __device__ bool enter(const struct vxd_svdag_view *view, uint32_t ref,
                              uint32_t tag, const struct vxd_svdag_index *to)
 {
@@ -98,12 +98,12 @@ static __device__ bool enter(const struct vxd_svdag_view *view, uint32_t ref,
     hash = vxd_svdag_hash((uint32_t)kind, words,
                           vxd_svdag_item_words(view->value_bits, kind, words));
     word = ref | vxd_svdag_slot_hash(hash, to->addresses);
-    at = vxd_svdag_home(hash, to->n_buckets);
+    at = vxd_svdag_home_bucket(hash, to->n_buckets);
     for (uint32_t i = 0; i < to->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
         struct vxd_svdag_index_bucket *bucket = &to->buckets[at];
 
         for (int k = 0; k < VXD_SVDAG_INDEX_SLOTS; k++) {
-            if (vxd_svdag_load_now(&bucket->slots[k]) == VXD_SVDAG_EMPTY &&
+            if (vxd_svdag_load_volatile(&bucket->slots[k]) == VXD_SVDAG_EMPTY &&
                 vxd_svdag_atomic_cas(&bucket->slots[k], VXD_SVDAG_EMPTY, word) ==
                     VXD_SVDAG_EMPTY) {
                 vxd_svdag_atomic_or(&bucket->tags, vxd_svdag_tag_bits(tag, k));
@@ -164,11 +164,11 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-enum vxd_status vxd_svdag_check_list_pass(struct vxd_queue *queue,
-                                          const struct vxd_svdag_voxels *voxels,
-                                          uint64_t n_codes, uint32_t n_materials,
-                                          bool has_values, uint32_t *fault,
-                                          struct vxd_err *err)
+enum vxd_status vxd_svdag_launch_check_list(struct vxd_queue *queue,
+                                            const struct vxd_svdag_voxels *voxels,
+                                            uint64_t n_codes, uint32_t n_materials,
+                                            bool has_values, uint32_t *fault,
+                                            struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
@@ -192,9 +192,9 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-enum vxd_status vxd_svdag_check_heights_pass(struct vxd_queue *queue,
-                                             const int64_t *heights, size_t n,
-                                             uint32_t *fault, struct vxd_err *err)
+enum vxd_status vxd_svdag_launch_check_heights(struct vxd_queue *queue,
+                                               const int64_t *heights, size_t n,
+                                               uint32_t *fault, struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
@@ -220,11 +220,11 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-enum vxd_status vxd_svdag_pyramid_pass(struct vxd_queue *queue,
-                                       const struct vxd_svdag_heights *field,
-                                       const struct vxd_svdag_pyramid *pyramid,
-                                       int number, int32_t *least, int32_t *most,
-                                       struct vxd_err *err)
+enum vxd_status vxd_svdag_launch_pyramid(struct vxd_queue *queue,
+                                         const struct vxd_svdag_heights *field,
+                                         const struct vxd_svdag_pyramid *pyramid,
+                                         int number, int32_t *least, int32_t *most,
+                                         struct vxd_err *err)
 {
     int level = VXD_SVDAG_PYRAMID_BASE + number;
     uint32_t n_x = vxd_svdag_pyramid_side(field->n_x, level);

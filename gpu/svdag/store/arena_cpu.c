@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The arena store on the CPU.
+/* The arena on the CPU.
  *
- * Words are handed out one after the other, from chunks that never move: an item's address
- * is its name for ever. Beside them stands the index, in shards by hash: a mutex and a table
- * of buckets (index_math.h). A shard grows alone, by two while it is small, later by a quarter
- * and less, so that a large index stays at least seven tenths full.
+ * Words are handed out one after the other, from chunks that never move: the address of
+ * an item is its reference for ever. The index is split into shards by hash; a shard is a
+ * mutex and a table of buckets (arena_index_math.h). Each shard grows on its own: it
+ * doubles while it is small, later it grows by a quarter or less, so that a large index
+ * stays at least seven tenths full.
  *
- * Locks are taken in the order shard, arena, context. Readers of nodes take none: an entry
- * of the chunk table is written before any root that leads there is known to them. */
+ * Locks are taken in the order shard, arena, context. Readers of nodes take none: an
+ * entry of the chunk table is written before a root that leads there is published to
+ * them. */
 #include "gpu/svdag/store/arena_cpu.h"
 
 #include <assert.h>
@@ -25,7 +27,7 @@ enum {
     N_REMNANTS = VXD_SVDAG_ARENA_REMNANTS
 };
 
-/* Words by address; the arena's own, so that they can be written. */
+/* Words at an address, writable. */
 static uint32_t *arena_words(const struct vxd_svdag_arena *arena, uint32_t ref)
 {
     return arena->chunks[ref >> VXD_SVDAG_CHUNK_BITS] + (ref & (CHUNK_WORDS - 1));
@@ -33,7 +35,8 @@ static uint32_t *arena_words(const struct vxd_svdag_arena *arena, uint32_t ref)
 
 /* --- words ------------------------------------------------------------------------- */
 
-/* The last remnant that has n_words, or NULL. With the arena's mutex held. */
+/* Takes the last remnant with at least n_words; false where there is none. With the
+ * arena's mutex held. */
 static bool take_remnant(struct vxd_svdag_arena *arena, int n_words,
                          struct vxd_svdag_remnant *out)
 {
@@ -47,7 +50,7 @@ static bool take_remnant(struct vxd_svdag_arena *arena, int n_words,
     return false;
 }
 
-/* A segment of words that were never handed out. With the arena's mutex held. */
+/* Takes a segment of words that were never handed out. With the arena's mutex held. */
 static enum vxd_status new_segment(struct vxd_svdag *svdag, struct vxd_svdag_remnant *out,
                                    struct vxd_err *err)
 {
@@ -75,8 +78,8 @@ static enum vxd_status new_segment(struct vxd_svdag *svdag, struct vxd_svdag_rem
     return VXD_OK;
 }
 
-/* Keeps words for the next writer; of too many pieces the smallest is dropped. With the
- * arena's mutex held. */
+/* Keeps unused words for the next writer; where there are too many remnants the smallest
+ * is dropped. With the arena's mutex held. */
 static void keep_remnant(struct vxd_svdag_arena *arena, struct vxd_svdag_remnant remnant)
 {
     int smallest = 0;
@@ -95,7 +98,7 @@ static void keep_remnant(struct vxd_svdag_arena *arena, struct vxd_svdag_remnant
     }
 }
 
-/* Words for an item, from the writer's own segment or from a new one. */
+/* Takes words for an item, from the writer's segment or from a new one. */
 static enum vxd_status take_words(struct vxd_svdag_writer *writer, int n_words,
                                   uint32_t *ref, struct vxd_err *err)
 {
@@ -142,12 +145,12 @@ static struct vxd_svdag_shard *shard_of(struct vxd_svdag_arena *arena, uint64_t 
     return &arena->shards[vxd_svdag_shard_number(hash)];
 }
 
-/* The address of an item, or VXD_SVDAG_EMPTY; then *room is the bucket it would go to, NULL
- * where the shard has none. With the shard's mutex held. */
+/* The address of an item, or VXD_SVDAG_EMPTY; then *free_bucket is the bucket to insert
+ * it in, NULL where the shard has none. With the shard's mutex held. */
 static uint32_t shard_find(const struct vxd_svdag *svdag,
                            const struct vxd_svdag_shard *shard,
-                           const struct vxd_svdag_wanted *item,
-                           struct vxd_svdag_index_bucket **room)
+                           const struct vxd_svdag_lookup_key *item,
+                           struct vxd_svdag_index_bucket **free_bucket)
 {
     uint32_t tag = vxd_svdag_tag_of(item->hash, item->kind);
     uint32_t addresses = shard->addresses;
@@ -170,16 +173,16 @@ static uint32_t shard_find(const struct vxd_svdag *svdag,
             }
         }
         if (bucket->slots[VXD_SVDAG_INDEX_SLOTS - 1] == VXD_SVDAG_EMPTY) {
-            *room = bucket;
+            *free_bucket = bucket;
             return VXD_SVDAG_EMPTY;
         }
         at = at + 1 < n_buckets ? at + 1 : 0;
     }
-    *room = NULL;
+    *free_bucket = NULL;
     return VXD_SVDAG_EMPTY;
 }
 
-/* Puts an address into a table that has room and does not hold it. */
+/* Inserts an address into a table that has a free slot and does not hold it. */
 static void table_add(const struct vxd_svdag_index *table, uint64_t hash, uint32_t ref,
                       uint32_t tag)
 {
@@ -198,7 +201,7 @@ static void table_add(const struct vxd_svdag_index *table, uint64_t hash, uint32
     assert(false);
 }
 
-/* Begins to fetch the items of a bucket. */
+/* Prefetches the items of a bucket. */
 static inline void prefetch_items(const struct vxd_svdag_arena *arena,
                                   const struct vxd_svdag_index_bucket *bucket,
                                   uint32_t addresses)
@@ -209,7 +212,8 @@ static inline void prefetch_items(const struct vxd_svdag_arena *arena,
     }
 }
 
-/* Hashes do not stand in the table: they are made again from the words. */
+/* Moves all items of a shard to another table. Tables do not hold the hashes, so they are
+ * computed again from the words. */
 static void move_items(const struct vxd_svdag *svdag, const struct vxd_svdag_shard *shard,
                        const struct vxd_svdag_index *table)
 {
@@ -238,8 +242,9 @@ static void move_items(const struct vxd_svdag *svdag, const struct vxd_svdag_sha
     }
 }
 
-/* Gives a shard a table of n_buckets, with room for twice as many addresses as are handed out, so
- * that it grows before they are too many. With the shard's mutex held. */
+/* Gives a shard a table of n_buckets, whose slots can address twice the words handed out
+ * so far, so that the shard usually grows before addresses get too long. With the shard's
+ * mutex held. */
 static enum vxd_status shard_table(struct vxd_svdag *svdag, struct vxd_svdag_shard *shard,
                                    uint32_t n_buckets, struct vxd_err *err)
 {
@@ -271,12 +276,12 @@ static enum vxd_status shard_table(struct vxd_svdag *svdag, struct vxd_svdag_sha
     return VXD_OK;
 }
 
-/* Stores an item that the shard does not hold. With the shard's mutex held. */
+/* Inserts an item that the shard does not hold. With the shard's mutex held. */
 static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
                                  struct vxd_svdag_shard *shard,
-                                 const struct vxd_svdag_wanted *item,
-                                 struct vxd_svdag_index_bucket *room, uint32_t *ref,
-                                 struct vxd_err *err)
+                                 const struct vxd_svdag_lookup_key *item,
+                                 struct vxd_svdag_index_bucket *free_bucket,
+                                 uint32_t *ref, struct vxd_err *err)
 {
     struct vxd_svdag *svdag = writer->svdag;
     uint64_t n_items = (uint64_t)shard->n_items[VXD_SVDAG_LEAF] +
@@ -287,7 +292,7 @@ static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
     if (status != VXD_OK) {
         return status;
     }
-    if (!vxd_svdag_shard_has_room(n_buckets, n_items + 1)) {
+    if (!vxd_svdag_shard_has_capacity(n_buckets, n_items + 1)) {
         n_buckets = vxd_svdag_shard_larger(n_buckets);
     }
     if (n_buckets != shard->n_buckets || *ref > shard->addresses) {
@@ -297,12 +302,13 @@ static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
             writer->n_left += (uint32_t)item->n_words;
             return status;
         }
-        (void)shard_find(svdag, shard, item, &room);
+        (void)shard_find(svdag, shard, item, &free_bucket);
     }
     memcpy(arena_words(svdag->arena, *ref), item->words,
            (size_t)item->n_words * sizeof(uint32_t));
-    assert(room != NULL);
-    vxd_svdag_bucket_add(room, *ref | vxd_svdag_slot_hash(item->hash, shard->addresses),
+    assert(free_bucket != NULL);
+    vxd_svdag_bucket_add(free_bucket,
+                         *ref | vxd_svdag_slot_hash(item->hash, shard->addresses),
                          vxd_svdag_tag_of(item->hash, item->kind));
     shard->n_items[item->kind]++;
     shard->n_words += (uint64_t)item->n_words;
@@ -310,37 +316,37 @@ static enum vxd_status shard_add(struct vxd_svdag_writer *writer,
 }
 
 static enum vxd_status arena_put(struct vxd_svdag_writer *writer,
-                                 const struct vxd_svdag_wanted *wanted, uint32_t *ref,
+                                 const struct vxd_svdag_lookup_key *key, uint32_t *ref,
                                  bool *is_new, struct vxd_err *err)
 {
-    struct vxd_svdag_shard *shard = shard_of(writer->svdag->arena, wanted->hash);
-    struct vxd_svdag_index_bucket *room = NULL;
+    struct vxd_svdag_shard *shard = shard_of(writer->svdag->arena, key->hash);
+    struct vxd_svdag_index_bucket *free_bucket = NULL;
     enum vxd_status status = VXD_OK;
 
     (void)pthread_mutex_lock(&shard->mutex);
-    *ref = shard_find(writer->svdag, shard, wanted, &room);
+    *ref = shard_find(writer->svdag, shard, key, &free_bucket);
     *is_new = *ref == VXD_SVDAG_EMPTY;
     if (*is_new) {
-        status = shard_add(writer, shard, wanted, room, ref, err);
+        status = shard_add(writer, shard, key, free_bucket, ref, err);
     }
     (void)pthread_mutex_unlock(&shard->mutex);
     return status;
 }
 
 static uint32_t arena_find(const struct vxd_svdag *svdag,
-                           const struct vxd_svdag_wanted *wanted)
+                           const struct vxd_svdag_lookup_key *key)
 {
-    struct vxd_svdag_shard *shard = shard_of(svdag->arena, wanted->hash);
-    struct vxd_svdag_index_bucket *room;
+    struct vxd_svdag_shard *shard = shard_of(svdag->arena, key->hash);
+    struct vxd_svdag_index_bucket *free_bucket;
     uint32_t ref;
 
     (void)pthread_mutex_lock(&shard->mutex);
-    ref = shard_find(svdag, shard, wanted, &room);
+    ref = shard_find(svdag, shard, key, &free_bucket);
     (void)pthread_mutex_unlock(&shard->mutex);
     return ref;
 }
 
-/* Without the lock: a table that is just being replaced is asked for in vain. */
+/* Without the lock: if the table is just being replaced the prefetch is only useless. */
 static void arena_prefetch(const struct vxd_svdag *svdag, uint64_t hash)
 {
     struct vxd_svdag_shard *shard = shard_of(svdag->arena, hash);
@@ -354,7 +360,7 @@ static void arena_prefetch(const struct vxd_svdag *svdag, uint64_t hash)
             (size_t)vxd_svdag_shard_home(hash, n_buckets) * sizeof *buckets;
 
         __builtin_prefetch(home);
-        __builtin_prefetch(home + sizeof *buckets); /* many a search goes on there */
+        __builtin_prefetch(home + sizeof *buckets); /* many searches continue there */
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The arena store on the CPU, for the two ways into it: item by item (arena_cpu.c), and all of
- * an image at once (arena_adopt_cpu.c). */
+/* The arena on the CPU, as shared by its two writers: item by item (arena_cpu.c), and a
+ * whole image at once (image_adopt_cpu.c). */
 #ifndef VXD_GPU_SVDAG_STORE_ARENA_CPU_H
 #define VXD_GPU_SVDAG_STORE_ARENA_CPU_H
 
@@ -10,16 +10,16 @@
 enum {
     VXD_SVDAG_ARENA_SHARD_BITS = 10,
     VXD_SVDAG_ARENA_SHARDS = 1 << VXD_SVDAG_ARENA_SHARD_BITS,
-    VXD_SVDAG_ARENA_SEGMENT = 1024, /* words that a writer takes */
+    VXD_SVDAG_ARENA_SEGMENT = 1024, /* words that a writer takes at once */
     VXD_SVDAG_ARENA_REMNANTS = 256,
     VXD_SVDAG_SHARD_FIRST = 8, /* buckets, 256 bytes */
     VXD_SVDAG_SHARD_SMALL =
-        128 /* up to here a shard doubles, then it grows by quarters of a power */
+        128 /* up to here a shard doubles; above, it grows by a quarter of a power of two */
 };
 
 struct vxd_svdag_shard {
     pthread_mutex_t mutex;
-    /* Atomic for those alone who only prefetch. */
+    /* Atomic, because prefetches read it without the lock. */
     _Atomic(struct vxd_svdag_index_bucket *) buckets;
     atomic_uint n_buckets;
     uint32_t addresses; /* as of an index */
@@ -27,18 +27,18 @@ struct vxd_svdag_shard {
     uint64_t n_words; /* of its items */
 };
 
-/* Words that a writer left over. */
+/* Words that a writer did not use. */
 struct vxd_svdag_remnant {
     uint32_t next;
     uint32_t n_left;
 };
 
 struct vxd_svdag_arena {
-    pthread_mutex_t mutex; /* guards what follows, up to the shards */
-    uint32_t **chunks;     /* by address; NULL: not there yet */
+    pthread_mutex_t mutex; /* guards the members up to the shards */
+    uint32_t **chunks;     /* by address; NULL: not allocated yet */
     uint32_t next;         /* first word that was never handed out; 0: no chunk yet */
-    uint32_t n_joined;     /* the first chunks are so many of one piece of memory */
-    size_t n_bytes;        /* of device memory */
+    uint32_t n_joined; /* so many chunks from the first on share one piece of memory */
+    size_t n_bytes;    /* of device memory */
     int n_remnants;
     struct vxd_svdag_remnant remnants[VXD_SVDAG_ARENA_REMNANTS];
     struct vxd_svdag_shard shards[VXD_SVDAG_ARENA_SHARDS];
@@ -49,20 +49,21 @@ static inline uint32_t vxd_svdag_shard_number(uint64_t hash)
     return (uint32_t)(hash >> (64 - VXD_SVDAG_ARENA_SHARD_BITS));
 }
 
-/* The bucket of a hash in its shard; after a full one the next one is next. */
+/* The home bucket of a hash in its shard. After a full bucket the search continues in the
+ * next one. */
 static inline uint32_t vxd_svdag_shard_home(uint64_t hash, uint32_t n_buckets)
 {
     return (uint32_t)(((hash >> 22 & UINT32_MAX) * n_buckets) >> 32);
 }
 
-/* At most seven eighths full: searches stay short. */
-static inline bool vxd_svdag_shard_has_room(uint32_t n_buckets, uint64_t n_items)
+/* At most seven eighths full, so that searches stay short. */
+static inline bool vxd_svdag_shard_has_capacity(uint32_t n_buckets, uint64_t n_items)
 {
     return n_items * 8 <= (uint64_t)n_buckets * VXD_SVDAG_INDEX_SLOTS * 7;
 }
 
-/* The next size of a table; from the first on all are sizes of the context's block cache,
- * so that nothing is lost to rounding. */
+/* The next size of a table. All sizes are those of the context's block cache, so that
+ * rounding loses no memory. */
 static inline uint32_t vxd_svdag_shard_larger(uint32_t n_buckets)
 {
     uint32_t power;
@@ -74,7 +75,7 @@ static inline uint32_t vxd_svdag_shard_larger(uint32_t n_buckets)
     return n_buckets + (n_buckets < VXD_SVDAG_SHARD_SMALL ? power : power / 4);
 }
 
-/* To a bucket that has room. */
+/* Adds to a bucket with a free slot. */
 static inline void vxd_svdag_bucket_add(struct vxd_svdag_index_bucket *bucket,
                                         uint32_t word, uint32_t tag)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The index of an arena on a GPU: by what items are found again. */
+/* The index of an arena on a GPU. */
 #include "gpu/svdag/store/store_device_internal.h"
 
 enum {
     FIRST_BUCKETS = 1 << 14, /* 512 KiB */
-    /* Up to here the index doubles, then it grows by an eighth, then by a sixteenth: an edit for
-     * which it has to grow is done twice, and small scenes change most with each. */
+    /* Up to here the index doubles; above, it grows by an eighth, and later by a
+     * sixteenth. An edit during which it has to grow runs twice, and small scenes change
+     * most with each edit. */
     SMALL_BUCKETS = 1 << 16,
     LARGE_BUCKETS = 1 << 20,
     MAX_BUCKETS = 1 << 29 /* slots have 32-bit numbers */
@@ -28,7 +29,7 @@ static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_svdag *svda
     index.buckets = buckets.ptr;
     if (device->index.n_buckets > 0) {
         VXD_TRY(vxd_svdag_index_move(queue, &svdag->view, &device->index, &index, err));
-        /* Where an item has no place, which does not happen, the old one stays. */
+        /* The old index is kept until this has succeeded. */
         VXD_TRY(vxd_queue_wait(queue, err));
         vxd_svdag_device_give(queue, svdag, &device->buckets);
     }
@@ -54,22 +55,22 @@ enum vxd_status vxd_svdag_device_arena_grow(struct vxd_queue *queue,
 {
     struct vxd_svdag_device *device = svdag->device;
     uint64_t n = device->index.n_buckets;
-    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
-    /* Nine elevenths full then. */
+    uint64_t desired = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
+    /* Nine elevenths of the slots are used then. */
     uint64_t needed = n_items / VXD_SVDAG_INDEX_SLOTS * 11 / 9 + 2;
 
     if (n_items == 0) {
         return new_index(queue, svdag, device->index.n_buckets, err);
     }
     needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
-    wanted = wanted > needed ? wanted : needed;
+    desired = desired > needed ? desired : needed;
     if (needed > MAX_BUCKETS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the scene's index has no numbers left: %llu items",
+                        "the scene's index is full: %llu items",
                         (unsigned long long)n_items);
     }
-    wanted = wanted < MAX_BUCKETS ? wanted : MAX_BUCKETS;
-    if (wanted > needed && new_index(queue, svdag, (uint32_t)wanted, NULL) == VXD_OK) {
+    desired = desired < MAX_BUCKETS ? desired : MAX_BUCKETS;
+    if (desired > needed && new_index(queue, svdag, (uint32_t)desired, NULL) == VXD_OK) {
         return VXD_OK;
     }
     return new_index(queue, svdag, (uint32_t)needed, err);

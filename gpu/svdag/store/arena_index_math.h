@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* By what the arena finds items again, as both backends lay it out: tables of 32-byte buckets of
- * seven slots. A slot is a word, an address with bits of hash above it, and four bits of the
- * bucket's last word, two more of hash and two of kind: an item of a store of up to 4 MiB has
- * fourteen bits of hash, of 1 GiB six, of 16 GiB two. After a full bucket another one is next;
- * items are never taken out, so a bucket with room ends a search. On a GPU there is a moment
- * between a slot's word and its tag (store_cuda.h). */
+/* The index of the arena, in the layout of both backends: tables of 32-byte buckets of
+ * seven slots. A slot is a word, an address with bits of the hash above it, and four bits
+ * of the bucket's last word (the tag), two more of the hash and two of the kind. In a
+ * store of up to 4 MiB a slot has fourteen bits of the hash, of 1 GiB six, of 16 GiB two.
+ * After a full bucket the search continues in another one. Items are never removed, so a
+ * bucket with a free slot ends a search. On a GPU a slot's word is visible shortly before
+ * its tag (find_or_insert_cuda.h). */
 #ifndef VXD_GPU_SVDAG_STORE_ARENA_INDEX_MATH_H
 #define VXD_GPU_SVDAG_STORE_ARENA_INDEX_MATH_H
 
@@ -14,24 +15,25 @@ enum {
     VXD_SVDAG_INDEX_SLOTS = 7, /* of a bucket */
     VXD_SVDAG_INDEX_TAG_BITS = 4,
     VXD_SVDAG_INDEX_ADDRESS_BITS = 20, /* at least; 32 at most */
-    /* Buckets that an item is looked for in at most. In a table that is not nearly full none
-     * is so far from home. */
+    /* Most buckets of a search. In a table that is not nearly full no item is so far from
+     * its home bucket. */
     VXD_SVDAG_INDEX_PROBES = 1024
 };
 
 struct vxd_svdag_index_bucket {
-    uint32_t slots[VXD_SVDAG_INDEX_SLOTS]; /* from the first on, VXD_SVDAG_EMPTY: room */
-    uint32_t tags;                         /* a free bucket is all zeros */
+    uint32_t
+        slots[VXD_SVDAG_INDEX_SLOTS]; /* used from the first on; VXD_SVDAG_EMPTY: free */
+    uint32_t tags;                    /* an empty bucket is all zeros */
 };
 
-/* A table of them, as those have it who look into it. */
+/* A table of buckets, as lookups need it. */
 struct vxd_svdag_index {
     struct vxd_svdag_index_bucket *buckets;
     uint32_t n_buckets;
     uint32_t addresses; /* the bits of a slot's word that are its address */
 };
 
-/* The bits that addresses of so many words take of a slot's word. */
+/* Mask of the bits of a slot's word that hold addresses of up to n_words. */
 VXD_HD uint32_t vxd_svdag_index_addresses(uint64_t n_words)
 {
     int n_bits = VXD_SVDAG_INDEX_ADDRESS_BITS;
@@ -42,14 +44,14 @@ VXD_HD uint32_t vxd_svdag_index_addresses(uint64_t n_words)
     return UINT32_MAX >> (32 - n_bits);
 }
 
-/* A slot's word but for the address: bits 2 to 13 of the hash, where it has not room for all the
- * upper ones. */
+/* The hash bits of a slot's word: bits 2 to 13 of the hash, as far as the address leaves
+ * bits. */
 VXD_HD uint32_t vxd_svdag_slot_hash(uint64_t hash, uint32_t addresses)
 {
     return (uint32_t)hash << 18 & ~addresses;
 }
 
-/* Whether a slot's word is of an item with such a hash, as far as the word tells. */
+/* Whether a slot may hold an item with this hash, by its word. */
 VXD_HD bool vxd_svdag_slot_may_be(uint32_t word, uint32_t slot_hash, uint32_t addresses)
 {
     return (word ^ slot_hash) <= addresses;
@@ -61,7 +63,8 @@ VXD_HD bool vxd_svdag_slot_may_be(uint32_t word, uint32_t slot_hash, uint32_t ad
 #define VXD_SVDAG_TAG_LOWS (7u * VXD_SVDAG_TAG_ONES)
 #define VXD_SVDAG_TAG_TOPS (8u * VXD_SVDAG_TAG_ONES)
 
-/* Bits 6 and 7 of the hash, and two that tell the kind, of which one is set at least. */
+/* The tag: bits 6 and 7 of the hash, and two bits for the kind, at least one of which is
+ * set. */
 VXD_HD uint32_t vxd_svdag_tag_of(uint64_t hash, enum vxd_svdag_kind kind)
 {
     return ((uint32_t)hash >> 6 & 3u) << 2 | (3u - (uint32_t)kind);
@@ -78,13 +81,13 @@ VXD_HD uint32_t vxd_svdag_tag_at(uint32_t tags, int slot)
            ((1u << VXD_SVDAG_INDEX_TAG_BITS) - 1);
 }
 
-/* The bits of a slot's tag, to be set where it has none. */
+/* The tag at the place of its slot, to be added with OR. */
 VXD_HD uint32_t vxd_svdag_tag_bits(uint32_t tag, int slot)
 {
     return tag << (slot * VXD_SVDAG_INDEX_TAG_BITS);
 }
 
-/* The top bit of each tag that is equal to this one. */
+/* The top bits of the tags that are equal to `tag`. */
 VXD_HD uint32_t vxd_svdag_tags_equal(uint32_t tags, uint32_t tag)
 {
     const uint32_t differ = tags ^ (tag * VXD_SVDAG_TAG_ONES);
@@ -93,7 +96,7 @@ VXD_HD uint32_t vxd_svdag_tags_equal(uint32_t tags, uint32_t tag)
            VXD_SVDAG_TAG_TOPS;
 }
 
-/* Of the slots whose top bit is set those whose words may be of such a hash too. */
+/* The top bits of `tops` whose slots' words also match the hash. */
 VXD_HD uint32_t vxd_svdag_slots_that_may(const struct vxd_svdag_index_bucket *bucket,
                                          uint32_t tops, uint32_t slot_hash,
                                          uint32_t addresses)
@@ -108,14 +111,14 @@ VXD_HD uint32_t vxd_svdag_slots_that_may(const struct vxd_svdag_index_bucket *bu
     return may;
 }
 
-/* The bucket of a hash, 0 .. n_buckets - 1. */
-VXD_HD uint32_t vxd_svdag_home(uint64_t hash, uint32_t n_buckets)
+/* The home bucket of a hash, 0 .. n_buckets - 1. */
+VXD_HD uint32_t vxd_svdag_home_bucket(uint64_t hash, uint32_t n_buckets)
 {
     return (uint32_t)((hash >> 32) * n_buckets >> 32);
 }
 
-/* The bucket after a full one: some further on, by hash, so that full ones that lie together
- * are not all gone through. */
+/* The bucket to search after a full one. Its distance depends on the hash, so that a
+ * search does not go through all of a cluster of full buckets. */
 VXD_HD uint32_t vxd_svdag_bucket_after(uint64_t hash, uint32_t bucket, uint32_t n_buckets)
 {
     uint32_t after = bucket + 1 + (uint32_t)(hash >> 14 & 31u);
@@ -123,8 +126,8 @@ VXD_HD uint32_t vxd_svdag_bucket_after(uint64_t hash, uint32_t bucket, uint32_t 
     return after < n_buckets ? after : after % n_buckets;
 }
 
-/* Equal first words (of a leaf the first two) tell equal lengths: no read goes past the
- * shorter one's end. */
+/* Compares words. Items with equal first words (leaves: first two words) have equal
+ * lengths, so no read passes the end of the shorter one. */
 VXD_HD bool vxd_svdag_words_equal(const uint32_t *a, const uint32_t *b, int n_words)
 {
     for (int i = 0; i < n_words; i++) {
@@ -135,8 +138,8 @@ VXD_HD bool vxd_svdag_words_equal(const uint32_t *a, const uint32_t *b, int n_wo
     return true;
 }
 
-/* The most items of an index: beyond six sevenths of its slots a warp's searches, of which the
- * longest counts, get long. */
+/* Most items of an index. Above a load of six sevenths searches of a warp get long, as
+ * its longest one counts. */
 VXD_HD uint64_t vxd_svdag_index_most(uint64_t n_slots)
 {
     return n_slots * 6 / 7;
@@ -147,7 +150,8 @@ VXD_HD bool vxd_svdag_index_is_full(uint64_t n_items, uint64_t n_slots)
     return n_items > vxd_svdag_index_most(n_slots);
 }
 
-/* The address of an item, VXD_SVDAG_EMPTY where it is not there, while nobody inserts. */
+/* The address of an item, VXD_SVDAG_EMPTY where the index does not have it. Nobody may
+ * insert meanwhile. */
 VXD_HD uint32_t vxd_svdag_index_find(const struct vxd_svdag_index *index,
                                      const struct vxd_svdag_view *view,
                                      enum vxd_svdag_kind kind, const uint32_t *words,
@@ -156,7 +160,7 @@ VXD_HD uint32_t vxd_svdag_index_find(const struct vxd_svdag_index *index,
     const uint64_t hash = vxd_svdag_hash((uint32_t)kind, words, n_words);
     const uint32_t slot_hash = vxd_svdag_slot_hash(hash, index->addresses);
     const uint32_t tag = vxd_svdag_tag_of(hash, kind);
-    uint32_t at = vxd_svdag_home(hash, index->n_buckets);
+    uint32_t at = vxd_svdag_home_bucket(hash, index->n_buckets);
 
     for (uint32_t i = 0; i < index->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
         const struct vxd_svdag_index_bucket *bucket = &index->buckets[at];

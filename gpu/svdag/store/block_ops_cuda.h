@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What threads of kernels of scenes do together, and past each other's caches. */
+/* Operations of warps and blocks in the kernels of scenes, and memory accesses that
+ * bypass a thread's own caches. */
 #ifndef VXD_GPU_SVDAG_STORE_BLOCK_OPS_CUDA_H
 #define VXD_GPU_SVDAG_STORE_BLOCK_OPS_CUDA_H
 
@@ -10,10 +11,10 @@
 #define VXD_SVDAG_DEVICE static __device__ __forceinline__
 
 /* Threads of a block; a multiple of 32, at most 1024. */
-#define VXD_SVDAG_TEAM_THREADS 256
+#define VXD_SVDAG_BLOCK_THREADS 256
 
-/* Of passes, a multiprocessor at most: 80 registers a thread. */
-#define VXD_SVDAG_TEAM_BLOCKS 3
+/* Most blocks of an edit kernel on a multiprocessor, with 80 registers a thread. */
+#define VXD_SVDAG_MAX_BLOCKS_PER_SM 3
 
 VXD_SVDAG_DEVICE bool vxd_svdag_is_first_block(void)
 {
@@ -46,14 +47,15 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_atomic_cas64(uint64_t *at, uint64_t from, ui
                      (unsigned long long)to);
 }
 
-/* What this thread wrote before is seen by whoever sees what it writes after. */
+/* A thread that sees a write after the fence also sees this thread's writes before it. */
 VXD_SVDAG_DEVICE void vxd_svdag_fence(void)
 {
     asm volatile("fence.acq_rel.gpu;" : : : "memory");
 }
 
-/* Swaps a word for who reads what this thread wrote before; the thread's own cache stays as it is,
- * which a fence would clear. Returns what it was. */
+/* Compare-and-swap with release order: a thread that sees the new word also sees what
+ * this thread wrote before. Unlike a fence it leaves the thread's own cache valid.
+ * Returns the old word. */
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_cas_release(uint32_t *at, uint32_t from, uint32_t to)
 {
     uint32_t seen;
@@ -65,8 +67,9 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_cas_release(uint32_t *at, uint32_t from, uin
     return seen;
 }
 
-/* Takes a free word (0) for what this thread wrote before: who reads the word by these, reads
- * that too. Returns what it was. */
+/* Publishes what this thread wrote before by setting a free word (0) to a value: threads
+ * that read the word with vxd_svdag_load_published see those writes. Returns the old
+ * word. */
 VXD_SVDAG_DEVICE uint32_t vxd_svdag_publish(uint32_t *at, uint32_t value)
 {
     uint32_t seen;
@@ -85,26 +88,26 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_published(const uint32_t *at)
     return seen;
 }
 
-/* What other threads may be changing, past the caches of this one. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_now(const uint32_t *at)
+/* Reads a word that other threads may be changing, bypassing this thread's caches. */
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_volatile(const uint32_t *at)
 {
     return *(const volatile uint32_t *)at;
 }
 
-VXD_SVDAG_DEVICE uint64_t vxd_svdag_load_now64(const uint64_t *at)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_load_volatile64(const uint64_t *at)
 {
     return *(const volatile uint64_t *)at;
 }
 
-/* Begins to fetch what is read soon. */
+/* Prefetches what is read soon. */
 VXD_SVDAG_DEVICE void vxd_svdag_prefetch(const uint32_t *at)
 {
     asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
 }
 
-/* A bucket in two loads of 16 bytes. */
+/* Reads a bucket in two loads of 16 bytes. */
 VXD_SVDAG_DEVICE struct vxd_svdag_index_bucket
-vxd_svdag_load_bucket_now(const struct vxd_svdag_index_bucket *at)
+vxd_svdag_load_bucket(const struct vxd_svdag_index_bucket *at)
 {
     uint4 low = __ldcg((const uint4 *)(const void *)at);
     uint4 high = __ldcg((const uint4 *)(const void *)at + 1);
@@ -112,13 +115,13 @@ vxd_svdag_load_bucket_now(const struct vxd_svdag_index_bucket *at)
     return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z}, high.w};
 }
 
-/* By all lanes of a warp: what the first one has. */
+/* By all lanes of a warp: the value of the first lane. */
 VXD_SVDAG_DEVICE uint64_t vxd_svdag_warp_first(uint64_t value)
 {
     return __shfl_sync(UINT32_MAX, (unsigned long long)value, 0);
 }
 
-/* By all lanes of a warp: adds what they counted. */
+/* By all lanes of a warp: adds the counts of all lanes. */
 VXD_SVDAG_DEVICE void vxd_svdag_warp_add(uint64_t *at, uint64_t n)
 {
     for (int step = 16; step > 0; step /= 2) {

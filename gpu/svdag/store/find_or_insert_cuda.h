@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How a warp finds or stores items of the arena while others do. A lookup reads a bucket of 32
- * bytes, its seven tags compared at once, and the words of an item whose tag is equal, all of
- * them at once.
+/* How the lanes of a warp find or insert items of the arena while other warps do the
+ * same. A lookup reads a bucket of 32 bytes, compares its seven tags at once, and reads
+ * all words of an item whose tag matches at once.
  *
- * Words are written, and fenced, before the item's address takes a free slot of the index by one
- * swap; so whoever sees an address may compare its words, which is done too while the tag is
- * not there yet. Slots of a bucket are taken from the first on, hence equal items come to the
- * same free slot, where one swap goes before the other, and the one that fails finds the other's
- * words equal. Nobody waits for anybody, but for the tag of an item with equal words, which is
- * on its way: it tells the kind. */
+ * The words of an item are written and fenced before its address takes a free slot of the
+ * index by one compare-and-swap. So whoever sees an address may read its words, even
+ * while the slot's tag is not written yet. Slots of a bucket are taken from the first on.
+ * Two equal items therefore compete for the same slot, and the one whose swap fails finds
+ * the other's words equal. No thread waits for another, except for the tag of an item
+ * with equal words, which is written right after the swap: the tag tells the item's
+ * kind. */
 #ifndef VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_CUDA_H
 #define VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_CUDA_H
 
 #include "gpu/svdag/store/store_device.h"
 #include "gpu/svdag/store/block_ops_cuda.h"
 
-/* Words that a warp takes at most at once. */
+/* Most words that a warp takes at once. */
 #define VXD_SVDAG_WARP_WORDS ((uint64_t)32 * VXD_SVDAG_MAX_ITEM_WORDS)
 
-/* Of a warp's pool: items of so many words at most (inner nodes, leaves of up to 4 bits), and
- * places for each number. Kept small: what blocks take of shared memory the first-level cache
- * lacks. */
+/* A warp's pool of unused words: longest item (inner nodes, leaves of up to 4-bit
+ * values), and entries for each length. It is small, because shared memory is taken from
+ * the first-level cache. */
 #define VXD_SVDAG_POOL_WORDS 10
 #define VXD_SVDAG_POOL_REFS 8
 
-/* How often a tag is looked for that is about to be there: some seconds. */
-#define VXD_SVDAG_TAG_TURNS (1 << 22)
+/* Polls for a tag that is about to be written: some seconds. */
+#define VXD_SVDAG_TAG_POLLS (1 << 22)
 
 struct vxd_svdag_pool;
 
-/* What a lane looks for. */
-struct vxd_svdag_sought {
-    const uint32_t *words; /* the thread's own, of whatever memory */
-    int n_words;           /* 0: nothing */
+/* An item that a lane looks up or inserts. */
+struct vxd_svdag_lane_key {
+    const uint32_t *words; /* the thread's own, in any memory */
+    int n_words;           /* 0: none */
     enum vxd_svdag_kind kind;
-    struct vxd_svdag_pool
-        *pool; /* the warp's, or NULL: words that are not needed are lost */
+    struct vxd_svdag_pool *pool; /* the warp's, or NULL: unused words are lost */
 };
 
-/* Words that a lane took and did not need, for its next item; none at first. */
+/* Words that a lane took and did not use, for its next item; none at first. */
 struct vxd_svdag_spare {
     uint32_t ref;
     int n_words;
@@ -49,24 +49,26 @@ VXD_SVDAG_DEVICE uint32_t vxd_svdag_lane(void)
     return threadIdx.x % 32;
 }
 
-VXD_SVDAG_DEVICE bool vxd_svdag_has_fault(const struct vxd_svdag_pass *pass)
+VXD_SVDAG_DEVICE bool vxd_svdag_has_fault(const struct vxd_svdag_kernel_args *args)
 {
-    return vxd_svdag_load_now(&pass->state->fault) != 0;
+    return vxd_svdag_load_volatile(&args->state->fault) != 0;
 }
 
-VXD_SVDAG_DEVICE void vxd_svdag_raise(const struct vxd_svdag_pass *pass, uint32_t fault)
+VXD_SVDAG_DEVICE void vxd_svdag_set_fault(const struct vxd_svdag_kernel_args *args,
+                                          uint32_t fault)
 {
-    vxd_svdag_atomic_or(&pass->state->fault, fault);
+    vxd_svdag_atomic_or(&args->state->fault, fault);
 }
 
-/* Words that lanes of a warp took and did not need, as others stored an equal item meanwhile, for
- * what the warp stores next; by their number. Of some thousand warps a few are left over each. */
+/* Words that lanes of a warp took and did not use, because other threads inserted an
+ * equal item meanwhile, by length. The warp uses them for items that it inserts next.
+ * Over some thousand warps it keeps few words from being lost. */
 struct vxd_svdag_pool {
     int n[VXD_SVDAG_POOL_WORDS + 1];
     uint32_t refs[VXD_SVDAG_POOL_WORDS + 1][VXD_SVDAG_POOL_REFS];
 };
 
-/* By all lanes of a warp: its pool, empty. */
+/* By all lanes of a warp: empties its pool. */
 VXD_SVDAG_DEVICE void vxd_svdag_pool_clear(struct vxd_svdag_pool *pool)
 {
     for (uint32_t i = vxd_svdag_lane(); i <= VXD_SVDAG_POOL_WORDS; i += 32) {
@@ -75,7 +77,7 @@ VXD_SVDAG_DEVICE void vxd_svdag_pool_clear(struct vxd_svdag_pool *pool)
     __syncwarp();
 }
 
-/* By all lanes of a warp: those with words to spare give them. */
+/* By all lanes of a warp: lanes with unused words put them into the pool. */
 VXD_SVDAG_DEVICE void vxd_svdag_pool_give(struct vxd_svdag_pool *pool,
                                           struct vxd_svdag_spare *spare)
 {
@@ -94,7 +96,8 @@ VXD_SVDAG_DEVICE void vxd_svdag_pool_give(struct vxd_svdag_pool *pool,
     }
 }
 
-/* By all lanes of a warp: those that want n words (0: none) take what was given. */
+/* By all lanes of a warp: lanes that need n words (0: none) take them from the pool,
+ * where it has some. */
 VXD_SVDAG_DEVICE void vxd_svdag_pool_take(struct vxd_svdag_pool *pool, int n,
                                           struct vxd_svdag_spare *spare)
 {
@@ -110,8 +113,9 @@ VXD_SVDAG_DEVICE void vxd_svdag_pool_take(struct vxd_svdag_pool *pool, int n,
     __syncwarp();
 }
 
-/* What a pass counts in one word, as all warps add to it: words taken, and from this bit on the
- * items that they were taken for, a few more than are new. */
+/* An edit kernel counts words and items taken in one 64-bit word, because all warps add
+ * to it: the number of words in the low bits, and from this bit on the number of items
+ * they were taken for, which is slightly more than the number of new items. */
 #define VXD_SVDAG_TAKEN_ITEMS 33
 
 VXD_SVDAG_DEVICE uint64_t vxd_svdag_taken_words(uint64_t taken)
@@ -124,9 +128,10 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_taken_items(uint64_t taken)
     return taken >> VXD_SVDAG_TAKEN_ITEMS;
 }
 
-/* By all lanes of a warp: n words for each in one chunk, from `next` on, counted in *n_taken;
- * *n_items is how many items there were before. Where a chunk ends within those of the warp, they
- * are left out and it takes others, at most once as no warp takes as much as a chunk. */
+/* By all lanes of a warp: takes n words for each lane, within one chunk, from `next` on,
+ * counted in *n_taken; *n_items is the number of items before. Where a chunk ends within
+ * the words of the warp, these are skipped and the warp takes others. That happens at
+ * most once, as no warp takes as much as a chunk. */
 VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_words(uint64_t *n_taken, uint64_t next,
                                                uint32_t n, uint64_t *n_items)
 {
@@ -160,21 +165,23 @@ VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_words(uint64_t *n_taken, uint64_t next,
     return first + sum - n;
 }
 
-/* Where an item's words go. */
-VXD_SVDAG_DEVICE uint32_t *vxd_svdag_words_to(const struct vxd_svdag_pass *pass,
+/* Where the words of an item are written. */
+VXD_SVDAG_DEVICE uint32_t *vxd_svdag_words_to(const struct vxd_svdag_kernel_args *args,
                                               uint32_t ref)
 {
-    return pass->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
+    return args->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
            (ref & (VXD_SVDAG_CHUNK_WORDS - 1));
 }
 
-/* Whether an item of the index has these words, past the caches that others' writes do not
- * reach. All are read at once, but none behind the chunk's end. */
-VXD_SVDAG_DEVICE bool vxd_svdag_holds(const struct vxd_svdag_pass *pass, uint32_t ref,
-                                      const struct vxd_svdag_sought *sought)
+/* Whether an item of the index has the words of a key. It bypasses the caches that other
+ * blocks' writes do not reach. All words are read at once, but none behind the chunk's
+ * end. */
+VXD_SVDAG_DEVICE bool vxd_svdag_item_matches(const struct vxd_svdag_kernel_args *args,
+                                             uint32_t ref,
+                                             const struct vxd_svdag_lane_key *key)
 {
-    const uint32_t *words = vxd_svdag_words_to(pass, ref);
-    const int n_words = sought->n_words;
+    const uint32_t *words = vxd_svdag_words_to(args, ref);
+    const int n_words = key->n_words;
     uint32_t differ = 0;
 
     if ((ref & (VXD_SVDAG_CHUNK_WORDS - 1)) + (uint32_t)n_words > VXD_SVDAG_CHUNK_WORDS) {
@@ -182,17 +189,17 @@ VXD_SVDAG_DEVICE bool vxd_svdag_holds(const struct vxd_svdag_pass *pass, uint32_
     }
 #pragma unroll 3
     for (int i = 0; i < n_words; i++) {
-        differ |= __ldcg(&words[i]) ^ sought->words[i];
+        differ |= __ldcg(&words[i]) ^ key->words[i];
     }
     return differ == 0;
 }
 
-/* Where a lane's search has come to. */
+/* State of a lane's search. */
 struct vxd_svdag_search {
     uint64_t hash;
     uint32_t bucket;
-    uint32_t n_probes; /* buckets before it */
-    int slot;          /* the first one to look at; then the one that is free */
+    uint32_t n_probes; /* buckets searched before it */
+    int slot;          /* the first slot to compare; afterwards the free slot */
 };
 
 enum vxd_svdag_search_end {
@@ -201,9 +208,9 @@ enum vxd_svdag_search_end {
     VXD_SVDAG_EXHAUSTED
 };
 
-/* Slots of a bucket, from `first` on, that may hold an item of a hash and a tag, as the top bits of
- * their tags: those with the tag, and those whose tag is to come. *free is the first one that is
- * free, or their number. */
+/* Slots of a bucket, from `first` on, that may hold an item of this hash and tag, as the
+ * top bits of their tags: those with the tag, and those whose tag is not written yet.
+ * *free is the first free slot, or the number of slots. */
 VXD_SVDAG_DEVICE uint32_t
 vxd_svdag_bucket_slots(const struct vxd_svdag_index_bucket *bucket, uint32_t slot_hash,
                        uint32_t addresses, uint32_t tag, int first, int *free)
@@ -220,37 +227,38 @@ vxd_svdag_bucket_slots(const struct vxd_svdag_index_bucket *bucket, uint32_t slo
            (vxd_svdag_tag_bits(1, *free) - vxd_svdag_tag_bits(1, first));
 }
 
-/* The tag of a slot that is taken, of an item with the words that are looked for: it may be of
- * another kind. Who took the slot tells next, and waits for nothing; of this warp all have. */
-VXD_SVDAG_DEVICE uint32_t vxd_svdag_tag_to_come(const struct vxd_svdag_pass *pass,
-                                                uint32_t bucket, int slot)
+/* Waits for the tag of a slot whose item has the words that are looked up; it may be of
+ * another kind. The thread that took the slot writes it next, without waiting for
+ * anything. In this warp all such threads have done so. */
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_wait_for_tag(const struct vxd_svdag_kernel_args *args,
+                                                 uint32_t bucket, int slot)
 {
-    for (int turn = 0; turn < VXD_SVDAG_TAG_TURNS; turn++) {
-        const uint32_t tag =
-            vxd_svdag_tag_at(vxd_svdag_load_now(&pass->index.buckets[bucket].tags), slot);
+    for (int poll = 0; poll < VXD_SVDAG_TAG_POLLS; poll++) {
+        const uint32_t tag = vxd_svdag_tag_at(
+            vxd_svdag_load_volatile(&args->index.buckets[bucket].tags), slot);
 
         if (tag != VXD_SVDAG_INDEX_NO_TAG) {
             return tag;
         }
     }
-    vxd_svdag_raise(pass, VXD_SVDAG_STUCK);
+    vxd_svdag_set_fault(args, VXD_SVDAG_STUCK);
     return VXD_SVDAG_INDEX_NO_TAG;
 }
 
-/* By one lane, no lane waits for it: goes on until its item is found, *ref, or a slot is free
- * for it, or there is none. */
+/* By one lane, for which no other lane waits: continues a search until the item is found
+ * (*ref), a free slot is reached, or there is no slot. */
 VXD_SVDAG_DEVICE enum vxd_svdag_search_end
-vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
-                    const struct vxd_svdag_sought *sought, struct vxd_svdag_search *at,
-                    uint32_t *ref)
+vxd_svdag_search_continue(const struct vxd_svdag_kernel_args *args,
+                          const struct vxd_svdag_lane_key *key,
+                          struct vxd_svdag_search *at, uint32_t *ref)
 {
-    const struct vxd_svdag_index *index = &pass->index;
-    const uint32_t tag = vxd_svdag_tag_of(at->hash, sought->kind);
+    const struct vxd_svdag_index *index = &args->index;
+    const uint32_t tag = vxd_svdag_tag_of(at->hash, key->kind);
     const uint32_t slot_hash = vxd_svdag_slot_hash(at->hash, index->addresses);
 
     while (at->n_probes < index->n_buckets && at->n_probes < VXD_SVDAG_INDEX_PROBES) {
         const struct vxd_svdag_index_bucket bucket =
-            vxd_svdag_load_bucket_now(&index->buckets[at->bucket]);
+            vxd_svdag_load_bucket(&index->buckets[at->bucket]);
         int free;
         uint32_t slots = vxd_svdag_bucket_slots(&bucket, slot_hash, index->addresses, tag,
                                                 at->slot, &free);
@@ -258,7 +266,7 @@ vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
         for (; slots != 0; slots &= slots - 1) {
             const int slot = (__ffs((int)slots) - 1) / VXD_SVDAG_INDEX_TAG_BITS;
 
-            /* By selection, so that the bucket stays in registers. */
+            /* Selected without indexing, so that the bucket stays in registers. */
             *ref = slot == 0   ? bucket.slots[0]
                    : slot == 1 ? bucket.slots[1]
                    : slot == 2 ? bucket.slots[2]
@@ -267,9 +275,9 @@ vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
                    : slot == 5 ? bucket.slots[5]
                                : bucket.slots[6];
             *ref &= index->addresses;
-            if (vxd_svdag_holds(pass, *ref, sought) &&
+            if (vxd_svdag_item_matches(args, *ref, key) &&
                 (vxd_svdag_tag_at(bucket.tags, slot) == tag ||
-                 vxd_svdag_tag_to_come(pass, at->bucket, slot) == tag)) {
+                 vxd_svdag_wait_for_tag(args, at->bucket, slot) == tag)) {
                 return VXD_SVDAG_FOUND;
             }
         }
@@ -284,14 +292,14 @@ vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
     return VXD_SVDAG_EXHAUSTED;
 }
 
-/* By one lane: enters the item whose words it wrote at ref into the free slot. False: another one
- * took it. */
-VXD_SVDAG_DEVICE bool vxd_svdag_enter(const struct vxd_svdag_pass *pass,
+/* By one lane: inserts the item whose words it wrote at `ref` into the free slot. False:
+ * another thread took the slot. */
+VXD_SVDAG_DEVICE bool vxd_svdag_enter(const struct vxd_svdag_kernel_args *args,
                                       const struct vxd_svdag_search *at,
                                       enum vxd_svdag_kind kind, uint32_t ref)
 {
-    struct vxd_svdag_index_bucket *bucket = &pass->index.buckets[at->bucket];
-    const uint32_t word = ref | vxd_svdag_slot_hash(at->hash, pass->index.addresses);
+    struct vxd_svdag_index_bucket *bucket = &args->index.buckets[at->bucket];
+    const uint32_t word = ref | vxd_svdag_slot_hash(at->hash, args->index.addresses);
 
     if (vxd_svdag_cas_release(&bucket->slots[at->slot], VXD_SVDAG_EMPTY, word) !=
         VXD_SVDAG_EMPTY) {
@@ -302,33 +310,33 @@ VXD_SVDAG_DEVICE bool vxd_svdag_enter(const struct vxd_svdag_pass *pass,
     return true;
 }
 
-/* By all lanes of a warp: room for n words each (0: none), at *ref. False: there is not enough for
- * all, or the index is full; a fault is raised. */
-VXD_SVDAG_DEVICE bool vxd_svdag_take_room(const struct vxd_svdag_pass *pass, uint32_t n,
-                                          uint32_t *ref)
+/* By all lanes of a warp: reserves n words for each lane (0: none), at *ref. False: there
+ * are not enough for all lanes, or the index is full; a fault is set. */
+VXD_SVDAG_DEVICE bool vxd_svdag_reserve_words(const struct vxd_svdag_kernel_args *args,
+                                              uint32_t n, uint32_t *ref)
 {
     uint64_t n_new;
     const uint64_t begin =
-        vxd_svdag_take_words(&pass->state->n_taken, pass->store->next, n, &n_new);
-    const uint64_t n_slots = (uint64_t)pass->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
-    uint32_t fault = n > 0 && begin + n > pass->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
+        vxd_svdag_take_words(&args->state->n_taken, args->store->next, n, &n_new);
+    const uint64_t n_slots = (uint64_t)args->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
+    uint32_t fault = n > 0 && begin + n > args->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
 
-    fault |= vxd_svdag_index_is_full(pass->state->n_items + n_new, n_slots)
+    fault |= vxd_svdag_index_is_full(args->state->n_items + n_new, n_slots)
                  ? VXD_SVDAG_NO_SLOTS
                  : 0;
     fault = __reduce_or_sync(UINT32_MAX, fault);
     if (fault != 0 && vxd_svdag_lane() == 0) {
-        vxd_svdag_raise(pass, fault);
+        vxd_svdag_set_fault(args, fault);
     }
     *ref = (uint32_t)begin;
     return fault == 0;
 }
 
-/* By all lanes of a warp: enters the items of those whose search came to a free slot, of equal
- * ones (by their hashes) the first lane's alone; the others find it when they search on. *end is
- * where a lane's search is then, and *ref what it found. False: there is no room. */
-VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_pass *pass,
-                                          const struct vxd_svdag_sought *sought,
+/* By all lanes of a warp: inserts the items of lanes whose search reached a free slot. Of
+ * lanes with equal hashes only the first inserts; the others find the item when they
+ * continue their search. Updates *end and *ref. False: there is no capacity. */
+VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_kernel_args *args,
+                                          const struct vxd_svdag_lane_key *key,
                                           struct vxd_svdag_search *at,
                                           enum vxd_svdag_search_end *end, uint32_t *ref,
                                           struct vxd_svdag_spare *spare, bool *is_new)
@@ -338,33 +346,33 @@ VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_pass *pass,
     const uint32_t same =
         __match_any_sync(UINT32_MAX, (unsigned long long)at->hash) & missing;
     const bool is_first = is_missing && (same & ((1u << vxd_svdag_lane()) - 1)) == 0;
-    bool takes = is_first && spare->n_words < sought->n_words;
-    uint32_t room;
+    bool takes = is_first && spare->n_words < key->n_words;
+    uint32_t reserved;
 
     *is_new = false;
-    if (sought->pool != NULL) {
-        vxd_svdag_pool_take(sought->pool, takes ? sought->n_words : 0, spare);
-        takes = is_first && spare->n_words < sought->n_words;
+    if (key->pool != NULL) {
+        vxd_svdag_pool_take(key->pool, takes ? key->n_words : 0, spare);
+        takes = is_first && spare->n_words < key->n_words;
     }
-    if (!vxd_svdag_take_room(pass, takes ? (uint32_t)sought->n_words : 0, &room)) {
+    if (!vxd_svdag_reserve_words(args, takes ? (uint32_t)key->n_words : 0, &reserved)) {
         return false;
     }
     if (takes) {
-        spare->ref = room;
-        spare->n_words = sought->n_words;
+        spare->ref = reserved;
+        spare->n_words = key->n_words;
     }
     if (is_first) {
-        uint32_t *to = vxd_svdag_words_to(pass, spare->ref);
+        uint32_t *to = vxd_svdag_words_to(args, spare->ref);
 
-        for (int i = 0; i < sought->n_words; i++) {
-            to[i] = sought->words[i];
+        for (int i = 0; i < key->n_words; i++) {
+            to[i] = key->words[i];
         }
-        /* Where another one took the slot the lane goes on at once: lanes of a warp seldom do so at
-         * the same time. */
+        /* If another thread took the slot the lane continues at once; it is rare that
+         * several lanes of a warp do so together. */
         while (*end == VXD_SVDAG_FREE_SLOT && !*is_new) {
-            *is_new = vxd_svdag_enter(pass, at, sought->kind, spare->ref);
+            *is_new = vxd_svdag_enter(args, at, key->kind, spare->ref);
             if (!*is_new) {
-                *end = vxd_svdag_search_on(pass, sought, at, ref);
+                *end = vxd_svdag_search_continue(args, key, at, ref);
             }
         }
     }
@@ -372,12 +380,12 @@ VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_pass *pass,
     return true;
 }
 
-/* The arena, as the store that passes are compiled for. Another one is a type with the same
- * members. */
+/* The arena, as the type that edit kernels are compiled for. Another store is a type with
+ * the same members. */
 struct vxd_svdag_arena_cuda {
     typedef struct vxd_svdag_spare spare;
-    /* A lane that has words to spare stores its item there, and a block that is alone counts
-     * what it takes itself. */
+    /* Lanes reserve words before they insert, and a block that is alone may count its
+     * reservations itself. */
     static const bool RESERVES = true;
 
     static __device__ __forceinline__ spare no_spare(void)
@@ -385,37 +393,36 @@ struct vxd_svdag_arena_cuda {
         return {VXD_SVDAG_EMPTY, 0};
     }
 
-    /* By all 32 lanes of a warp, together: finds what each looks for, or stores it, and gives
-     * each its reference and whether it is new; VXD_SVDAG_EMPTY where it looks for nothing. Where
-     * there is no room a fault is raised, and lanes that look for something may get
+    /* By all 32 lanes of a warp together: finds or inserts the item of each lane. Returns
+     * its reference and whether it is new; VXD_SVDAG_EMPTY for a lane without an item.
+     * Where capacity is lacking a fault is set, and lanes with an item may get
      * VXD_SVDAG_EMPTY too. */
     static __device__ __forceinline__ uint32_t
-    find_or_store(const struct vxd_svdag_pass *pass,
-                  const struct vxd_svdag_sought *sought, spare *own, bool *is_new)
+    find_or_insert(const struct vxd_svdag_kernel_args *args,
+                   const struct vxd_svdag_lane_key *key, spare *own, bool *is_new)
     {
         struct vxd_svdag_search at = {0, 0, 0, 0};
         enum vxd_svdag_search_end end = VXD_SVDAG_FOUND;
         uint32_t ref = VXD_SVDAG_EMPTY;
-        bool is_missing = sought->n_words > 0;
+        bool is_missing = key->n_words > 0;
 
         *is_new = false;
         if (is_missing) {
-            at.hash =
-                vxd_svdag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
-            at.bucket = vxd_svdag_home(at.hash, pass->index.n_buckets);
+            at.hash = vxd_svdag_hash((uint32_t)key->kind, key->words, key->n_words);
+            at.bucket = vxd_svdag_home_bucket(at.hash, args->index.n_buckets);
         }
-        /* The second time lanes find what the first of equal ones stored. */
+        /* In the second round lanes find what the first of equal lanes inserted. */
         while (__any_sync(UINT32_MAX, is_missing)) {
-            bool has_room = true;
+            bool has_capacity = true;
             bool is_entered = false;
 
             if (is_missing) {
-                end = vxd_svdag_search_on(pass, sought, &at, &ref);
+                end = vxd_svdag_search_continue(args, key, &at, &ref);
             }
             __syncwarp();
             if (__any_sync(UINT32_MAX, end == VXD_SVDAG_FREE_SLOT)) {
-                has_room =
-                    vxd_svdag_enter_new(pass, sought, &at, &end, &ref, own, &is_entered);
+                has_capacity =
+                    vxd_svdag_enter_new(args, key, &at, &end, &ref, own, &is_entered);
             }
             if (is_entered) {
                 ref = own->ref;
@@ -423,54 +430,55 @@ struct vxd_svdag_arena_cuda {
                 *is_new = true;
                 end = VXD_SVDAG_FOUND;
             } else if (end == VXD_SVDAG_EXHAUSTED) {
-                vxd_svdag_raise(pass, VXD_SVDAG_NO_SLOTS);
+                vxd_svdag_set_fault(args, VXD_SVDAG_NO_SLOTS);
             }
-            is_missing = end == VXD_SVDAG_FREE_SLOT && has_room;
+            is_missing = end == VXD_SVDAG_FREE_SLOT && has_capacity;
             ref = end == VXD_SVDAG_FOUND ? ref : VXD_SVDAG_EMPTY;
-            if (!has_room) {
+            if (!has_capacity) {
                 break;
             }
         }
-        if (sought->pool != NULL) {
-            vxd_svdag_pool_give(sought->pool, own);
+        if (key->pool != NULL) {
+            vxd_svdag_pool_give(key->pool, own);
         }
         return ref;
     }
 
-    /* Ends a pass, by one thread after all others: words that were taken are not handed out
-     * again. Those beyond what there is were taken by lanes that found no room. */
-    static __device__ __forceinline__ void end(const struct vxd_svdag_pass *pass)
+    /* Ends a kernel, by one thread after all others: words that were taken are not handed
+     * out again. Words beyond the capacity were counted by lanes that found none. */
+    static __device__ __forceinline__ void end(const struct vxd_svdag_kernel_args *args)
     {
         const uint64_t next =
-            pass->store->next +
-            vxd_svdag_taken_words(vxd_svdag_load_now64(&pass->state->n_taken));
+            args->store->next +
+            vxd_svdag_taken_words(vxd_svdag_load_volatile64(&args->state->n_taken));
 
-        pass->store->next = next < pass->capacity_words ? next : pass->capacity_words;
+        args->store->next = next < args->capacity_words ? next : args->capacity_words;
     }
 
-    /* Before that, of a pass with a fault: what it would need, where rows were done of n_rows
-     * that are dealt out, and n_above nodes above them are to come. What is new in what is left is
-     * three eighths of what was in what is done: rather too little, as memory that was asked
-     * for stays, and much of what is taken at the same time at first is equal. */
-    static __device__ __forceinline__ void tell_needs(const struct vxd_svdag_pass *pass,
-                                                      uint32_t fault, uint64_t n_done,
-                                                      uint64_t n_rows, uint64_t n_above)
+    /* Before that, after a fault: estimates what the kernel would need, when n_done of
+     * n_subtrees entries inside of subtrees were reduced, and n_above nodes above them
+     * are left. The remaining part is assumed to need three eighths of what the finished
+     * part took. The estimate is rather too low, because memory once reserved is kept,
+     * and much of what is inserted at the same time at first is equal. */
+    static __device__ __forceinline__ void
+    report_needs(const struct vxd_svdag_kernel_args *args, uint32_t fault,
+                 uint64_t n_done, uint64_t n_subtrees, uint64_t n_above)
     {
-        struct vxd_svdag_needs *needs = &pass->progress->needs;
-        const uint64_t taken = vxd_svdag_load_now64(&pass->state->n_taken);
+        struct vxd_svdag_needs *needs = &args->progress->needs;
+        const uint64_t taken = vxd_svdag_load_volatile64(&args->state->n_taken);
         const uint64_t n_words = vxd_svdag_taken_words(taken);
         const uint64_t n_new = vxd_svdag_taken_items(taken);
-        /* In sixty-fourths: of too few rows nothing is known. */
-        const uint64_t done = n_done > n_rows / 8 ? n_done : n_rows / 8 + 1;
-        const uint64_t left = n_done < n_rows ? 24 * (n_rows - n_done) / done : 0;
+        /* In 64ths; too few finished entries are no basis for an estimate. */
+        const uint64_t done = n_done > n_subtrees / 8 ? n_done : n_subtrees / 8 + 1;
+        const uint64_t left = n_done < n_subtrees ? 24 * (n_subtrees - n_done) / done : 0;
 
         if ((fault & VXD_SVDAG_NO_SLOTS) != 0) {
-            needs->n_items = pass->state->n_items + n_new + n_new * left / 64 + n_above;
+            needs->n_items = args->state->n_items + n_new + n_new * left / 64 + n_above;
         }
         if ((fault & VXD_SVDAG_NO_WORDS) != 0) {
-            /* Inner nodes are of six or seven words. */
+            /* Most inner nodes have six or seven words. */
             needs->n_words =
-                pass->store->next + n_words + n_words * left / 64 + 6 * n_above;
+                args->store->next + n_words + n_words * left / 64 + 6 * n_above;
         }
     }
 };

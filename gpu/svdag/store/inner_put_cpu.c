@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Inner nodes: their canonical form, and what lies below them. */
+/* Inserting inner nodes, and counting the voxels of a reference. */
 #include <assert.h>
 
 #include "gpu/svdag/store/store.h"
 
 enum {
-    N_MEMO = 512 /* nodes whose counts are remembered */
+    N_MEMO = 512 /* memo entries */
 };
 
 enum vxd_status vxd_svdag_inner_put(struct vxd_svdag_writer *writer, int height,
@@ -27,7 +27,8 @@ struct counts {
     uint64_t n_free;
 };
 
-/* Counts of a reference that need no walk; false where its children have to be asked. */
+/* Counts of a reference that need no traversal; false where its children have to be
+ * counted. */
 static bool counts_known(const struct vxd_svdag_view *view, uint32_t ref, int height,
                          struct counts *out)
 {
@@ -61,7 +62,7 @@ static bool counts_known(const struct vxd_svdag_view *view, uint32_t ref, int he
     return height <= VXD_SVDAG_COUNT_HEIGHT && (words[0] & VXD_SVDAG_HAS_FREE) == 0;
 }
 
-/* A node on the way down, with what its first children hold. */
+/* A node on the stack, with the counts of the children visited so far. */
 struct frame {
     uint32_t ref;
     int octant;
@@ -85,7 +86,8 @@ void vxd_svdag_ref_count(const struct vxd_svdag_view *view, uint32_t ref, int he
                          uint64_t *n_occupied, uint64_t *n_free)
 {
     struct frame stack[VXD_SVDAG_MAX_DEPTH + 1]; /* by height */
-    struct memo memo[N_MEMO];                    /* a DAG has more paths than nodes */
+    struct memo
+        memo[N_MEMO]; /* a DAG has more paths than nodes, so nodes are visited once */
     struct counts counts;
     int top = height;
 

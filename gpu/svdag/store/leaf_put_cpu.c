@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Leaves between their stored form and 64 voxels apart. */
+/* Reading leaves, and inserting them. */
 #include "gpu/svdag/store/store.h"
 
 void vxd_svdag_leaf_read(const struct vxd_svdag_view *view, uint32_t ref,
@@ -8,7 +8,8 @@ void vxd_svdag_leaf_read(const struct vxd_svdag_view *view, uint32_t ref,
     vxd_svdag_leaf_split(view, ref, values, leaf);
 }
 
-/* Values in a block beside the leaf, or in the reference where all are equal. */
+/* Inserts the block of a leaf's values; where all are equal *ref is the uniform
+ * reference. */
 static enum vxd_status put_values(struct vxd_svdag_writer *writer,
                                   const struct vxd_svdag_leaf *leaf, uint32_t *ref,
                                   struct vxd_err *err)

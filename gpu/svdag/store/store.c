@@ -54,13 +54,14 @@ static enum vxd_status check_spec(const struct vxd_svdag_spec *spec, struct vxd_
     }
     if ((int)spec->store < 0 || (int)spec->store >= VXD_SVDAG_N_STORES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "store",
-                        "%d is no store; 0 is ARENA, %d the last", (int)spec->store,
+                        "%d is not a store: 0 is ARENA, %d is the last", (int)spec->store,
                         VXD_SVDAG_N_STORES - 1);
     }
     if (spec->store != VXD_SVDAG_ARENA && format->material_bits > 4) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "store",
-                        "%d is of slabs, which have materials of at most 4 bits, not %d",
-                        (int)spec->store, format->material_bits);
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, "store",
+            "%d is a slab store, which supports materials of at most 4 bits, not %d",
+            (int)spec->store, format->material_bits);
     }
     if (spec->load > VXD_SVDAG_MAX_LOAD) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "load", "%u, must be at most %u",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Finding or inserting nodes on the CPU, and the host's side of stores on a device. */
+/* The arena on the CPU, and the host's side of stores on a GPU. */
 #ifndef VXD_GPU_SVDAG_STORE_STORE_CPU_H
 #define VXD_GPU_SVDAG_STORE_STORE_CPU_H
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stores on a GPU: chunks of words that never move, found through a table of device memory, and
- * how much of all an edit finds. By what items of an arena are found again stands in
- * device_arena.c; other stores say it in their table of functions. What grows, grows here, between
- * edits. */
+/* Stores on a GPU: chunks of words that never move, reached through a table in device
+ * memory, and the capacity that edits get. The index of an arena is in arena_device.c;
+ * other stores bring functions for theirs. Everything grows here, between edits. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/svdag/store/store_device_internal.h"
 
 enum {
-    FIRST_CUBES = 1 << 16,
+    FIRST_ENTRIES = 1 << 16,
     FIRST_PAIRS = 1 << 16,
-    MAX_ROWS = 1 << 29 /* eight children of a row have 32-bit numbers */
+    MAX_ENTRIES = 1 << 29 /* eight children of an entry need 32-bit numbers */
 };
 
 #define TABLE_BYTES ((VXD_SVDAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
@@ -54,20 +53,21 @@ static uint64_t capacity_words(const struct vxd_svdag_device *device)
     return (uint64_t)device->n_chunks * VXD_SVDAG_CHUNK_WORDS;
 }
 
-/* Words that an arena's index has addresses for. */
+/* Number of words that the slots of an arena's index can address. */
 static uint64_t addressable_words(const struct vxd_svdag_device *device)
 {
     return (uint64_t)device->index.addresses + 1;
 }
 
-/* Whether there are more: the index has to be made anew. */
+/* Whether there are more words than that: then the index has to be rebuilt. */
 static bool lacks_addresses(const struct vxd_svdag *svdag)
 {
     return IS_ARENA(svdag) &&
            capacity_words(svdag->device) > addressable_words(svdag->device);
 }
 
-/* More chunks, in one piece of memory. Nothing that runs looks at their entries yet. */
+/* Adds chunks, in one piece of memory. Running kernels do not read their entries of the
+ * table yet. */
 static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                   uint32_t n, struct vxd_err *err)
 {
@@ -101,14 +101,14 @@ out:
     return status;
 }
 
-/* So many words at least; where the budget has them, an eighth more than there are (of 64 MiB
- * and more a sixteenth), and n_more chunks. */
+/* Grows to at least n_words. Where the budget allows it, by an eighth more than there are
+ * (above 64 MiB a sixteenth), and by n_more chunks. */
 static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                   uint64_t n_words, uint32_t n_more, struct vxd_err *err)
 {
     struct vxd_svdag_device *device = svdag->device;
     uint64_t needed = (n_words + VXD_SVDAG_CHUNK_WORDS - 1) / VXD_SVDAG_CHUNK_WORDS;
-    uint64_t wanted =
+    uint64_t desired =
         device->n_chunks + device->n_chunks / (device->n_chunks < 64 ? 8 : 16) + 1;
 
     needed = needed > device->n_chunks ? needed : (uint64_t)device->n_chunks + 1;
@@ -116,58 +116,60 @@ static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_svdag *svd
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the scene's store has no addresses left: 16 GiB of nodes");
     }
-    wanted = (wanted > needed ? wanted : needed) + n_more;
-    wanted = wanted < VXD_SVDAG_MAX_CHUNKS ? wanted : VXD_SVDAG_MAX_CHUNKS;
-    if (wanted > needed &&
-        add_chunks(queue, svdag, (uint32_t)wanted - device->n_chunks, NULL) == VXD_OK) {
+    desired = (desired > needed ? desired : needed) + n_more;
+    desired = desired < VXD_SVDAG_MAX_CHUNKS ? desired : VXD_SVDAG_MAX_CHUNKS;
+    if (desired > needed &&
+        add_chunks(queue, svdag, (uint32_t)desired - device->n_chunks, NULL) == VXD_OK) {
         return VXD_OK;
     }
     return add_chunks(queue, svdag, (uint32_t)needed - device->n_chunks, err);
 }
 
-/* Rooms of scratch ---------------------------------------------------------------------- */
+/* Capacity of the frontier
+ * ----------------------------------------------------------------- */
 
-static uint32_t room_for(uint32_t room, uint64_t needed, uint32_t factor)
+static uint32_t grown_capacity(uint32_t capacity, uint64_t needed, uint32_t factor)
 {
-    uint64_t grown = (uint64_t)room * factor;
+    uint64_t grown = (uint64_t)capacity * factor;
 
     if (needed == 0) {
-        return room;
+        return capacity;
     }
     grown = grown > needed ? grown : needed;
-    return (uint32_t)(grown < MAX_ROWS ? grown : MAX_ROWS);
+    return (uint32_t)(grown < MAX_ENTRIES ? grown : MAX_ENTRIES);
 }
 
-/* Rooms that the device has memory for now; the scratch is taken by each edit. */
-static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_svdag *svdag,
-                                  const struct vxd_svdag_needs *needs,
-                                  struct vxd_err *err)
+/* Grows the frontier to what the device has memory for at present; each edit allocates
+ * its own scratch. */
+static enum vxd_status grow_frontier(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                     const struct vxd_svdag_needs *needs,
+                                     struct vxd_err *err)
 {
     struct vxd_svdag_device *device = svdag->device;
     struct vxd_err own = {0};
     enum vxd_status status = VXD_OK;
 
-    if (needs->n_cubes > MAX_ROWS || needs->n_pairs > MAX_ROWS) {
+    if (needs->n_entries > MAX_ENTRIES || needs->n_pairs > MAX_ENTRIES) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the edit looks at more than 2^29 cubes of one kind");
+                        "the edit visits more than 2^29 cubes");
     }
-    if (needs->n_cubes + needs->n_pairs > svdag->max_visits) {
+    if (needs->n_entries + needs->n_pairs > svdag->max_visits) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the edit touches more than %llu regions of the scene; make its "
                         "shapes smaller, or split it",
                         (unsigned long long)svdag->max_visits);
     }
     for (uint32_t factor = 4; factor >= 1; factor /= 2) {
-        struct vxd_svdag_rooms rooms = {
-            room_for(device->rooms.n_cubes, needs->n_cubes, factor),
-            room_for(device->rooms.n_pairs, needs->n_pairs, factor)};
+        struct vxd_svdag_frontier_capacity frontier = {
+            grown_capacity(device->frontier.n_entries, needs->n_entries, factor),
+            grown_capacity(device->frontier.n_pairs, needs->n_pairs, factor)};
         struct vxd_buffer scratch;
 
-        status =
-            vxd_device_alloc(queue, vxd_svdag_scratch_bytes_cuda(&rooms), &scratch, &own);
+        status = vxd_device_alloc(queue, vxd_svdag_scratch_bytes_cuda(&frontier),
+                                  &scratch, &own);
         if (status == VXD_OK) {
             vxd_device_free(queue, &scratch);
-            device->rooms = rooms;
+            device->frontier = frontier;
             return VXD_OK;
         }
     }
@@ -194,15 +196,15 @@ enum vxd_status vxd_svdag_device_grow(struct vxd_queue *queue, struct vxd_svdag 
     if ((IS_ARENA(svdag) && needs->n_items > 0) || lacks_addresses(svdag)) {
         VXD_TRY(vxd_svdag_device_arena_grow(queue, svdag, needs->n_items, err));
     }
-    if (needs->n_cubes > 0 || needs->n_pairs > 0) {
-        VXD_TRY(grow_rooms(queue, svdag, needs, err));
+    if (needs->n_entries > 0 || needs->n_pairs > 0) {
+        VXD_TRY(grow_frontier(queue, svdag, needs, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));
 out:
     return status;
 }
 
-/* What each of two edits took and a little more, an eighth of what there is at most. */
+/* What both of two edits took and an eighth more, at most an eighth of what there is. */
 static uint64_t expected(uint64_t one, uint64_t other, uint64_t there_is)
 {
     uint64_t n = one < other ? one : other;
@@ -216,7 +218,7 @@ static uint64_t since(uint64_t now, uint64_t then)
     return now > then ? now - then : 0;
 }
 
-/* Notes what the last edit took, all its tries together. */
+/* Records what the last edit took, including its failed tries. */
 static void note_taken(struct vxd_svdag *svdag)
 {
     struct vxd_svdag_device *device = svdag->device;
@@ -227,17 +229,18 @@ static void note_taken(struct vxd_svdag *svdag)
     for (int i = 0; i < VXD_SVDAG_N_KINDS; i++) {
         device->taken.n_items += state.n_items[i];
     }
-    device->lately[1] = device->lately[0];
-    device->lately[0] =
+    device->recent[1] = device->recent[0];
+    device->recent[0] =
         (struct vxd_svdag_taken){since(device->taken.n_words, then.n_words),
                                  since(device->taken.n_items, then.n_items)};
 }
 
-enum vxd_status vxd_svdag_device_expect(struct vxd_queue *queue, struct vxd_svdag *svdag,
-                                        struct vxd_err *err)
+enum vxd_status vxd_svdag_device_reserve_expected(struct vxd_queue *queue,
+                                                  struct vxd_svdag *svdag,
+                                                  struct vxd_err *err)
 {
     const struct vxd_svdag_device *device = svdag->device;
-    const struct vxd_svdag_taken *lately = device->lately;
+    const struct vxd_svdag_taken *recent = device->recent;
     struct vxd_svdag_needs needs = {0};
     struct vxd_err own = {0};
     uint64_t n_words;
@@ -249,9 +252,9 @@ enum vxd_status vxd_svdag_device_expect(struct vxd_queue *queue, struct vxd_svda
     }
     note_taken(svdag);
     n_words = device->taken.n_words +
-              expected(lately[0].n_words, lately[1].n_words, device->taken.n_words);
+              expected(recent[0].n_words, recent[1].n_words, device->taken.n_words);
     n_items = device->taken.n_items +
-              expected(lately[0].n_items, lately[1].n_items, device->taken.n_items);
+              expected(recent[0].n_items, recent[1].n_items, device->taken.n_items);
     if (n_words > capacity_words(device)) {
         needs.n_words = n_words;
     }
@@ -287,7 +290,8 @@ static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_svdag *sv
     VXD_TRY(vxd_svdag_device_take(queue, svdag, sizeof *mirror, &device->state, err));
     memset(device->h_table.ptr, 0, TABLE_BYTES);
     mirror = device->mirror.ptr;
-    /* Address 0 is VXD_SVDAG_EMPTY. Other stores place no item at the beginning of a chunk. */
+    /* Address 0 is VXD_SVDAG_EMPTY. Other stores have no item at the beginning of a
+     * chunk. */
     *mirror = (struct vxd_svdag_store_state){.next = IS_ARENA(svdag) ? 1 : 0};
     VXD_TRY(
         vxd_queue_copy(queue, device->table.ptr, device->h_table.ptr, TABLE_BYTES, err));
@@ -295,7 +299,7 @@ static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_svdag *sv
     VXD_TRY(IS_ARENA(svdag) ? vxd_svdag_device_arena_open(queue, svdag, err)
                             : svdag->device_ops->open(queue, svdag, err));
     VXD_TRY(add_chunks(queue, svdag, 1, err));
-    /* Other queues may be the first to use it. */
+    /* Another queue may be the first to use the store. */
     VXD_TRY(vxd_queue_wait(queue, err));
     svdag->view.chunks = (const uint32_t *const *)device->table.ptr;
     svdag->view.is_split = !IS_ARENA(svdag) && svdag->device_ops->is_split;
@@ -334,7 +338,8 @@ static enum vxd_status create_device(struct vxd_queue *queue, struct vxd_svdag *
     if (svdag->device == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
     }
-    svdag->device->rooms = (struct vxd_svdag_rooms){FIRST_CUBES, FIRST_PAIRS};
+    svdag->device->frontier =
+        (struct vxd_svdag_frontier_capacity){FIRST_ENTRIES, FIRST_PAIRS};
     status = open_device(queue, svdag, err);
     if (status != VXD_OK) {
         destroy_device(queue, svdag);
@@ -342,7 +347,7 @@ static enum vxd_status create_device(struct vxd_queue *queue, struct vxd_svdag *
     return status;
 }
 
-/* The device writes the mirror whenever it likes. */
+/* The device may write the mirror at any time. */
 static void get_usage(const struct vxd_svdag *svdag, struct vxd_svdag_usage *out)
 {
     const volatile struct vxd_svdag_store_state *mirror = svdag->device->mirror.ptr;
@@ -359,7 +364,7 @@ static void get_usage(const struct vxd_svdag *svdag, struct vxd_svdag_usage *out
         .n_bytes = __atomic_load_n(&svdag->device->n_bytes, __ATOMIC_RELAXED)};
     n_free = capacity - mirror->next +
              (IS_ARENA(svdag) ? 0 : svdag->device_ops->n_free_words(svdag));
-    /* Of two moments, it may be more than there is. */
+    /* The two values are not read at the same moment, so this may exceed the capacity. */
     n_free = n_free < capacity ? n_free : capacity;
     out->used_bytes = out->n_bytes - n_free * sizeof(uint32_t);
 }
@@ -367,36 +372,39 @@ static void get_usage(const struct vxd_svdag *svdag, struct vxd_svdag_usage *out
 const struct vxd_svdag_store_ops vxd_svdag_store_cuda = {
     .create = create_device, .destroy = destroy_device, .get_usage = get_usage};
 
-struct vxd_svdag_rooms vxd_svdag_device_rooms(const struct vxd_svdag *svdag)
+struct vxd_svdag_frontier_capacity
+vxd_svdag_device_frontier(const struct vxd_svdag *svdag)
 {
-    return svdag->device->rooms;
+    return svdag->device->frontier;
 }
 
-bool vxd_svdag_device_shrink_rooms(struct vxd_svdag *svdag)
+bool vxd_svdag_device_shrink_frontier(struct vxd_svdag *svdag)
 {
-    struct vxd_svdag_rooms *rooms = &svdag->device->rooms;
-    const struct vxd_svdag_rooms before = *rooms;
+    struct vxd_svdag_frontier_capacity *frontier = &svdag->device->frontier;
+    const struct vxd_svdag_frontier_capacity before = *frontier;
 
-    rooms->n_cubes = before.n_cubes / 4 > FIRST_CUBES ? before.n_cubes / 4 : FIRST_CUBES;
-    rooms->n_pairs = before.n_pairs / 4 > FIRST_PAIRS ? before.n_pairs / 4 : FIRST_PAIRS;
-    return rooms->n_cubes < before.n_cubes || rooms->n_pairs < before.n_pairs;
+    frontier->n_entries =
+        before.n_entries / 4 > FIRST_ENTRIES ? before.n_entries / 4 : FIRST_ENTRIES;
+    frontier->n_pairs =
+        before.n_pairs / 4 > FIRST_PAIRS ? before.n_pairs / 4 : FIRST_PAIRS;
+    return frontier->n_entries < before.n_entries || frontier->n_pairs < before.n_pairs;
 }
 
-void vxd_svdag_device_begin_pass(const struct vxd_svdag *svdag,
-                                 struct vxd_svdag_pass *pass)
+void vxd_svdag_device_set_args(const struct vxd_svdag *svdag,
+                               struct vxd_svdag_kernel_args *args)
 {
     const struct vxd_svdag_device *device = svdag->device;
 
-    pass->view = svdag->view;
-    pass->chunks = device->table.ptr;
-    pass->capacity_words = capacity_words(device);
+    args->view = svdag->view;
+    args->chunks = device->table.ptr;
+    args->capacity_words = capacity_words(device);
     if (lacks_addresses(svdag)) {
-        pass->capacity_words = addressable_words(device);
+        args->capacity_words = addressable_words(device);
     }
-    pass->index = device->index;
-    pass->store = device->state.ptr;
-    pass->mirror = device->mirror.ptr;
-    pass->tables = device->tables;
+    args->index = device->index;
+    args->store = device->state.ptr;
+    args->mirror = device->mirror.ptr;
+    args->tables = device->tables;
 }
 
 uint32_t vxd_svdag_device_n_chunks(const struct vxd_svdag *svdag)
@@ -444,7 +452,8 @@ enum vxd_status vxd_svdag_device_copy(struct vxd_queue *queue,
                         IS_ARENA(svdag) ? device->buckets.n_bytes
                                         : svdag->device_ops->n_copy_bytes(svdag),
                         &at[2])) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for a store's image");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory for a copy of a store");
     }
     VXD_TRY(vxd_host_alloc(queue->context, n_bytes, &out->memory, err));
     memory = out->memory.ptr;

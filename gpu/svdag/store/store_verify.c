@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Walks a root: every rule of svdag_math.h, exact counts, and a digest of the voxels.
+/* Traverses a root and checks every rule of node_words_math.h, the counts in headers, and
+ * that the store finds each item; computes a digest of the voxels.
  *
- * A node is looked at once a height: it may stand at several where nothing in it tells them
- * apart, and then means other voxels. What it holds is remembered by address and height, as
- * a DAG has more paths than nodes. The digest of a part is made of its height and of values
- * or the parts' digests, never of addresses. */
+ * A node is visited once for each height at which it occurs: it may occur at several
+ * where nothing in it differs, and then means other voxels. What it holds is memoized by
+ * address and height, as a DAG has more paths than nodes. A digest depends on the height
+ * and on the values, or on the children's digests, never on addresses. */
 #include <string.h>
 
 #include "gpu/svdag/store/store.h"
@@ -15,7 +16,7 @@ enum {
     CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS
 };
 
-/* What a part of the scene holds. */
+/* What a region of the scene holds. */
 struct content {
     uint64_t digest[2];
     uint64_t n_occupied;
@@ -27,27 +28,27 @@ struct entry {
     struct content content;
 };
 
-/* A node on the way down. */
+/* A node on the stack. */
 struct frame {
     uint32_t words[VXD_SVDAG_MAX_ITEM_WORDS];
     uint32_t ref;
-    int octant; /* next to look at */
+    int octant; /* next child to visit */
     struct content children[8];
 };
 
 struct walk {
     const struct vxd_svdag *svdag;
-    const struct vxd_svdag_view *view; /* the image's */
+    const struct vxd_svdag_view *view; /* the view of the image */
     const struct vxd_svdag_image *image;
     struct vxd_svdag_summary *summary;
     struct vxd_err *err;
-    struct vxd_buffer memory; /* of entries */
+    struct vxd_buffer memory; /* memo entries */
     size_t n_entries;         /* power of two */
     size_t n_used;
     struct frame stack[VXD_SVDAG_MAX_DEPTH + 1]; /* by height */
 };
 
-/* What a digest is of, besides its height. */
+/* What a digest describes, besides its height. */
 enum digest_kind {
     DIGEST_EMPTY,
     DIGEST_UNIFORM,
@@ -71,7 +72,7 @@ static void digest_begin(uint64_t digest[2], enum digest_kind kind, int height)
     digest_add(digest, (uint64_t)height << 8 | (uint64_t)kind);
 }
 
-/* FREE is told apart from materials by its mask, as its value depends on the format. */
+/* FREE is described by its mask, because its value depends on the format. */
 static void digest_leaf(const struct vxd_svdag_view *view,
                         const struct vxd_svdag_leaf *leaf, uint64_t digest[2])
 {
@@ -85,14 +86,14 @@ static void digest_leaf(const struct vxd_svdag_view *view,
     }
 }
 
-/* --- what is remembered ------------------------------------------------------------ */
+/* --- the memo ---------------------------------------------------------------------- */
 
 static uint64_t entry_key(uint32_t ref, int height)
 {
     return (uint64_t)height << 32 | ref;
 }
 
-/* The entry of a key, or the free one it would take; the table is never full. */
+/* The entry of a key, or the free entry for it; the table is never full. */
 static struct entry *entry_find(const struct walk *walk, uint64_t key)
 {
     struct entry *entries = walk->memory.ptr;
@@ -165,7 +166,8 @@ static bool lies_in_store(const struct vxd_svdag_view *view, uint32_t ref, int n
            (ref & (CHUNK_WORDS - 1)) + (uint32_t)n_words <= CHUNK_WORDS;
 }
 
-/* Of a split item: that its first word is a head's, and the rest is in the chunk. */
+/* For a split item: whether its first word is at the place of a head, and the rest is in
+ * the chunk. */
 static bool rest_lies_in_store(const struct vxd_svdag_view *view, uint32_t ref,
                                int n_words)
 {
@@ -178,14 +180,14 @@ static bool rest_lies_in_store(const struct vxd_svdag_view *view, uint32_t ref,
                 CHUNK_WORDS);
 }
 
-/* Of the copy of a store that was handed in. */
+/* Looks an item up in the copy of a store of gpu/paper. */
 static uint32_t find_in_tables(const struct walk *walk, enum vxd_svdag_kind kind,
                                const uint32_t *words, int n_words)
 {
-    const struct vxd_svdag_wanted wanted = {vxd_svdag_hash(kind, words, n_words), words,
-                                            kind, n_words};
+    const struct vxd_svdag_lookup_key key = {vxd_svdag_hash(kind, words, n_words), words,
+                                             kind, n_words};
 
-    return walk->svdag->device_ops->find_in_copy(walk->svdag, walk->image, &wanted);
+    return walk->svdag->device_ops->find_in_copy(walk->svdag, walk->image, &key);
 }
 
 static uint32_t find(const struct walk *walk, enum vxd_svdag_kind kind,
@@ -199,7 +201,8 @@ static uint32_t find(const struct walk *walk, enum vxd_svdag_kind kind,
                : vxd_svdag_find(walk->svdag, kind, words, n_words);
 }
 
-/* Words of an item, copied: all of them are there, and the store finds it by them. */
+/* Copies the words of an item after checking that they lie in the store, and that the
+ * store finds the item by them. */
 static enum vxd_status item_words(struct walk *walk, enum vxd_svdag_kind kind,
                                   uint32_t ref, uint32_t out[VXD_SVDAG_MAX_ITEM_WORDS])
 {
@@ -210,12 +213,12 @@ static enum vxd_status item_words(struct walk *walk, enum vxd_svdag_kind kind,
     int n_words;
 
     if (!lies_in_store(view, ref, kind == VXD_SVDAG_LEAF ? 2 : 1)) {
-        return broken(walk, names[kind], ref, "outside the store");
+        return broken(walk, names[kind], ref, "it lies outside the store");
     }
     words = vxd_svdag_words(view, ref);
     if (kind == VXD_SVDAG_BLOCK) {
         if (words[0] < 1 || words[0] > 64) {
-            return broken(walk, names[kind], ref, "not of 1 to 64 values");
+            return broken(walk, names[kind], ref, "it does not have 1 to 64 values");
         }
         n_words = vxd_svdag_block_words(view->value_bits, (int)words[0]);
     } else if (kind == VXD_SVDAG_LEAF) {
@@ -224,20 +227,21 @@ static enum vxd_status item_words(struct walk *walk, enum vxd_svdag_kind kind,
         n_words = vxd_svdag_inner_words(words);
     }
     if (!lies_in_store(view, ref, n_words) || !rest_lies_in_store(view, ref, n_words)) {
-        return broken(walk, names[kind], ref, "goes past its chunk");
+        return broken(walk, names[kind], ref, "it crosses the end of its chunk");
     }
     item = vxd_svdag_item_at(view, ref, n_words);
     for (int i = 0; i < n_words; i++) {
         out[i] = vxd_svdag_item_word(&item, i);
     }
     if (find(walk, kind, out, n_words) != ref) {
-        return broken(walk, names[kind], ref, "its words are not found here");
+        return broken(walk, names[kind], ref, "the store does not find its words here");
     }
     walk->summary->node_bytes += (size_t)n_words * sizeof(uint32_t);
     return VXD_OK;
 }
 
-/* A block of a leaf with n set voxels; blocks are shared by leaves, and counted once. */
+/* Checks the block of a leaf with n set voxels. Leaves share blocks, which are counted
+ * once. */
 static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
 {
     static const struct content nothing;
@@ -249,17 +253,19 @@ static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
     if (entry_find(walk, entry_key(ref, 0))->key != 0) {
         return vxd_svdag_words(walk->view, ref)[0] == (uint32_t)n
                    ? VXD_OK
-                   : broken(walk, "block", ref, "not a value a set voxel");
+                   : broken(walk, "block", ref,
+                            "it does not have one value for each set voxel");
     }
     status = item_words(walk, VXD_SVDAG_BLOCK, ref, words);
     if (status != VXD_OK) {
         return status;
     }
     if (words[0] != (uint32_t)n) {
-        return broken(walk, "block", ref, "not a value a set voxel");
+        return broken(walk, "block", ref,
+                      "it does not have one value for each set voxel");
     }
     if (!tail_is_zero(words + 1, n * bits)) {
-        return broken(walk, "block", ref, "not zero after its values");
+        return broken(walk, "block", ref, "words after its values are not zero");
     }
     for (int i = 1; i < n; i++) {
         uint32_t value = words[1 + i * bits / 32] >> (i * bits % 32);
@@ -267,7 +273,7 @@ static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
         differ |= (value ^ words[1]) & ((1u << bits) - 1);
     }
     if (differ == 0) {
-        return broken(walk, "block", ref, "of equal values");
+        return broken(walk, "block", ref, "its values are all equal");
     }
     walk->summary->n_blocks++;
     return remember(walk, ref, 0, &nothing);
@@ -277,10 +283,10 @@ static enum vxd_status check_uniform(struct walk *walk, uint32_t ref)
 {
     return vxd_svdag_uniform_value(ref) >> walk->view->value_bits == 0
                ? VXD_OK
-               : broken(walk, "reference", ref, "uniform of a value that is none");
+               : broken(walk, "reference", ref, "a uniform reference has no valid value");
 }
 
-/* The part of a leaf that its words tell by themselves. */
+/* Checks the rules that the words of a leaf alone decide. */
 static enum vxd_status check_leaf_words(struct walk *walk, uint32_t ref,
                                         const uint32_t *words)
 {
@@ -295,7 +301,7 @@ static enum vxd_status check_leaf_words(struct walk *walk, uint32_t ref,
         return broken(walk, "leaf", ref, "a voxel is FREE and not set");
     }
     if (bits == 4 && !tail_is_zero(words + 2, n * bits)) {
-        return broken(walk, "leaf", ref, "not zero after its values");
+        return broken(walk, "leaf", ref, "words after its values are not zero");
     }
     if (bits <= 4) {
         return VXD_OK;
@@ -321,7 +327,7 @@ static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct conten
     vxd_svdag_leaf_read(view, ref, values, &leaf);
     if (leaf.set == UINT64_MAX && !leaf.is_mixed &&
         (leaf.free == 0 || leaf.free == leaf.set)) {
-        return broken(walk, "leaf", ref, "64 equal voxels");
+        return broken(walk, "leaf", ref, "its 64 voxels are equal");
     }
     out->n_free = (uint64_t)vxd_svdag_popc(leaf.free);
     out->n_occupied = (uint64_t)vxd_svdag_popc(leaf.set) - out->n_free;
@@ -330,7 +336,7 @@ static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct conten
     return remember(walk, ref, VXD_SVDAG_LEAF_HEIGHT, out);
 }
 
-/* Rules of an inner node that need nothing of its children but their references. */
+/* Checks the rules of an inner node that need only its children's references. */
 static enum vxd_status check_inner_words(struct walk *walk, uint32_t ref,
                                          const uint32_t *words)
 {
@@ -346,15 +352,16 @@ static enum vxd_status check_inner_words(struct walk *walk, uint32_t ref,
         }
         equal = equal && words[i] == words[1];
     }
-    return equal ? broken(walk, "inner node", ref, "eight equal uniform children")
+    return equal ? broken(walk, "inner node", ref,
+                          "its eight children are equal and uniform")
                  : VXD_OK;
 }
 
-/* A node whose children are known: its header's other bits, and its own content. */
+/* Checks the header of a node whose children were visited, and computes its content. */
 static enum vxd_status check_header(struct walk *walk, const struct frame *frame,
                                     int height, struct content *out)
 {
-    uint32_t wanted = frame->words[0] & 0xffu;
+    uint32_t expected = frame->words[0] & 0xffu;
 
     out->n_occupied = 0;
     out->n_free = 0;
@@ -367,22 +374,22 @@ static enum vxd_status check_header(struct walk *walk, const struct frame *frame
         digest_add(out->digest, child->digest[0]);
         digest_add(out->digest, child->digest[1]);
     }
-    wanted |= out->n_occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
-    wanted |= out->n_free != 0 ? VXD_SVDAG_HAS_FREE : 0;
-    wanted |= height <= VXD_SVDAG_COUNT_HEIGHT ? (uint32_t)out->n_occupied << 10 : 0;
-    if (frame->words[0] != wanted) {
+    expected |= out->n_occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
+    expected |= out->n_free != 0 ? VXD_SVDAG_HAS_FREE : 0;
+    expected |= height <= VXD_SVDAG_COUNT_HEIGHT ? (uint32_t)out->n_occupied << 10 : 0;
+    if (frame->words[0] != expected) {
         return broken(walk, "inner node", frame->ref,
-                      "its header does not tell what is below");
+                      "its header does not match its children");
     }
     walk->summary->n_nodes[height]++;
     return remember(walk, frame->ref, height, out);
 }
 
-/* --- the walk ---------------------------------------------------------------------- */
+/* --- the traversal ----------------------------------------------------------------- */
 
-/* The content of a reference, where it can be told without going down. */
-static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *known,
-                            struct content *out)
+/* The content of a reference, where it is known without a descent. */
+static enum vxd_status find_content(struct walk *walk, uint32_t ref, int height,
+                                    bool *known, struct content *out)
 {
     const struct entry *entry;
 
@@ -415,7 +422,7 @@ static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *k
     return VXD_OK;
 }
 
-/* Enters a node that was not looked at yet. */
+/* Begins a node that was not visited yet. */
 static enum vxd_status enter(struct walk *walk, uint32_t ref, int height)
 {
     struct frame *frame = &walk->stack[height];
@@ -433,7 +440,7 @@ static enum vxd_status walk_root(struct walk *walk, uint32_t root, struct conten
     bool known;
     enum vxd_status status;
 
-    VXD_TRY(look(walk, root, depth, &known, out));
+    VXD_TRY(find_content(walk, root, depth, &known, out));
     if (known) {
         goto out;
     }
@@ -444,8 +451,8 @@ static enum vxd_status walk_root(struct walk *walk, uint32_t root, struct conten
         if (frame->octant < 8) {
             uint32_t child = vxd_svdag_child(frame->words, frame->octant);
 
-            VXD_TRY(
-                look(walk, child, height - 1, &known, &frame->children[frame->octant]));
+            VXD_TRY(find_content(walk, child, height - 1, &known,
+                                 &frame->children[frame->octant]));
             if (known) {
                 frame->octant++;
             } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables of items of one length: what both backends check. */
+/* Tables of items of one length: the public entries, which check and dispatch. */
 #include "gpu/svdag/table/table.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static enum vxd_status check_spec(const struct vxd_svdag_table_spec *spec,
                                   struct vxd_err *err)
 {
     if ((int)spec->store < 0 || (int)spec->store >= VXD_SVDAG_N_STORES) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "store", "%d is no store",
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "store", "%d is not a store",
                         (int)spec->store);
     }
     if (spec->n_words < VXD_SVDAG_TABLE_MIN_WORDS ||

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables on a GPU: their memory, all taken when they are made, and those of an arena. */
+/* Tables on a GPU: their memory, which is allocated at creation, and the tables of the
+ * arena. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/svdag/table/table_backends.h"
 
-/* Where the parts of a table's memory begin. */
+/* Offsets in a table's memory. */
 struct layout {
     size_t chunks; /* pointers */
     size_t index;
@@ -20,7 +21,7 @@ static bool lay_out(uint64_t n_chunks, size_t n_index_bytes, struct layout *out)
                           &out->words);
 }
 
-/* Fills the memory: everything is zeros but the pointers. */
+/* Fills the memory with zeros, except the pointers to chunks. */
 static enum vxd_status fill(struct vxd_queue *queue, const struct vxd_svdag_table *table,
                             const struct layout *layout, struct vxd_err *err)
 {
@@ -46,10 +47,10 @@ out:
     return status;
 }
 
-enum vxd_status vxd_svdag_table_take(struct vxd_queue *queue,
-                                     struct vxd_svdag_table *table, uint64_t n_chunks,
-                                     size_t n_index_bytes, void **index,
-                                     struct vxd_err *err)
+enum vxd_status vxd_svdag_table_alloc(struct vxd_queue *queue,
+                                      struct vxd_svdag_table *table, uint64_t n_chunks,
+                                      size_t n_index_bytes, void **index,
+                                      struct vxd_err *err)
 {
     struct layout layout;
     uint8_t *memory;
@@ -87,15 +88,15 @@ static enum vxd_status arena_open(struct vxd_queue *queue, struct vxd_svdag_tabl
     void *buckets = NULL;
     enum vxd_status status;
 
-    /* The first place of a chunk is left out: address 0 is VXD_SVDAG_EMPTY. */
+    /* The first place of each chunk is unused, since address 0 is VXD_SVDAG_EMPTY. */
     view->chunk_items = VXD_SVDAG_CHUNK_WORDS / (uint32_t)spec->n_words - 1;
     /* Three quarters full. */
     view->index.n_buckets =
         (uint32_t)(spec->n_items * 4 / (3 * VXD_SVDAG_INDEX_SLOTS)) + 1;
     n_chunks = (spec->n_items + view->chunk_items - 1) / view->chunk_items;
-    VXD_TRY(vxd_svdag_table_take(queue, table, n_chunks,
-                                 view->index.n_buckets * sizeof *view->index.buckets,
-                                 &buckets, err));
+    VXD_TRY(vxd_svdag_table_alloc(queue, table, n_chunks,
+                                  view->index.n_buckets * sizeof *view->index.buckets,
+                                  &buckets, err));
     view->index.addresses = vxd_svdag_index_addresses(n_chunks * VXD_SVDAG_CHUNK_WORDS);
     view->index.buckets = (struct vxd_svdag_index_bucket *)buckets;
 out:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One table of items of one length, kept as any of the stores does: batches that insert and
- * batches that find. What stores are compared by (SVDAG editing, section 6.1: Table 2,
- * Figure 8), on both backends; scenes keep one such table, or index, for all they have.
+/* A table of items of one length, in the way of any of the stores, with batched insert
+ * and find on both backends. By it stores are compared (SVDAG editing, section 6.1: Table
+ * 2, Figure 8); a scene's store has such tables, or an index, for all of its items.
  *
- * Items are n rows of n_words uint32. Their words tell their length, as those of nodes do
- * (svdag_math.h): of 2 to 9 words the first has n_words - 1 bits of the low eight set, ten are a
- * leaf of 4-bit values with 57 to 64 voxels. */
+ * Items are n rows of n_words uint32. The first words of an item determine its length, as
+ * those of nodes do (node_words_math.h): an item of 2 to 9 words has n_words - 1 of the
+ * low eight bits of its first word set, and one of ten words is a leaf of 4-bit values
+ * with 57 to 64 voxels. */
 #ifndef VXD_GPU_SVDAG_TABLE_TABLE_H
 #define VXD_GPU_SVDAG_TABLE_TABLE_H
 
@@ -22,10 +23,9 @@ struct vxd_svdag_table_spec {
     enum vxd_svdag_store store;
     int n_words;
     uint64_t
-        n_items; /* it may hold, 1 to VXD_SVDAG_MAX_TABLE_ITEMS; a GPU's memory for them is
-                       * taken at once */
-    uint32_t load; /* items a list when it is full, at most VXD_SVDAG_MAX_LOAD; 0 is
-                       * VXD_SVDAG_LOAD. Of the slab stores */
+        n_items; /* capacity, 1 to VXD_SVDAG_MAX_TABLE_ITEMS; a GPU allocates all of it at creation */
+    uint32_t
+        load; /* slab stores: items in a list of a full table, at most VXD_SVDAG_MAX_LOAD; 0 is VXD_SVDAG_LOAD */
 };
 
 struct vxd_svdag_table;
@@ -42,16 +42,16 @@ enum vxd_status vxd_svdag_table_create(struct vxd_queue *queue,
 /* Nothing queued may use it any more. NULL is fine. */
 void vxd_svdag_table_destroy(struct vxd_queue *queue, struct vxd_svdag_table *table);
 
-/* Stores items that are distinct and not there.
+/* Inserts items that are distinct and that the table does not have.
  *
  * in      items  n x n_words; device memory, borrowed until the wait
  * out     refs   n references, or NULL: chunk and word of each item's first word, as in
  *                scenes; on a GPU in no fixed order
  * errors  INVALID_ARGUMENT    an array is missing
  *         RESOURCE_EXHAUSTED  more items than the spec's (nothing was queued), or, from the
- *                             wait, memory for them: some are stored, their refs are not
- *                             VXD_SVDAG_EMPTY
- * sync    asynchronous; nothing else may go on in the table, on any queue
+ *                             wait, no memory for them: some were inserted, those have refs
+ *                             other than VXD_SVDAG_EMPTY
+ * sync    asynchronous; no other call on the table meanwhile, on any queue
  * source  SVDAG editing, algorithm 2 */
 enum vxd_status vxd_svdag_table_insert(struct vxd_queue *queue,
                                        struct vxd_svdag_table *table,
@@ -61,9 +61,9 @@ enum vxd_status vxd_svdag_table_insert(struct vxd_queue *queue,
 /* Finds items.
  *
  * in      items  n x n_words; device memory, borrowed until the wait
- * out     refs   n references, VXD_SVDAG_EMPTY of what is not there
+ * out     refs   n references, VXD_SVDAG_EMPTY for items that are not there
  * errors  INVALID_ARGUMENT  an array is missing
- * sync    asynchronous; beside other finds alone
+ * sync    asynchronous; other finds may run meanwhile, but no insert
  * source  SVDAG editing, algorithm 1 */
 enum vxd_status vxd_svdag_table_find(struct vxd_queue *queue,
                                      const struct vxd_svdag_table *table,
@@ -72,8 +72,8 @@ enum vxd_status vxd_svdag_table_find(struct vxd_queue *queue,
 
 struct vxd_svdag_table_usage {
     uint64_t n_items;
-    uint64_t node_bytes; /* of their words alone */
-    uint64_t used_bytes; /* of words and index, or of whole slabs and their lists */
+    uint64_t node_bytes; /* of the items' words alone */
+    uint64_t used_bytes; /* of words and index, or of whole slabs and lists */
     uint64_t n_bytes;    /* device memory taken */
 };
 

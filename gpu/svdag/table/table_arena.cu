@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An arena's batches on a GPU, a thread an item, with the index that scenes have
- * (index_math.h).
+/* Batched insert and find of the arena on a GPU, a thread for each item, with the index
+ * that scenes have (arena_index_math.h).
  *
- * find    reads a bucket of 32 bytes, and the words of the items whose tags are equal: two
- *         random sectors or so where the item is there, one and a bit where it is not
- * insert  items are appended in order, so that a block writes its words in one piece; then each
- *         takes the first free slot of its bucket by a swap of the seven tags. Addresses are
- *         written after the swap: who searches comes in a later launch */
+ * find    reads a bucket of 32 bytes, and the words of the items whose tags match: about two
+ *         random sectors for an item that is there, slightly more than one for one that is not
+ * insert  appends items in order, so that a block writes its words in one piece. Then each item
+ *         takes the first free slot of its bucket by a compare-and-swap of the seven tags.
+ *         Addresses are written after the swap, as only later launches search */
 #include "gpu/core/core_cuda.h"
 #include "gpu/svdag/table/table_backends.h"
 
@@ -16,7 +16,7 @@ struct batch {
     struct vxd_svdag_table_view view;
     const uint32_t *items;
     uint64_t n;
-    uint64_t first; /* items there before */
+    uint64_t first; /* items in the table before */
     uint32_t *refs;
     uint32_t *error_word;
 };
@@ -45,22 +45,23 @@ static __device__ bool take_slot(const struct vxd_svdag_table_view *view, uint64
 {
     const struct vxd_svdag_index *index = &view->index;
     uint32_t tag = vxd_svdag_tag_of(hash, (enum vxd_svdag_kind)view->kind);
-    uint32_t at = vxd_svdag_home(hash, index->n_buckets);
+    uint32_t at = vxd_svdag_home_bucket(hash, index->n_buckets);
 
     for (uint32_t i = 0; i < index->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
         struct vxd_svdag_index_bucket *bucket = &index->buckets[at];
         uint32_t tags = *(volatile uint32_t *)&bucket->tags;
 
-        /* A swap fails only where another one took a slot: at most seven times. */
+        /* A swap fails only if another thread took a slot of the bucket: at most seven
+         * times. */
         for (int k = 0; k <= VXD_SVDAG_INDEX_SLOTS; k++) {
-            uint32_t room = vxd_svdag_tags_equal(tags, VXD_SVDAG_INDEX_NO_TAG);
+            uint32_t free_tags = vxd_svdag_tags_equal(tags, VXD_SVDAG_INDEX_NO_TAG);
             int slot;
             uint32_t before;
 
-            if (room == 0) {
+            if (free_tags == 0) {
                 break;
             }
-            slot = (__ffs((int)room) - 1) / VXD_SVDAG_INDEX_TAG_BITS;
+            slot = (__ffs((int)free_tags) - 1) / VXD_SVDAG_INDEX_TAG_BITS;
             before = atomicCAS(&bucket->tags, tags, tags | vxd_svdag_tag_bits(tag, slot));
             if (before == tags) {
                 bucket->slots[slot] = ref | vxd_svdag_slot_hash(hash, index->addresses);
@@ -137,7 +138,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     hash = vxd_svdag_hash(view->kind, words, view->n_words);
     slot_hash = vxd_svdag_slot_hash(hash, index->addresses);
     tag = vxd_svdag_tag_of(hash, (enum vxd_svdag_kind)view->kind);
-    at = vxd_svdag_home(hash, index->n_buckets);
+    at = vxd_svdag_home_bucket(hash, index->n_buckets);
     for (uint32_t k = 0; k < index->n_buckets && k < VXD_SVDAG_INDEX_PROBES && is_more;
          k++) {
         /* Buckets are aligned to 32 bytes: two loads of one sector. */
@@ -146,7 +147,7 @@ static __global__ void __launch_bounds__(N_THREADS)
         const uint4 high = halves[1];
         const struct vxd_svdag_index_bucket bucket = {
             {low.x, low.y, low.z, low.w, high.x, high.y, high.z}, high.w};
-        /* A tag that is equal is an item's: slots that are free have none. */
+        /* A slot with an equal tag holds an item: free slots have no tag. */
         const uint32_t may = vxd_svdag_slots_that_may(
             &bucket, vxd_svdag_tags_equal(bucket.tags, tag), slot_hash, index->addresses);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The object behind table.h and its twins. The public entries check every argument; the twins
- * only compute. */
+/* The object behind table.h, and its backends. The public entries check every argument;
+ * the backends only compute. */
 #ifndef VXD_GPU_SVDAG_TABLE_TABLE_BACKENDS_H
 #define VXD_GPU_SVDAG_TABLE_TABLE_BACKENDS_H
 
@@ -12,13 +12,14 @@
 extern "C" {
 #endif
 
-/* What kernels get of a table by value; but for the first two, on a GPU alone. */
+/* What kernels take of a table, by value. Only the first two members are used on the
+ * CPU. */
 struct vxd_svdag_table_view {
     unsigned kind; /* enum vxd_svdag_kind of the items */
     int n_words;
-    uint32_t *const *chunks; /* n_chunks, zeros where nothing was stored */
+    uint32_t *const *chunks; /* n_chunks; words that hold no item are zeros */
     uint32_t n_chunks;
-    /* The arena. */
+    /* Of an arena: */
     struct vxd_svdag_index index;
     uint32_t chunk_items;
 };
@@ -28,22 +29,23 @@ struct vxd_svdag_table {
     const struct vxd_svdag_table_ops *ops;
     struct vxd_svdag_table_spec spec; /* its load is not 0 */
     uint64_t n_items;                 /* queued to be inserted */
-    struct vxd_svdag *svdag;          /* on the CPU: a scene's store */
+    struct vxd_svdag *svdag;          /* on the CPU: the store of a scene */
     struct vxd_svdag_table_view view;
     struct vxd_buffer memory; /* on a GPU */
-    void *own;                /* of a store that was handed in; its close frees it */
+    void *own;                /* of a store of gpu/paper, whose close frees it */
 };
 
-/* What the twins get; n is at least 1. */
+/* A call of a backend; n is at least 1. */
 struct vxd_svdag_table_call {
     const struct vxd_svdag_table *table;
     const uint32_t *items;
     size_t n;
     uint32_t *refs;
-    uint64_t first; /* items there before */
+    uint64_t first; /* items in the table before */
 };
 
-/* A backend, or on a GPU a store. open leaves nothing where it fails. */
+/* Functions of a backend, and on a GPU of a store. An open that fails leaves nothing
+ * behind. */
 struct vxd_svdag_table_ops {
     enum vxd_status (*open)(struct vxd_queue *queue, struct vxd_svdag_table *table,
                             struct vxd_err *err);
@@ -58,17 +60,17 @@ struct vxd_svdag_table_ops {
                                  struct vxd_svdag_table_usage *out, struct vxd_err *err);
 };
 
-/* The CPU's, with any store, and an arena's on a GPU. */
+/* The CPU's, for any store, and the GPU's for an arena. */
 extern const struct vxd_svdag_table_ops vxd_svdag_table_cpu;
 extern const struct vxd_svdag_table_ops vxd_svdag_table_cuda;
 
-/* table.cu. Takes the memory of a table, all zeros but for the addresses of its chunks, and sets
- * these in its view; *index is memory of n_index_bytes in it. Waits.
+/* table.cu. Allocates the memory of a table and sets the chunks in its view. The memory
+ * is zeros except the pointers to chunks; *index is n_index_bytes of it. Waits.
  * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_svdag_table_take(struct vxd_queue *queue,
-                                     struct vxd_svdag_table *table, uint64_t n_chunks,
-                                     size_t n_index_bytes, void **index,
-                                     struct vxd_err *err);
+enum vxd_status vxd_svdag_table_alloc(struct vxd_queue *queue,
+                                      struct vxd_svdag_table *table, uint64_t n_chunks,
+                                      size_t n_index_bytes, void **index,
+                                      struct vxd_err *err);
 
 /* table_arena.cu: the launches of insert and find. */
 enum vxd_status vxd_svdag_table_arena_insert(struct vxd_queue *queue,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables on the CPU: a scene's store of which one kind and length is used, in parallel. */
+/* Tables on the CPU: the store of a scene, in which only items of one kind and length are
+ * used, in parallel. */
 #include "gpu/svdag/store/store.h"
 #include "gpu/svdag/table/table_backends.h"
 
@@ -23,18 +24,18 @@ static void table_close(struct vxd_queue *queue, struct vxd_svdag_table *table)
     vxd_svdag_destroy(queue, table->svdag);
 }
 
-static struct vxd_svdag_wanted wanted_of(const struct vxd_svdag_table_call *call,
-                                         size_t i)
+static struct vxd_svdag_lookup_key key_of(const struct vxd_svdag_table_call *call,
+                                          size_t i)
 {
     int n_words = call->table->spec.n_words;
-    struct vxd_svdag_wanted wanted = {
+    struct vxd_svdag_lookup_key key = {
         .kind = (enum vxd_svdag_kind)call->table->view.kind,
         .words = call->items + i * (size_t)n_words,
         .n_words = n_words,
     };
 
-    wanted.hash = vxd_svdag_hash(wanted.kind, wanted.words, n_words);
-    return wanted;
+    key.hash = vxd_svdag_hash(key.kind, key.words, n_words);
+    return key;
 }
 
 struct insertion {
@@ -52,11 +53,11 @@ static void insert_piece(void *args, size_t begin, size_t end)
     struct vxd_err err = {0};
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_svdag_wanted wanted = wanted_of(call, i);
+        struct vxd_svdag_lookup_key key = key_of(call, i);
         uint32_t ref = VXD_SVDAG_EMPTY;
         bool is_new;
         enum vxd_status status =
-            writer.svdag->ops->put(&writer, &wanted, &ref, &is_new, &err);
+            writer.svdag->ops->put(&writer, &key, &ref, &is_new, &err);
 
         if (status != VXD_OK) {
             ref = VXD_SVDAG_EMPTY;
@@ -94,9 +95,9 @@ static void find_piece(void *args, size_t begin, size_t end)
     const struct vxd_svdag *svdag = call->table->svdag;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_svdag_wanted wanted = wanted_of(call, i);
+        struct vxd_svdag_lookup_key key = key_of(call, i);
 
-        call->refs[i] = svdag->ops->find(svdag, &wanted);
+        call->refs[i] = svdag->ops->find(svdag, &key);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The calls that both backends of node tables answer. */
+/* The interface of the backends, for stores of other modules. */
 #ifndef VXD_GPU_SVDAG_TABLE_TABLE_MATH_H
 #define VXD_GPU_SVDAG_TABLE_TABLE_MATH_H
 

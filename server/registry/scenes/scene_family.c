@@ -240,7 +240,7 @@ void vxd_scene_family_join(struct vxd_scene_family *family, struct vxd_scene *sc
 
 static void end_collection(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
-    vxd_svdag_transfer_end(queue, family->transfer);
+    vxd_svdag_collect_end(queue, family->transfer);
     family->transfer = NULL;
     vxd_scene_store_drop(family->scenes, family->fresh, queue);
     family->fresh = NULL;
@@ -288,7 +288,7 @@ void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue)
 /* --- collection ------------------------------------------------------------------------- */
 
 struct adding {
-    struct vxd_svdag_transfer *transfer;
+    struct vxd_svdag_collection *transfer;
     struct vxd_err *err;
     enum vxd_status status;
 };
@@ -298,7 +298,7 @@ static uint32_t add_root(void *argument, uint32_t root)
     struct adding *adding = argument;
 
     if (adding->status == VXD_OK) {
-        adding->status = vxd_svdag_transfer_add(adding->transfer, root, adding->err);
+        adding->status = vxd_svdag_collect_add(adding->transfer, root, adding->err);
     }
     return root;
 }
@@ -327,8 +327,8 @@ static enum vxd_status begin(struct vxd_scene_family *family, struct vxd_queue *
     vxd_svdag_get_usage(family->store->svdag, &family->collected.before);
     /* Beside the old store, which goes afterwards, it may be as large as that. */
     VXD_TRY(new_store(family, queue, spec, family->store->n_bytes, &family->fresh, err));
-    VXD_TRY(vxd_svdag_transfer_begin(queue, family->store->svdag, family->fresh->svdag,
-                                     &family->transfer, err));
+    VXD_TRY(vxd_svdag_collect_begin(queue, family->store->svdag, family->fresh->svdag,
+                                    &family->transfer, err));
     adding.transfer = family->transfer;
     vxd_scenes_lock(family->scenes);
     map_roots(family, add_root, &adding);
@@ -343,7 +343,7 @@ void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root)
     struct vxd_err err = {0};
 
     if (family->transfer != NULL &&
-        vxd_svdag_transfer_add(family->transfer, root, &err) != VXD_OK) {
+        vxd_svdag_collect_add(family->transfer, root, &err) != VXD_OK) {
         /* Without this root the new store would lack it: another collection comes later. */
         vxd_log(VXD_LOG_WARNING, "collection given up", "error", err.message);
         end_collection(family, family->scenes->queue);
@@ -354,7 +354,7 @@ static uint32_t new_root(void *argument, uint32_t root)
 {
     uint32_t moved = root;
 
-    (void)vxd_svdag_transfer_root(argument, root, &moved);
+    (void)vxd_svdag_collect_root(argument, root, &moved);
     return moved;
 }
 
@@ -393,9 +393,9 @@ static enum vxd_status slice(struct vxd_scene_family *family, struct vxd_queue *
     if (family->transfer == NULL) {
         VXD_TRY(begin(family, queue, err));
     }
-    VXD_TRY(vxd_svdag_transfer_step(queue, family->transfer,
-                                    (is_cpu ? SLICE_CPU_US : SLICE_US) * UINT64_C(1000),
-                                    is_done, err));
+    VXD_TRY(vxd_svdag_collect_step(queue, family->transfer,
+                                   (is_cpu ? SLICE_CPU_US : SLICE_US) * UINT64_C(1000),
+                                   is_done, err));
     account(family->scenes, family->fresh);
     if (*is_done) {
         swap_stores(family, queue);

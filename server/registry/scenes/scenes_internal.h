@@ -8,7 +8,7 @@
 #include "proto/base/name.h"
 #include "server/registry/scenes/named_scenes.h"
 
-struct vxd_svdag_transfer;
+struct vxd_svdag_collection;
 struct vxd_maps;
 
 struct vxd_scenes {
@@ -58,7 +58,7 @@ struct vxd_scene_family {
     bool is_due;
     uint64_t collect_bytes;        /* the store's bytes at which it is due by itself */
     struct vxd_scene_store *fresh; /* where kept nodes go; NULL: none is under way */
-    struct vxd_svdag_transfer *transfer;
+    struct vxd_svdag_collection *transfer;
     uint64_t n_collections; /* begun */
     struct vxd_scene_collected
         collected; /* of the last one; `after` once it ended well */

@@ -200,7 +200,7 @@ size_t vxd_scene_plan_count(struct vxd_scene_plan *plan, const struct vxd_scene 
                             size_t n)
 {
     struct vxd_scene_planned *life = find_life(plan, records[0].record.head, sequence);
-    struct vxd_svdag_edit_pass pass = {.backend = plan->backend};
+    struct vxd_svdag_edit_batch batch = {.backend = plan->backend};
     size_t n_together = 0;
 
     while (life != NULL && !plan->is_useless && n_together < n) {
@@ -208,7 +208,7 @@ size_t vxd_scene_plan_count(struct vxd_scene_plan *plan, const struct vxd_scene 
 
         if ((next->kind != VXD_RECORD_EDIT && next->kind != VXD_RECORD_INTEGRATE) ||
             strcmp(next->head, life->name) != 0 ||
-            !vxd_svdag_edit_pass_add(&pass, next->ops, next->n_ops)) {
+            !vxd_svdag_edit_batch_add(&batch, next->ops, next->n_ops)) {
             break;
         }
         n_together++;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times edits of scenes: the large ball of the paper into an empty scene, the twelve of its
- * replay one after the other, small brush strokes on what those left (caches emptied, and warm),
- * copies of a box with a thin shell in it; then what a node takes. With --live, strokes and the
- * replay too in a scene of so many nodes, and the replay into an empty scene of a store that
- * holds them. Times are those of edits that found room; on a GPU shares of their stages beside
- * them. Warm ones hold what the host takes to queue the edit, which emptying hides.
+/* Times edits of scenes: the paper's large ball into an empty scene; the twelve balls of
+ * its replay, one after the other; small brush strokes on the resulting scene (with cold
+ * and with warm caches); copies of a box that contains a thin shell. Also prints the
+ * memory per node. With --live, strokes and the replay also run in a scene of that many
+ * nodes, and the replay into an empty scene of a store that holds such a scene. Only
+ * edits that did not run out of capacity are timed. On a GPU the shares of their stages
+ * are printed too. Warm times include the time in which the host queues the edit;
+ * emptying the caches hides it.
  *
- * Prints Markdown. The scene is 2^17 voxels a side. Replays are at half scale: positions and
- * radii are doubled, and balls stand on voxel centres.
+ * Prints Markdown. The scene is 2^17 voxels a side. Replays are at half scale: positions
+ * and radii are doubled, and balls stand on voxel centres.
  * usage: bench_gpu_svdag [--backend cpu|cuda] [--threads N] [--repeat N] [--radius VOXELS]
  *                      [--bits 0|4|8|16] [--replay FILE.csv] [--live MILLION_NODES] */
 #include <stdio.h>
@@ -31,7 +33,7 @@ struct options {
     int n_threads;
     int n_repeat;
     int radius;
-    int bits; /* of materials, in the replay */
+    int bits; /* bits of a material, in the replay */
     int live; /* millions of nodes of the large scene; 0: none */
     const char *replay;
 };
@@ -46,15 +48,16 @@ struct bench {
     struct options options;
     struct bench_device device;
     struct vxd_buffer
-        memory; /* of the result, page-locked: the host does not wait for it */
-    struct vxd_svdag_needs needs;      /* the most that any edit asked for */
-    bool is_warm;                      /* caches are not emptied */
-    double cycles[VXD_SVDAG_N_STAGES]; /* of the stages of edits of this row */
+        memory; /* of the result; page-locked, so that copies to it are asynchronous */
+    struct vxd_svdag_needs needs; /* the largest needs of all edits */
+    bool is_warm;                 /* caches are not emptied before an edit */
+    double cycles
+        [VXD_SVDAG_N_STAGES]; /* times of the stages, summed over the edits of this line of output */
     struct ball balls[MAX_BALLS];
     int n_balls;
 };
 
-/* The first ball of epiccitadel_large_edits.csv, which --replay reads as a whole. */
+/* The first ball of epiccitadel_large_edits.csv; --replay reads the whole file. */
 static const int64_t large_centre[3] = {27390, 67726, 43404};
 
 static struct vxd_svdag_op op_of(const struct ball *ball, uint32_t value)
@@ -72,14 +75,15 @@ static struct vxd_svdag_op op_of(const struct ball *ball, uint32_t value)
 
 static void note_needs(struct vxd_svdag_needs *most, const struct vxd_svdag_needs *needs)
 {
-    most->n_cubes = most->n_cubes > needs->n_cubes ? most->n_cubes : needs->n_cubes;
+    most->n_entries =
+        most->n_entries > needs->n_entries ? most->n_entries : needs->n_entries;
     most->n_pairs = most->n_pairs > needs->n_pairs ? most->n_pairs : needs->n_pairs;
     most->n_items = most->n_items > needs->n_items ? most->n_items : needs->n_items;
     most->n_words = most->n_words > needs->n_words ? most->n_words : needs->n_words;
 }
 
-/* One edit, waited for and repeated until it finds room; *seconds is the time of the last,
- * *n_tries how often it took. */
+/* Runs an edit, waits for it, and repeats it until capacity suffices. *seconds is the
+ * time of the last attempt, *n_tries the number of attempts. */
 static enum vxd_status time_edit(struct bench *bench, struct vxd_svdag *svdag,
                                  uint32_t root, const struct vxd_svdag_op *op,
                                  int *n_tries, struct vxd_svdag_edit_result *result,
@@ -98,11 +102,11 @@ static enum vxd_status time_edit(struct bench *bench, struct vxd_svdag *svdag,
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
         *seconds = bench_device_seconds(&bench->device);
-        if (!own->needs_room) {
+        if (!own->needs_capacity) {
             break;
         }
         note_needs(&bench->needs, &own->needs);
-        VXD_TRY(vxd_svdag_make_room(queue, svdag, own, err));
+        VXD_TRY(vxd_svdag_reserve(queue, svdag, own, err));
     }
     *result = *own;
     for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
@@ -112,7 +116,8 @@ out:
     return status;
 }
 
-/* Ends a row: shares of the stages (Figure 9 of the paper) in the edits since the last one. */
+/* Ends a line of output with the shares of the stages (Figure 9 of the paper) of the
+ * edits since the last one. */
 static void print_stages(struct bench *bench)
 {
     double sum = 0;
@@ -137,7 +142,7 @@ static enum vxd_status make_svdag(struct bench *bench, int bits, struct vxd_svda
     return vxd_svdag_create(bench->device.queue, &spec, out, err);
 }
 
-/* Of a store that has nodes. */
+/* Prints the memory of a store that holds nodes. */
 static void print_memory(const struct vxd_svdag *svdag, const char *name)
 {
     struct vxd_svdag_usage usage;
@@ -153,19 +158,18 @@ static void print_memory(const struct vxd_svdag *svdag, const char *name)
                  (double)usage.n_bytes / (double)usage.node_bytes);
 }
 
-/* A new store with the room that earlier ones came to need. */
+/* A new store with the capacity that earlier ones came to need. */
 static enum vxd_status make_roomy_svdag(struct bench *bench, int bits,
                                         struct vxd_svdag **out, struct vxd_err *err)
 {
-    struct vxd_svdag_edit_result result = {.needs_room = true, .needs = bench->needs};
+    struct vxd_svdag_edit_result result = {.needs_capacity = true, .needs = bench->needs};
     enum vxd_status status = make_svdag(bench, bits, out, err);
 
-    return status != VXD_OK
-               ? status
-               : vxd_svdag_make_room(bench->device.queue, *out, &result, err);
+    return status != VXD_OK ? status
+                            : vxd_svdag_reserve(bench->device.queue, *out, &result, err);
 }
 
-/* The ball into an empty scene, each time into a store of its own: *out is the last. */
+/* Adds the ball to an empty scene, each time in a new store; *out is the last store. */
 static enum vxd_status run_ball(struct bench *bench, struct vxd_svdag **out,
                                 struct vxd_err *err)
 {
@@ -178,7 +182,7 @@ static enum vxd_status run_ball(struct bench *bench, struct vxd_svdag **out,
 
     memcpy(ball.centre, large_centre, sizeof ball.centre);
     op = op_of(&ball, 0);
-    /* Stores in which it took more than one try hold items of the first ones. */
+    /* A store that needed more than one attempt also holds items of the failed ones. */
     for (int i = 0; n_times < bench->options.n_repeat && i < 2 * MAX_REPEAT; i++) {
         int n_tries;
 
@@ -197,7 +201,8 @@ out:
     return status;
 }
 
-/* The balls of the replay one after the other, materials by turns; *root is the last. */
+/* Applies the balls of the replay one after the other, with alternating materials; *root
+ * is the last version. */
 static enum vxd_status run_replay(struct bench *bench, struct vxd_svdag *svdag,
                                   const char *name, uint32_t *root, struct vxd_err *err)
 {
@@ -225,7 +230,7 @@ out:
     return status;
 }
 
-/* Strokes along the last ball's surface, added and taken away by turns. */
+/* Brush strokes along the last ball's surface, alternately adding and removing. */
 static enum vxd_status run_brush(struct bench *bench, struct vxd_svdag *svdag,
                                  const char *name, uint32_t root, struct vxd_err *err)
 {
@@ -255,11 +260,12 @@ out:
     return status;
 }
 
-/* Boxes of COPY_SIDE voxels a side around a shell of two voxels, from place to place. */
+/* Copies boxes of COPY_SIDE voxels a side, which contain a shell of two voxels, from
+ * place to place. */
 static enum vxd_status run_copies(struct bench *bench, struct vxd_svdag *svdag,
                                   struct vxd_err *err)
 {
-    const int64_t first = 4001; /* corners; none is a node's */
+    const int64_t first = 4001; /* corners of the boxes; none is the corner of a node */
     double times[N_COPIES];
     struct vxd_svdag_edit_result result = {.root = VXD_SVDAG_EMPTY};
     enum vxd_status status = VXD_OK;
@@ -299,7 +305,7 @@ out:
     return status;
 }
 
-/* Strokes with emptied caches, then warm. */
+/* Brush strokes with cold, then with warm caches. */
 static enum vxd_status run_brushes(struct bench *bench, struct vxd_svdag *svdag,
                                    const char *name, uint32_t root, struct vxd_err *err)
 {
@@ -321,7 +327,7 @@ static uint64_t count_nodes(const struct vxd_svdag *svdag)
     return usage.n_leaves + usage.n_inner + usage.n_blocks;
 }
 
-/* Balls here and there, apart from the replay's, until the scene has so many nodes. */
+/* Adds scattered balls, away from the replay's, until the scene has that many nodes. */
 static enum vxd_status fill_scene(struct bench *bench, struct vxd_svdag *svdag,
                                   uint32_t *root, struct vxd_err *err)
 {
@@ -348,7 +354,8 @@ out:
     return status;
 }
 
-/* Into a large live scene, and into an empty one of a store that holds as much. */
+/* Runs the replay in a large scene, and in an empty scene of a store that holds a large
+ * one. */
 static enum vxd_status run_live(struct bench *bench, struct vxd_err *err)
 {
     struct vxd_svdag *svdag = NULL;
@@ -455,7 +462,7 @@ static void parse(int argc, char **argv, struct options *out)
     }
 }
 
-/* EditSphere,x,y,z,r,TRUE|FALSE; other actions do not change the scene. */
+/* Reads lines EditSphere,x,y,z,r,TRUE|FALSE; other actions do not change the scene. */
 static bool read_replay(struct bench *bench)
 {
     FILE *file = fopen(bench->options.replay, "r");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times collection and images: a store of many noisy balls, a third of them taken away again, of
- * which the last version is kept. What it reaches goes to a new store in slices, then what one
- * more edit made; then the image of that is saved, checked and loaded.
+/* Times collection and images. A store is filled with many noisy balls, a third of which
+ * are removed again; the last version is kept. What it reaches is collected into a new
+ * store in slices, then what one more edit made; then an image of it is saved, checked
+ * and loaded.
  *
- * Prints Markdown. Times are the wall clock's, waits included.
+ * Prints Markdown. Times are wall-clock, waits included.
  * usage: bench_gpu_svdag_collect [--backend cpu|cuda] [--threads N] [--nodes N] [--bits 0|4|8|16]
  *                              [--slice-us N] [--repeat N] [--verify] */
 #include <stdio.h>
@@ -81,7 +82,7 @@ static enum vxd_status edit(struct bench *bench, const struct vxd_svdag_op *op,
     return status;
 }
 
-/* Adds balls, and takes every third one away again two balls later. */
+/* Adds balls, and removes every third one again two balls later. */
 static enum vxd_status fill(struct bench *bench, struct vxd_err *err)
 {
     const struct options *options = &bench->options;
@@ -106,10 +107,10 @@ out:
     return status;
 }
 
-/* Steps until it is done; *most_s is the longest. */
-static enum vxd_status run_steps(struct bench *bench, struct vxd_svdag_transfer *transfer,
-                                 int *n_steps, double *total_s, double *most_s,
-                                 struct vxd_err *err)
+/* Runs slices until the collection is done; *most_s is the longest slice. */
+static enum vxd_status run_steps(struct bench *bench,
+                                 struct vxd_svdag_collection *collection, int *n_steps,
+                                 double *total_s, double *most_s, struct vxd_err *err)
 {
     bool is_done = false;
     enum vxd_status status = VXD_OK;
@@ -121,8 +122,8 @@ static enum vxd_status run_steps(struct bench *bench, struct vxd_svdag_transfer 
         double begin_s = bench_now_s();
         double s;
 
-        VXD_TRY(vxd_svdag_transfer_step(bench->device.queue, transfer,
-                                        bench->options.slice_us * 1000, &is_done, err));
+        VXD_TRY(vxd_svdag_collect_step(bench->device.queue, collection,
+                                       bench->options.slice_us * 1000, &is_done, err));
         s = bench_now_s() - begin_s;
         *total_s += s;
         *most_s = s > *most_s ? s : *most_s;
@@ -159,14 +160,14 @@ out:
     return status;
 }
 
-/* One collection, and what an edit meanwhile adds to it. */
+/* Times one collection, in the middle of which an edit adds to the scene. */
 static enum vxd_status collect(struct bench *bench, struct vxd_err *err)
 {
     struct vxd_svdag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
     const struct vxd_svdag_op op = ball(bench->n_balls++, true, bench->options.bits);
-    struct vxd_svdag_transfer *transfer = NULL;
+    struct vxd_svdag_collection *collection = NULL;
     struct vxd_svdag *to = NULL;
-    struct vxd_svdag_transfer_stats stats;
+    struct vxd_svdag_collect_stats stats;
     struct vxd_svdag_usage usages[2];
     uint64_t n_before;
     uint32_t moved;
@@ -178,19 +179,19 @@ static enum vxd_status collect(struct bench *bench, struct vxd_err *err)
 
     VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &to, err));
     VXD_TRY(
-        vxd_svdag_transfer_begin(bench->device.queue, bench->svdag, to, &transfer, err));
-    VXD_TRY(vxd_svdag_transfer_add(transfer, bench->root, err));
+        vxd_svdag_collect_begin(bench->device.queue, bench->svdag, to, &collection, err));
+    VXD_TRY(vxd_svdag_collect_add(collection, bench->root, err));
     (void)printf("| begin | | 1 | %.2f | | |\n", 1e3 * (bench_now_s() - begin_s));
-    VXD_TRY(run_steps(bench, transfer, &n_steps, &total_s, &most_s, err));
-    vxd_svdag_transfer_get_stats(transfer, &stats);
+    VXD_TRY(run_steps(bench, collection, &n_steps, &total_s, &most_s, err));
+    vxd_svdag_collect_get_stats(collection, &stats);
     print_steps("collect", stats.n_nodes, n_steps, total_s, most_s);
     n_before = stats.n_nodes;
     VXD_TRY(edit(bench, &op, err));
-    VXD_TRY(vxd_svdag_transfer_add(transfer, bench->root, err));
-    VXD_TRY(run_steps(bench, transfer, &n_steps, &total_s, &most_s, err));
-    vxd_svdag_transfer_get_stats(transfer, &stats);
+    VXD_TRY(vxd_svdag_collect_add(collection, bench->root, err));
+    VXD_TRY(run_steps(bench, collection, &n_steps, &total_s, &most_s, err));
+    vxd_svdag_collect_get_stats(collection, &stats);
     print_steps("and one more ball", stats.n_nodes - n_before, n_steps, total_s, most_s);
-    (void)vxd_svdag_transfer_root(transfer, bench->root, &moved);
+    (void)vxd_svdag_collect_root(collection, bench->root, &moved);
     VXD_TRY(compare(bench, to, moved, err));
     vxd_svdag_get_usage(bench->svdag, &usages[0]);
     vxd_svdag_get_usage(to, &usages[1]);
@@ -199,11 +200,11 @@ static enum vxd_status collect(struct bench *bench, struct vxd_err *err)
                  1e-6 * (double)stats.n_dead_nodes, (double)usages[1].n_bytes / 1048576,
                  (double)usages[0].n_bytes / 1048576);
     begin_s = bench_now_s();
-    vxd_svdag_transfer_end(bench->device.queue, transfer);
-    transfer = NULL;
+    vxd_svdag_collect_end(bench->device.queue, collection);
+    collection = NULL;
     (void)printf("| end | | 1 | %.2f | | |\n", 1e3 * (bench_now_s() - begin_s));
 out:
-    vxd_svdag_transfer_end(bench->device.queue, transfer);
+    vxd_svdag_collect_end(bench->device.queue, collection);
     vxd_svdag_destroy(bench->device.queue, to);
     return status;
 }

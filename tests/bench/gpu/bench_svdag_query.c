@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times questions to a scene: one scan (made up, or a file) seen again and again along a
- * drive, with carved free space or without it, then rays, values, nearest voxels, balls,
- * counts and exports of the map. Prints Markdown, rates are of the median run. Scans become
- * lists of voxels on the CPU, whatever device the map is on.
+/* Times queries of a scene. One scan (generated, or a file) is integrated again and again
+ * along a drive, with or without carving of free space; then rays, values, nearest
+ * voxels, balls, counts and exports of the map are timed. Prints Markdown; rates are
+ * those of the median run. Scans are converted to lists of voxels on the CPU, whatever
+ * device the map is on.
  * usage: bench_gpu_svdag_query [--backend cpu|cuda] [--threads N] [--repeat N]
  *                            [--cloud FILE.bin|FILE.npy] [--scans N] [--bits 0|4|8|16]
  *                            [--carve 0|1] [--size METRES] [--depth N] [--queries N] */
@@ -20,8 +21,9 @@
 
 #define MAX_REPEAT 100
 #define RANGE_M 50.0
-#define STEP_M 2.0   /* from scan to scan */
-#define SENSOR_M 1.7 /* points of a car's scan reach this far below it */
+#define STEP_M 2.0 /* distance between consecutive scans */
+#define SENSOR_M                                                                         \
+    1.7 /* points of a scan made from a car lie at most this far below the sensor */
 
 struct options {
     enum vxd_backend backend;
@@ -32,18 +34,18 @@ struct options {
     int carve;
     int depth;
     double size_m;
-    size_t n; /* of each kind of question; fewer of the dear ones */
+    size_t n; /* queries of each kind; fewer of the expensive kinds */
     const char *cloud;
 };
 
-/* Questions of all kinds, and room for every answer. */
+/* Queries of all kinds, and memory for all results. */
 struct bench {
     struct options options;
     struct bench_device scanner; /* CPU */
     struct bench_device device;
     struct vxd_svdag *svdag;
     uint32_t root;
-    int64_t centre; /* voxel of the drive's begin, on every axis */
+    int64_t centre; /* voxel where the drive begins, on every axis */
     uint64_t random;
     struct vxd_buffer origins, directions, hits;
     struct vxd_buffer voxels, states, values;
@@ -62,7 +64,8 @@ static double random_unit(struct bench *bench)
 
 /* --- the map --------------------------------------------------------------------------- */
 
-/* A list's arrays where the map is; the map's device waits before they are freed. */
+/* Arrays of a list in the map's device memory; wait for the device before freeing
+ * them. */
 struct moved_list {
     struct vxd_svdag_voxels voxels;
     struct vxd_buffer arrays[4];
@@ -134,7 +137,7 @@ static enum vxd_status integrate(struct bench *bench, const float *points, size_
                                 ops + !args.carve, args.carve ? 2 : 1, &edit, err));
     bench->root = edit.root;
 out:
-    /* After a fault copies of the lists may still be under way. */
+    /* Copies of the lists may still be under way after an error. */
     (void)vxd_queue_wait(bench->device.queue, NULL);
     free_moved(bench, &moved[0]);
     free_moved(bench, &moved[1]);
@@ -173,16 +176,17 @@ out:
     return status;
 }
 
-/* --- the questions --------------------------------------------------------------------- */
+/* --- the queries
+ * ----------------------------------------------------------------------- */
 
-/* A place near the drive, in voxels: where rays and points begin. */
+/* A random position near the drive, in voxels: the origin of a ray, or a query point. */
 static void random_place(struct bench *bench, double place[3])
 {
     const struct options *options = &bench->options;
     double side = 2 * (double)bench->centre;
-    double way = (options->n_scans - 1) * STEP_M;
+    double drive_m = (options->n_scans - 1) * STEP_M;
 
-    place[0] = random_unit(bench) * (way + 40) - 20;
+    place[0] = random_unit(bench) * (drive_m + 40) - 20;
     place[1] = random_unit(bench) * 40 - 20;
     place[2] = random_unit(bench) * 4 - SENSOR_M;
     for (int axis = 0; axis < 3; axis++) {
@@ -191,7 +195,7 @@ static void random_place(struct bench *bench, double place[3])
     }
 }
 
-/* Evenly over the sphere. */
+/* A direction uniform over the sphere. */
 static void random_direction(struct bench *bench, double direction[3])
 {
     double square;
@@ -382,7 +386,7 @@ out:
     return status;
 }
 
-/* How many rays hit, so that rates can be judged. */
+/* Prints how many rays hit, which the rates depend on. */
 static enum vxd_status print_hits(struct bench *bench, struct vxd_err *err)
 {
     size_t n = bench->options.n;
@@ -440,7 +444,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     for (size_t i = 0; i < bench->options.n; i++) {
         ranges[i] = range;
     }
-    /* Answers of nearest come later to the same place. */
+    /* Results of nearest-voxel queries are written to the same place later. */
     status = vxd_queue_copy(bench->device.queue, bench->squares.ptr, ranges,
                             bench->options.n * sizeof *ranges, err);
     if (status == VXD_OK) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times what a robot asks for ten times a second: a scan of points decoded, cast and edited
- * into a scene as one version. The scan (made up, or files in turn) is seen again and again
- * along a drive. Prints a row a stage: medians, the first scan apart, as it meets an empty
- * scene.
+/* Times what a robot does ten times a second: a scan of points is decoded, its rays are
+ * cast, and it is edited into a scene as one version. The scan (generated, or files in
+ * turn) is integrated again and again along a drive. Prints a line per stage: medians,
+ * and the first scan separately, because its scene is empty.
  * usage: bench_gpu_svdag_scan [--backend cpu|cuda] [--threads N] [--scans N] [--bits 0|4|8|16]
  *                           [--free 0|1] [--size METRES] [--range METRES] [--step METRES]
  *                           [--cloud FILE.bin|FILE.npy] [--second FILE.bin|FILE.npy] */
@@ -75,7 +75,7 @@ out:
     return status;
 }
 
-/* To voxels from the sensor: the scene's place is the scan's base. */
+/* From the sensor's frame to voxels; the scan's base is the scene's origin. */
 static enum vxd_status decode(struct bench *bench, int scan, struct vxd_err *err)
 {
     const struct bench_cloud *cloud = &bench->clouds[scan % 2];
@@ -146,7 +146,7 @@ static void print(struct bench *bench)
         "%llu freed; store %.1f MiB\n\n| stage | first scan, ms | median, ms |\n"
         "|---|---|---|\n",
         bench->clouds[0].n_points, bench->range_m, bench->size_m, bench->bits,
-        bench->tracks_free ? "told" : "not told",
+        bench->tracks_free ? "tracked" : "not tracked",
         (unsigned long long)bench->last.n_hit_voxels,
         (unsigned long long)bench->last.n_passed_voxels,
         (unsigned long long)bench->change.n_added,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Compares the stores of scenes: the paper's Table 2 (finding and inserting in a table of one
- * length), its Figure 8 (the same at other loads), and its Table 1 (memory of a scene).
+/* Compares the stores of scenes by the paper's Table 2 (find and insert in a table of
+ * items of one length), Figure 8 (the same at other loads) and Table 1 (memory of a
+ * scene).
  *
- * Prints Markdown. Numbers in brackets are the seed's code's on the same H200, at 2^25 items
- * and batches of 2^23. Memory is of whole slabs and their lists, or of words and index; it is
- * counted on the CPU, whose stores are laid out as a GPU's.
+ * Prints Markdown. Numbers in brackets are those of the paper's own code on the same
+ * H200, with 2^25 items and batches of 2^23. Memory is that of whole slabs and their list
+ * heads, or of words and index. It is counted on the CPU, whose stores have the same
+ * layout as a GPU's.
  * usage: bench_gpu_svdag_tables [--backend cpu|cuda] [--threads N] [--repeat N] [--items N]
  *                             [--batch N] [--words N] [--radius VOXELS]
  *                             [--part all|table|load|memory] */
@@ -18,7 +20,7 @@
 
 #define MAX_REPEAT 100
 #define N_RATES 3
-#define PIECE ((size_t)1 << 20) /* items made at once */
+#define PIECE ((size_t)1 << 20) /* items generated per chunk */
 #define MIB 1048576.0
 #define PEER_ITEMS ((size_t)1 << 25)
 #define PEER_BATCH ((size_t)1 << 23)
@@ -37,25 +39,25 @@ struct options {
 struct bench {
     struct options options;
     struct bench_device device;
-    /* Of the length under test. */
+    /* Items of the length under test. */
     struct vxd_buffer items; /* n_items + n_batch rows */
     struct vxd_buffer queries[N_RATES];
     struct vxd_buffer refs;
 };
 
-/* One line of the results. */
+/* The measurements of one line of output. */
 struct cell {
     double insert_s;
     double find_s[N_RATES];
     struct vxd_svdag_table_usage usage;
 };
 
-static const int rates[N_RATES] = {25, 50, 75}; /* of queries that hit, in 100 */
+static const int rates[N_RATES] = {25, 50, 75}; /* percentages of queries that hit */
 
 static const char *const store_names[VXD_SVDAG_N_STORES] = {"arena", "atomic64", "ticket",
                                                             "accel32", "accel8"};
 
-/* Milliseconds of the seed's code. */
+/* Times of the paper's own code, in milliseconds. */
 static const struct {
     int n_words;
     enum vxd_svdag_store store;
@@ -108,13 +110,14 @@ static void make_item(uint64_t i, int n_words, uint32_t *words)
         words[2] = distinct;
         return;
     }
-    /* n_words - 1 of eight bits, turned at random. */
+    /* Of the low eight bits n_words - 1 are set, rotated at random: a child mask. */
     words[0] = (words[0] & 0xffffff00u) |
                (((1u << (n_words - 1)) - 1) * 0x101u >> (words[0] & 7u) & 0xffu);
     words[1] = distinct;
 }
 
-/* The item that query q of a rate looks for; *hits says whether it is there. */
+/* The item that query q looks up at a given hit rate; *hits says whether it is in the
+ * table. */
 static uint64_t query_of(const struct options *options, int rate, uint64_t q, bool *hits)
 {
     uint64_t random = mix(q * N_RATES + (uint64_t)rate);
@@ -124,7 +127,8 @@ static uint64_t query_of(const struct options *options, int rate, uint64_t q, bo
                  : options->n_items + options->n_batch + q;
 }
 
-/* Fills device rows with items; rate -1: by number. */
+/* Fills a device array with items: the queries of a hit rate, or for rate -1 the items by
+ * number. */
 static enum vxd_status make_rows(struct bench *bench, int n_words, int rate, size_t n,
                                  struct vxd_buffer *rows, struct vxd_err *err)
 {
@@ -184,7 +188,7 @@ out:
 
 /* --- one table -------------------------------------------------------------------------- */
 
-/* That the queries of a rate found what is there, and nothing else. */
+/* Checks that queries of a hit rate found exactly the items that are in the table. */
 static enum vxd_status check_refs(struct bench *bench, int rate, struct vxd_err *err)
 {
     struct vxd_buffer host = {0};
@@ -234,7 +238,7 @@ out:
     return status;
 }
 
-/* Tables are made anew for each insertion; the first is searched too. */
+/* Every run of the insertion uses a new table; the first is also searched. */
 static enum vxd_status run_cell(struct bench *bench, enum vxd_svdag_store store,
                                 int n_words, uint32_t load, struct cell *out,
                                 struct vxd_err *err)
@@ -274,12 +278,12 @@ out:
     return status;
 }
 
-static void print_time(double seconds, double peer, bool has_peer, bool *is_met)
+static void print_time(double seconds, double peer, bool has_peer, bool *is_goal_met)
 {
     (void)printf(" %.2f", 1e3 * seconds);
     if (has_peer) {
         (void)printf(" (%.2f)", peer);
-        *is_met = *is_met && 1e3 * seconds <= peer;
+        *is_goal_met = *is_goal_met && 1e3 * seconds <= peer;
     }
     (void)printf(" |");
 }
@@ -290,7 +294,7 @@ static void print_cell(const struct bench *bench, enum vxd_svdag_store store, in
     size_t n_peers = sizeof peers / sizeof peers[0];
     size_t i = 0;
     bool has_peer;
-    bool is_met = true;
+    bool is_goal_met = true;
 
     while (i < n_peers && (peers[i].n_words != n_words || peers[i].store != store)) {
         i++;
@@ -299,16 +303,16 @@ static void print_cell(const struct bench *bench, enum vxd_svdag_store store, in
                bench->options.n_items == PEER_ITEMS &&
                bench->options.n_batch == PEER_BATCH;
     (void)printf("| %d | %s | %u |", n_words, store_names[store], load);
-    print_time(cell->insert_s, has_peer ? peers[i].insert : 0, has_peer, &is_met);
+    print_time(cell->insert_s, has_peer ? peers[i].insert : 0, has_peer, &is_goal_met);
     for (int rate = 0; rate < N_RATES; rate++) {
         print_time(cell->find_s[rate], has_peer ? peers[i].find[rate] : 0, has_peer,
-                   &is_met);
+                   &is_goal_met);
     }
     (void)printf(" %.0f | %.2f | %s |\n", (double)cell->usage.used_bytes / MIB,
                  (double)cell->usage.used_bytes / (double)cell->usage.node_bytes,
-                 !has_peer ? ""
-                 : is_met  ? "met"
-                           : "missed");
+                 !has_peer     ? ""
+                 : is_goal_met ? "met"
+                               : "missed");
     (void)fflush(stdout);
 }
 
@@ -377,7 +381,7 @@ out:
 
 #define N_BALLS 12
 
-/* Rough balls across each other, of several materials: a scene of 2^17 voxels a side. */
+/* Overlapping noisy balls of several materials in a scene of 2^17 voxels a side. */
 static void make_ops(int radius, int bits, struct vxd_svdag_op ops[N_BALLS])
 {
     for (int i = 0; i < N_BALLS; i++) {
@@ -402,7 +406,8 @@ static enum vxd_status run_scene(struct bench_device *device, int bits,
                                  enum vxd_svdag_store store, int radius,
                                  struct vxd_svdag_usage *usage, struct vxd_err *err)
 {
-    /* The arena comes first: its nodes, shared out evenly, are what tables are made for. */
+    /* The arena comes first, because its number of nodes, spread evenly, is the expected
+     * number that the other stores are created for. */
     uint64_t n_nodes = usage->n_leaves + usage->n_inner;
     struct vxd_svdag_spec spec = {.format = {17, bits, false},
                                   .store = store,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times what versions are for: strokes of a brush in a scene of many nodes (leaves of noise, no
- * two alike), their undo at once, their undo below a later stroke and its redo; and diffs of two
- * versions that differ by one stroke, or by a large ball. Prints Markdown: medians, by the
- * device's clock, and by the wall's from the call to the rows in the host's memory.
+/* Times edits, undo and diff of versions: brush strokes in a scene of many nodes (leaves
+ * of noise, all different); their undo right afterwards; undo of an earlier stroke below
+ * later ones, and its redo; diffs of two versions that differ by one stroke or by a large
+ * ball. Prints Markdown: medians, by the device's clock and by wall clock from the call
+ * until the results are in host memory.
  *
  * The scene is 2^17 voxels a side.
  * usage: bench_gpu_svdag_versions [--backend cpu|cuda] [--threads N] [--repeat N] [--leaves N]
@@ -17,8 +18,9 @@
 
 #define DEPTH 17
 #define MAX_REPEAT 100
-#define BATCH ((size_t)1 << 20)   /* leaves an edit */
-#define CORNER ((int64_t)1 << 16) /* of the noise, voxels: its codes begin there */
+#define BATCH ((size_t)1 << 20) /* leaves per edit */
+#define CORNER                                                                           \
+    ((int64_t)1 << 16) /* corner of the noise, in voxels; Morton codes count from there */
 #define MAX_ROWS ((size_t)1 << 22)
 #define BRUSH_RADIUS 32
 
@@ -27,7 +29,7 @@ struct options {
     int n_threads;
     int n_repeat;
     int bits;
-    int radius; /* of the large ball */
+    int radius; /* radius of the large ball */
     size_t n_leaves;
 };
 
@@ -36,8 +38,8 @@ struct bench {
     struct bench_device device;
     struct vxd_svdag *svdag;
     uint32_t root;
-    int64_t centre;           /* of the noise, on every axis */
-    struct vxd_buffer result; /* page-locked, as what follows; */
+    int64_t centre;           /* extent of the noise, on every axis */
+    struct vxd_buffer result; /* page-locked, like the following members */
     struct vxd_buffer h_rows;
     struct vxd_buffer h_counts;
     struct vxd_buffer cells; /* device */
@@ -45,7 +47,7 @@ struct bench {
     struct vxd_buffer counts;
 };
 
-/* Seconds, by both clocks. */
+/* Seconds by the device's clock and by wall clock. */
 struct times {
     double device[MAX_REPEAT];
     double wall[MAX_REPEAT];
@@ -61,7 +63,7 @@ static void print_times(const char *name, uint64_t n, struct times *times)
 
 /* --- edits ----------------------------------------------------------------------------- */
 
-/* An edit of one operation, or an undo. */
+/* Runs an edit of one operation, or an undo. */
 struct change {
     const struct vxd_svdag_op *op; /* NULL: an undo */
     uint32_t head;
@@ -69,7 +71,7 @@ struct change {
     uint32_t after;
 };
 
-/* Once there is room for it; the time is that of the last try. */
+/* Repeats the edit until capacity suffices; the time is that of the last attempt. */
 static enum vxd_status run_change(struct bench *bench, const struct change *change,
                                   struct vxd_svdag_edit_result *result,
                                   struct times *times, struct vxd_err *err)
@@ -93,10 +95,10 @@ static enum vxd_status run_change(struct bench *bench, const struct change *chan
         }
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
-        if (!own->needs_room) {
+        if (!own->needs_capacity) {
             break;
         }
-        VXD_TRY(vxd_svdag_make_room(queue, bench->svdag, own, err));
+        VXD_TRY(vxd_svdag_reserve(queue, bench->svdag, own, err));
     }
     if (times != NULL && times->n < MAX_REPEAT) {
         times->wall[times->n] = bench_now_s() - begin;
@@ -116,7 +118,7 @@ static uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Leaves of noise, consecutive ones, batch by batch. */
+/* Adds consecutive leaves of noise, batch by batch. */
 static enum vxd_status make_scene(struct bench *bench, struct vxd_err *err)
 {
     struct vxd_svdag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
@@ -179,7 +181,7 @@ static struct vxd_svdag_op ball_of(const struct bench *bench, int64_t r, int64_t
     return op;
 }
 
-/* Strokes from place to place, each on the scene as it was at first. */
+/* Strokes at different places, each applied to the original scene. */
 static enum vxd_status run_strokes(struct bench *bench, struct vxd_err *err)
 {
     struct times times[4] = {{.n = 0}, {.n = 0}, {.n = 0}, {.n = 0}};
@@ -222,7 +224,7 @@ out:
     return status;
 }
 
-/* A large ball, thirty strokes over it, and the ball taken back. */
+/* Adds a large ball and thirty strokes over it, then undoes the ball. */
 static enum vxd_status run_large(struct bench *bench, uint32_t *ball, struct vxd_err *err)
 {
     const struct vxd_svdag_op op = ball_of(bench, bench->options.radius, 0, 0, 13);

@@ -135,7 +135,7 @@ static bool in_heights(const struct vxd_svdag_shape *shape, const int64_t c[3])
            c[2] < field->heights[x / field->cell * field->n_y + y / field->cell];
 }
 
-/* Entry of a voxel's leaf in the list, n where it has none. */
+/* Index of a voxel's leaf in the list, or n if the list has no such leaf. */
 static size_t entry_of(const struct vxd_svdag_voxels *voxels, const int64_t c[3])
 {
     uint64_t code = 0;
@@ -189,7 +189,7 @@ static bool in_list(const struct vxd_svdag_voxels *voxels, const int64_t c[3],
     return true;
 }
 
-/* *value is changed where the shape has one for the voxel. */
+/* Changes *value if the shape itself has a value for the voxel. */
 static bool in_shape(const struct vxd_svdag_shape *shape, const int64_t c[3],
                      int32_t *value)
 {
@@ -290,8 +290,8 @@ static int32_t apply(const struct gpu_svdag_grid *before, const struct vxd_svdag
     return old;
 }
 
-/* Voxels low .. high - 1 of each axis, in the grid, hold all of a shape: so that small shapes do
- * not take a look at every voxel. */
+/* Bounds of a shape within the grid, low .. high - 1 on each axis, so that small shapes
+ * do not visit every voxel. */
 static void bounds_of(const struct vxd_svdag_shape *shape, int64_t side, int64_t low[3],
                       int64_t high[3])
 {
@@ -312,7 +312,7 @@ static void bounds_of(const struct vxd_svdag_shape *shape, int64_t side, int64_t
             from = 0;
             to = side * VXD_SVDAG_UNIT;
         }
-        /* Quotients are rounded towards 0: a voxel more on each side. */
+        /* Division rounds towards 0, hence one more voxel on each side. */
         low[axis] = from / VXD_SVDAG_UNIT - 1;
         high[axis] = to / VXD_SVDAG_UNIT + 2;
         low[axis] = low[axis] < 0 ? 0 : low[axis];
@@ -425,7 +425,7 @@ uint32_t gpu_svdag_grid_put(const struct gpu_svdag_grid *grid, struct vxd_svdag 
         refs[i] = put_leaf(grid, &writer, low);
     }
     for (int height = 3; height <= grid->format.depth; height++) {
-        int64_t below = side;
+        int64_t fine_side = side;
 
         side /= 2;
         for (int64_t i = 0; i < side * side * side; i++) {
@@ -436,8 +436,8 @@ uint32_t gpu_svdag_grid_put(const struct gpu_svdag_grid *grid, struct vxd_svdag 
 
             for (int octant = 0; octant < 8; octant++) {
                 children[octant] =
-                    refs[((x + octant / 4) * below + y + octant / 2 % 2) * below + z +
-                         octant % 2];
+                    refs[((x + octant / 4) * fine_side + y + octant / 2 % 2) * fine_side +
+                         z + octant % 2];
             }
             require(vxd_svdag_inner_put(&writer, height, children, &refs[i], &err), &err);
         }

@@ -161,6 +161,6 @@ void gpu_svdag_image_scenes(struct gpu_env *env, struct vxd_svdag *svdag, uint64
         }
         roots[i] = root;
     }
-    roots[0] = VXD_SVDAG_UNIFORM; /* roots without words, */
-    roots[1] = roots[2];          /* and twice the same */
+    roots[0] = VXD_SVDAG_UNIFORM; /* two roots that need no words */
+    roots[1] = roots[2];          /* the same root twice */
 }

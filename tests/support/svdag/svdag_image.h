@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images of scenes in memory, for tests. Failures of the machinery end the test program. */
+/* Images of scenes in memory, for tests. Failures of these functions end the test
+ * program. */
 #ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_IMAGE_H
 #define VXD_TESTS_SUPPORT_SVDAG_SVDAG_IMAGE_H
 
@@ -13,13 +14,14 @@ enum {
 struct gpu_svdag_image {
     struct vxd_svdag_image_info info;
     uint32_t *words;
-    uint64_t n_words; /* that the sink got */
+    uint64_t n_words; /* that the sink has received */
     uint64_t capacity;
-    int n_refused; /* pieces that it will refuse */
+    int n_refused; /* pieces that the sink will still refuse */
     uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
 };
 
-/* Piece by piece; a piece that is refused is offered again. The caller frees the words. */
+/* Saves an image piece by piece; a refused piece is offered again. The caller frees the
+ * words. */
 enum vxd_status gpu_svdag_image_save(struct vxd_queue *queue,
                                      const struct vxd_svdag *svdag, const uint32_t *roots,
                                      struct gpu_svdag_image *image, struct vxd_err *err);
@@ -36,8 +38,9 @@ struct vxd_svdag *gpu_svdag_image_make_svdag(struct gpu_env *env,
 struct vxd_svdag_summary
 gpu_svdag_image_verify(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t root);
 
-/* Every third version of a random history, with voxels beside it where grids is not NULL; the
- * first root is then uniform, and the second one the third. */
+/* Makes the roots: every third version of a random history, and their voxels if grids is
+ * not NULL; the first root is then replaced by a uniform one and the second by the
+ * third. */
 void gpu_svdag_image_scenes(struct gpu_env *env, struct vxd_svdag *svdag, uint64_t seed,
                             uint32_t roots[GPU_SVDAG_IMAGE_ROOTS],
                             struct gpu_svdag_grid *grids);

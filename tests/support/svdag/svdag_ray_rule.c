@@ -4,19 +4,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* One ray by the rule. */
+/* One ray. */
 struct rule {
     double origin[3];
     double d[3];
     double length;
 };
 
-/* A crossing: of plane k of an axis, at t. */
+/* The ray crosses plane k of an axis at time t. */
 struct crossing {
     double t;
     int axis;
     int k;
-    int order; /* among the axis's own */
+    int order; /* index among the crossings of its axis */
 };
 
 static bool rule_make(struct rule *rule, const double origin[3],
@@ -45,7 +45,7 @@ static bool rule_make(struct rule *rule, const double origin[3],
     return true;
 }
 
-/* INFINITY: never. */
+/* Time of a crossing; INFINITY: the ray never crosses the plane. */
 static double rule_time(const struct rule *rule, int axis, double k)
 {
     double inverse = rule->length / rule->d[axis];
@@ -76,8 +76,8 @@ static void report(struct vxd_svdag_hit *hit, const int at[3], uint32_t code, do
     hit->normal = (int8_t)normal;
 }
 
-/* The planes of the scene that lie ahead, sorted; returns how many. Voxels of an axis are -1
- * below the scene and `side` above. */
+/* Sorts the scene's planes that the ray crosses by time and returns their number. The
+ * voxel index of an axis is -1 below the scene and `side` above. */
 static int crossings_of(const struct rule *rule, int side, struct crossing *crossings,
                         int at[3])
 {
@@ -138,7 +138,8 @@ void gpu_svdag_cast_dense(const uint32_t *grid, int side, const double origin[3]
     }
 }
 
-/* Crossings by which a ray comes into a voxel and leaves it; false: it never is there. */
+/* The crossings at which the ray enters and leaves a voxel; false if it never is in the
+ * voxel. */
 static bool voxel_span(const struct rule *rule, const uint32_t voxel[3],
                        struct crossing *in, struct crossing *out)
 {

@@ -7,7 +7,7 @@
 
 #include "tests/support/gpu/gpu_helpers.h"
 
-/* Times closer than this are one time to double arithmetic. */
+/* Times closer than this may be equal in double precision. */
 #define NEAR 1e-13L
 
 struct crossing {
@@ -88,7 +88,7 @@ static bool is_finite(const float point[3])
     return isfinite(point[0]) && isfinite(point[1]) && isfinite(point[2]);
 }
 
-/* The end of a point's ray; true where the point is beyond the range. */
+/* Computes the end of a point's ray; returns true if the point is beyond the range. */
 static bool end_of(const struct vxd_svdag_scan *scan, const float point[3],
                    long double end[3])
 {
@@ -144,8 +144,8 @@ static int64_t index_of(const struct gpu_svdag_scan_grid *grid, const int64_t vo
     return (voxel[0] * grid->side + voxel[1]) * grid->side + voxel[2];
 }
 
-static void pass(struct gpu_svdag_scan_grid *grid, const struct vxd_svdag_scan *scan,
-                 const long double end[3])
+static void cross_ray(struct gpu_svdag_scan_grid *grid, const struct vxd_svdag_scan *scan,
+                      const long double end[3])
 {
     struct crossings all = crossings_of(scan->origin, end);
     int64_t voxel[3];
@@ -204,7 +204,7 @@ void gpu_svdag_scan_grid_run(struct gpu_svdag_scan_grid *grid,
                 scan->values != NULL ? scan->values[i] : (int32_t)scan->value;
         }
         if (has_ray) {
-            pass(grid, scan, end);
+            cross_ray(grid, scan, end);
         }
     }
     for (size_t i = 0; i < n_of(grid); i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scans over a plain grid of voxels: what vxd_svdag_scan_voxels is compared with. Rays are the
- * sorted list of all planes they cross, in long double; nothing of carve_math.h is used. */
+/* A reference implementation of vxd_svdag_scan_voxels on a plain grid. For each ray it
+ * sorts all planes that the ray crosses, in long double; it uses nothing of
+ * carve_math.h. */
 #ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_RAYS_H
 #define VXD_TESTS_SUPPORT_SVDAG_SVDAG_RAYS_H
 
@@ -10,7 +11,7 @@ struct gpu_svdag_scan_grid {
     int64_t side;
     uint8_t *hit; /* side^3 each, x slowest */
     uint8_t *passed;
-    int32_t *value; /* of the hit ones */
+    int32_t *value; /* values of the hit voxels */
     uint64_t n_hit;
     uint64_t n_non_finite;
     uint64_t n_outside;
@@ -20,20 +21,21 @@ struct gpu_svdag_scan_grid {
 void gpu_svdag_scan_grid_make(struct gpu_svdag_scan_grid *grid, int depth);
 void gpu_svdag_scan_grid_free(struct gpu_svdag_scan_grid *grid);
 
-/* False where rounding decides: the point is next to the range, its ray's end next to a
- * voxel's border, or two planes are crossed at nearly the same time. */
+/* Returns false if the result depends on rounding: the point is close to the range limit,
+ * its ray ends close to a voxel's border, or the ray crosses two planes at nearly the
+ * same time. */
 bool gpu_svdag_point_is_clear(const struct vxd_svdag_scan *scan, const float point[3]);
 
-/* All of a scan of points that are clear. */
+/* Applies a whole scan, of points whose results do not depend on rounding. */
 void gpu_svdag_scan_grid_run(struct gpu_svdag_scan_grid *grid,
                              const struct vxd_svdag_scan *scan);
 
-/* How much of the engine's result is not as the grid says; 0. */
+/* Counts the voxels at which the engine's result differs from the grid; 0 is expected. */
 size_t gpu_svdag_scan_grid_compare(const struct gpu_svdag_scan_grid *grid,
                                    const struct vxd_svdag_scan_result *result);
 
-/* The voxels of a list in a grid that was 0, with their values (NULL: not looked at). False
- * where the list breaks a rule of its form. */
+/* Writes the voxels of a list and their values (if not NULL) into a zeroed grid. Returns
+ * false if the list breaks a rule of its format. */
 bool gpu_svdag_list_to_grid(const struct vxd_svdag_voxels *list, int64_t side,
                             uint8_t *grid, int32_t *values, uint64_t *n_voxels);
 

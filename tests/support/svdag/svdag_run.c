@@ -18,7 +18,7 @@ struct vxd_svdag *gpu_svdag_create(struct gpu_env *env, const struct vxd_svdag_s
 }
 
 enum {
-    MAX_SENT = 256 /* arrays of an edit */
+    MAX_SENT = 256 /* maximum number of arrays of an edit */
 };
 
 /* Device copies of lists. */
@@ -56,7 +56,7 @@ static void send_list(struct gpu_env *env, struct sent *sent,
     list->values = send_array(env, sent, list->values, n_values * sizeof *list->values);
 }
 
-/* vxd_svdag_edit or vxd_svdag_edit_wait. */
+/* Calls vxd_svdag_edit or vxd_svdag_edit_wait. */
 typedef enum vxd_status edit_function(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                       uint32_t root, const struct vxd_svdag_op *ops,
                                       size_t n_ops, struct vxd_svdag_edit_result *out,
@@ -142,7 +142,7 @@ enum vxd_status gpu_svdag_scan(struct gpu_env *env, const struct vxd_svdag_forma
                                const struct vxd_svdag_scan *scan,
                                struct vxd_svdag_scan_result *out, struct vxd_err *err)
 {
-    /* More points than there may be are not there. */
+    /* No array is copied for a count of points that is above the limit of a scan. */
     bool is_sent = gpu_is_cuda(env) && scan->n <= (size_t)1 << 28;
     struct vxd_svdag_scan own = *scan;
     struct sent sent = {.n = 0};

@@ -7,7 +7,7 @@
 #include "gpu/svdag/store/store_table.h"
 #include "tests/support/gpu/gpu_helpers.h"
 
-/* What a GPU's scene was copied from, and the device memory of the copy. */
+/* The CPU scene that a GPU's scene was copied from, and the device memory of the copy. */
 struct gpu_svdag_original {
     struct gpu_env env;
     struct vxd_svdag *svdag;
@@ -15,7 +15,7 @@ struct gpu_svdag_original {
     struct vxd_buffer chunks;
 };
 
-/* A node's Morton code among those of its height, and its reference. */
+/* The Morton code of a node among those of its height, and its reference. */
 struct node {
     uint64_t morton;
     uint32_t ref;
@@ -68,7 +68,7 @@ int gpu_svdag_voxel_compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The leaves of the voxels; returns how many. */
+/* Inserts the leaves of the voxels; returns how many. */
 static size_t put_leaves(struct vxd_svdag_writer *writer,
                          const struct gpu_svdag_voxel *voxels, size_t n,
                          struct node *nodes)
@@ -97,7 +97,7 @@ static size_t put_leaves(struct vxd_svdag_writer *writer,
     return n_nodes;
 }
 
-/* The nodes above `nodes`, in their place; returns how many. */
+/* Replaces `nodes` by their parents; returns how many. */
 static size_t put_inner(struct vxd_svdag_writer *writer, int height, struct node *nodes,
                         size_t n)
 {
@@ -120,7 +120,7 @@ static size_t put_inner(struct vxd_svdag_writer *writer, int height, struct node
     return n_out;
 }
 
-/* An empty store of a queue of the CPU. */
+/* Creates an empty store for a CPU queue. */
 static struct vxd_svdag *create(struct vxd_queue *queue,
                                 const struct vxd_svdag_format *format)
 {
@@ -132,7 +132,7 @@ static struct vxd_svdag *create(struct vxd_queue *queue,
     return svdag;
 }
 
-/* The root of a scene in it. */
+/* Inserts a scene and returns its root. */
 static uint32_t build(struct vxd_svdag *svdag, const struct gpu_svdag_voxel *voxels,
                       size_t n)
 {
@@ -151,7 +151,8 @@ static uint32_t build(struct vxd_svdag *svdag, const struct gpu_svdag_voxel *vox
     return root;
 }
 
-/* Copies all chunks of the original, and makes a table of where they are then. */
+/* Copies all chunks of the original to the device and makes the table of their device
+ * addresses. */
 static void copy_words(struct vxd_queue *queue, struct gpu_svdag_original *original)
 {
     const size_t chunk_bytes = sizeof(uint32_t) << VXD_SVDAG_CHUNK_BITS;
@@ -265,7 +266,7 @@ uint32_t *gpu_svdag_random_grid(const struct vxd_svdag_format *format, uint64_t 
         uint32_t low[3];
         uint32_t code = random_code(format, &state);
         uint32_t kind = (uint32_t)(gpu_random(&state) % 4);
-        /* Cubes of nodes as well, that become uniform. */
+        /* Also clears whole cubes of the size of nodes, which become uniform. */
         uint32_t align = gpu_random(&state) % 2 == 0 ? 1 : 8;
 
         for (int axis = 0; axis < 3; axis++) {

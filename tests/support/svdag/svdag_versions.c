@@ -37,7 +37,7 @@ void gpu_svdag_versions_open(struct gpu_env *env, const struct vxd_svdag_format 
     out->env = env;
     out->svdag = gpu_svdag_versions_store(env, format, 0);
     gpu_env_create(&out->cpu, VXD_BACKEND_CPU, 1, 0, 0);
-    out->twin = gpu_svdag_versions_store(&out->cpu, format, 0);
+    out->reference = gpu_svdag_versions_store(&out->cpu, format, 0);
     for (size_t i = 0; i < GPU_SVDAG_MAX_VERSIONS; i++) {
         gpu_svdag_grid_make(&out->grids[i], format);
     }
@@ -50,7 +50,7 @@ void gpu_svdag_versions_close(struct gpu_svdag_versions *versions)
     for (size_t i = 0; i < GPU_SVDAG_MAX_VERSIONS; i++) {
         gpu_svdag_grid_free(&versions->grids[i]);
     }
-    vxd_svdag_destroy(versions->cpu.queue, versions->twin);
+    vxd_svdag_destroy(versions->cpu.queue, versions->reference);
     gpu_env_destroy(&versions->cpu);
     vxd_svdag_destroy(versions->env->queue, versions->svdag);
 }
@@ -71,7 +71,7 @@ struct vxd_svdag_op gpu_svdag_random_op(const struct vxd_svdag_format *format,
                               .value = (uint32_t)(gpu_random(seed) % n_materials),
                               .from = (uint32_t)(gpu_random(seed) % n_materials)};
 
-    /* Fills are what others build on. */
+    /* Later edits need something to work on, so most operations are fills. */
     if (op.action > VXD_SVDAG_REPLACE ||
         (op.action == VXD_SVDAG_SET_FREE && !format->tracks_free)) {
         op.action = VXD_SVDAG_FILL;
@@ -106,7 +106,7 @@ void gpu_svdag_grid_undo(const struct gpu_svdag_grid *head,
     }
 }
 
-/* Whether a root holds a grid, in the one form that it can have. */
+/* Checks that a root holds the voxels of a grid in canonical form. */
 static void check_root(struct gpu_svdag_versions *versions, uint32_t root,
                        const struct gpu_svdag_grid *grid)
 {
@@ -119,8 +119,8 @@ static void check_root(struct gpu_svdag_versions *versions, uint32_t root,
     require(vxd_svdag_verify(versions->env->queue, versions->svdag, root, &summaries[0],
                              &err) == VXD_OK,
             err.message);
-    require(vxd_svdag_verify(versions->cpu.queue, versions->twin,
-                             gpu_svdag_grid_put(grid, versions->twin), &summaries[1],
+    require(vxd_svdag_verify(versions->cpu.queue, versions->reference,
+                             gpu_svdag_grid_put(grid, versions->reference), &summaries[1],
                              &err) == VXD_OK,
             err.message);
     require(memcmp(&summaries[0], &summaries[1], sizeof summaries[0]) == 0,
@@ -163,7 +163,7 @@ void gpu_svdag_versions_undo(struct gpu_svdag_versions *versions, size_t head,
                                 versions->roots[head], versions->roots[before],
                                 versions->roots[after], &result, &err) == VXD_OK,
             err.message);
-    require(!result.needs_room, "no room");
+    require(!result.needs_capacity, "the capacity does not suffice");
     require(result.n_added == counts.n_added && result.n_removed == counts.n_removed &&
                 result.n_changed == counts.n_changed && result.n_freed == counts.n_freed,
             "other counts");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Versions of a scene beside plain grids of the same voxels: what undos and diffs are compared
- * with. Failures of the machinery end the program. */
+/* Versions of a scene together with plain grids of the same voxels, the reference for
+ * undo and diff. Failures of these functions end the program. */
 #ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_VERSIONS_H
 #define VXD_TESTS_SUPPORT_SVDAG_SVDAG_VERSIONS_H
 
@@ -17,8 +17,8 @@ enum {
 struct gpu_svdag_versions {
     struct gpu_env *env;
     struct vxd_svdag *svdag;
-    struct gpu_env cpu;     /* its store is built from grids alone */
-    struct vxd_svdag *twin; /* there */
+    struct gpu_env cpu; /* of the reference store, which is built from grids alone */
+    struct vxd_svdag *reference;
     struct gpu_svdag_grid grids[GPU_SVDAG_MAX_VERSIONS];
     uint32_t roots[GPU_SVDAG_MAX_VERSIONS];
     size_t n;
@@ -32,21 +32,22 @@ struct vxd_svdag *gpu_svdag_versions_store(struct gpu_env *env,
                                            const struct vxd_svdag_format *format,
                                            size_t max_bytes);
 
-/* A box or a ball, of any size, on borders of nodes or not. */
+/* A random box or ball of any size, aligned with nodes or not. */
 struct vxd_svdag_op gpu_svdag_random_op(const struct vxd_svdag_format *format,
                                         uint64_t *seed);
 
-/* What gpu/svdag/edit/undo.h says, voxel by voxel, into *out. */
+/* Applies the definition of gpu/svdag/edit/undo.h voxel by voxel, into *out. */
 void gpu_svdag_grid_undo(const struct gpu_svdag_grid *head,
                          const struct gpu_svdag_grid *before,
                          const struct gpu_svdag_grid *after, struct gpu_svdag_grid *out);
 
-/* Adds a version: some random operations on the last one, by edit and by grid. */
+/* Adds a version by random operations on the last one, by an edit and on the grid. */
 void gpu_svdag_versions_edit(struct gpu_svdag_versions *versions, uint64_t *seed);
 
-/* Adds a version: from `head` what differs between `before` and `after` is taken back, by
- * undo and by grid. The result has the grid's counts, and the root that a scene built of the
- * grid has (in another store: its summary); else the program ends. */
+/* Adds a version by undoing in `head` what differs between `before` and `after`, by the
+ * engine and on the grid. The result must have the grid's counts and the root of a scene
+ * built from the grid (in the reference store: its summary); otherwise the program
+ * ends. */
 void gpu_svdag_versions_undo(struct gpu_svdag_versions *versions, size_t head,
                              size_t before, size_t after);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is told of the eight parts of a cube at once, and of a leaf's voxels several at a time, is what
- * single voxels say: shapes of all sizes, brushes that 64 bits do for and those that they do not. */
+/* Relations of the eight children of a cube, computed at once, and masks of leaves,
+ * computed several voxels at a time, agree with those of single voxels: for shapes of all
+ * sizes, some of which need more than 64-bit arithmetic. */
 #include "gpu/svdag/brush/brush_cpu.h"
 #include "tests/support/svdag/svdag_grid.h"
 #include "tests/support/gpu/gpu_helpers.h"
@@ -9,17 +10,17 @@
 enum {
     N_CASES = 40000,
     DEPTH = VXD_SVDAG_MAX_DEPTH,
-    MAX_SHAPE_BITS = 29, /* so that the rule's products fit 128 bits */
-    MAX_SEEN_HEIGHT = 4  /* cubes whose voxels are all asked */
+    MAX_SHAPE_BITS = 29, /* so that products in the reference fit 128 bits */
+    MAX_SEEN_HEIGHT = 4  /* largest cubes whose voxels are all checked */
 };
 
-struct octants_case {
+struct shape_case {
     struct vxd_svdag_shape shape;
     uint32_t corner[3]; /* voxels */
     int height;
 };
 
-/* Of any magnitude below 2^bits, and sign. */
+/* A random number of any magnitude below 2^bits, of either sign. */
 static int64_t random_length(uint64_t *seed, int bits)
 {
     int64_t length =
@@ -35,11 +36,11 @@ static int64_t within(int64_t c)
     return c < -most ? -most : c > most ? most : c;
 }
 
-/* A cube anywhere, and a shape whose surface is about it. */
-static struct octants_case random_case(enum vxd_svdag_shape_kind kind, int height,
-                                       uint64_t *seed)
+/* A random cube, and a shape whose surface is near it. */
+static struct shape_case random_case(enum vxd_svdag_shape_kind kind, int height,
+                                     uint64_t *seed)
 {
-    struct octants_case out = {.shape = {.kind = kind}, .height = height};
+    struct shape_case out = {.shape = {.kind = kind}, .height = height};
     struct vxd_svdag_shape *shape = &out.shape;
     int64_t side = (int64_t)VXD_SVDAG_UNIT << height;
     int64_t size = random_length(seed, kind == VXD_SVDAG_NOISE_BALL ? 16 : 24);
@@ -66,7 +67,7 @@ static struct octants_case random_case(enum vxd_svdag_shape_kind kind, int heigh
     return out;
 }
 
-static bool is_in(const struct octants_case *at, uint32_t x, uint32_t y, uint32_t z)
+static bool is_in(const struct shape_case *at, uint32_t x, uint32_t y, uint32_t z)
 {
     const int64_t c[3] = {vxd_svdag_centre(at->corner[0] + x),
                           vxd_svdag_centre(at->corner[1] + y),
@@ -75,7 +76,7 @@ static bool is_in(const struct octants_case *at, uint32_t x, uint32_t y, uint32_
     return gpu_svdag_is_in(&at->shape, c);
 }
 
-static uint64_t mask_by_voxel(const struct octants_case *at)
+static uint64_t mask_by_voxel(const struct shape_case *at)
 {
     uint64_t mask = 0;
 
@@ -95,7 +96,7 @@ static void check_masks(enum vxd_svdag_shape_kind kind,
     int n_partial = 0;
 
     for (int i = 0; i < n_cases; i++) {
-        struct octants_case at = random_case(kind, VXD_SVDAG_LEAF_HEIGHT, &seed);
+        struct shape_case at = random_case(kind, VXD_SVDAG_LEAF_HEIGHT, &seed);
         struct vxd_svdag_extent extent =
             vxd_svdag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
         uint64_t expected = mask_by_voxel(&at);
@@ -132,10 +133,10 @@ static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
 {
     const int n_cases = vxd_test_rounds(N_CASES);
     uint64_t seed = 23;
-    int n_of[2][2] = {0}; /* by brush, by answer */
+    int n_of[2][2] = {0}; /* by arithmetic used, by result */
 
     for (int i = 0; i < 10 * n_cases; i++) {
-        struct octants_case at =
+        struct shape_case at =
             random_case(VXD_SVDAG_CAPSULE, VXD_SVDAG_LEAF_HEIGHT, &seed);
         const struct vxd_svdag_shape *shape = &at.shape;
         int64_t d[3];
@@ -150,26 +151,26 @@ static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
         }
         is_near = vxd_svdag_is_near_line(c, shape->a, shape->b, shape->r);
         REQUIRE(vxd_svdag_is_near_segment(c, shape->a, shape->b, shape->r) == is_near);
-        n_of[vxd_svdag_is_brush(d, vxd_svdag_length_1(v))][is_near]++;
+        n_of[vxd_svdag_capsule_fits_64(d, vxd_svdag_length_1(v))][is_near]++;
     }
     CHECK(n_of[0][0] > n_cases / 4 && n_of[0][1] > n_cases / 4);
     CHECK(n_of[1][0] > n_cases / 4 && n_of[1][1] > n_cases / 4);
 }
 
-static struct vxd_svdag_relations octants_of(const struct octants_case *at)
+static struct vxd_svdag_relations children_of(const struct shape_case *at)
 {
     const struct vxd_svdag_extent extent =
         vxd_svdag_extent_of(at->corner[0], at->corner[1], at->corner[2], at->height);
 
     switch (at->shape.kind) {
     case VXD_SVDAG_BOX:
-        return vxd_svdag_box_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_box_children(&at->shape, &extent, at->height);
     case VXD_SVDAG_HALF_SPACE:
-        return vxd_svdag_half_space_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_half_space_children(&at->shape, &extent, at->height);
     case VXD_SVDAG_CAPSULE:
-        return vxd_svdag_capsule_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_capsule_children(&at->shape, &extent, at->height);
     default:
-        return vxd_svdag_noise_ball_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_noise_ball_children(&at->shape, &extent, at->height);
     }
 }
 
@@ -184,21 +185,21 @@ static enum vxd_svdag_relation relation_of(const struct vxd_svdag_shape *shape,
                : vxd_svdag_noise_ball_relation(shape, extent);
 }
 
-/* Voxels of the part: all are asked. */
-static void check_voxels(const struct octants_case *at, unsigned octant,
-                         enum vxd_svdag_relation told)
+/* Checks all voxels of a child cube. */
+static void check_voxels(const struct shape_case *at, unsigned child,
+                         enum vxd_svdag_relation relation)
 {
     const uint32_t side = 1u << (at->height - 1);
     const uint32_t n = side * side * side;
 
-    for (uint32_t i = 0; told != VXD_SVDAG_PARTIAL && i < n; i++) {
-        REQUIRE(is_in(at, (octant >> 2) * side + i / side / side,
-                      (octant >> 1 & 1) * side + i / side % side,
-                      (octant & 1) * side + i % side) == (told == VXD_SVDAG_INSIDE));
+    for (uint32_t i = 0; relation != VXD_SVDAG_PARTIAL && i < n; i++) {
+        REQUIRE(is_in(at, (child >> 2) * side + i / side / side,
+                      (child >> 1 & 1) * side + i / side % side,
+                      (child & 1) * side + i % side) == (relation == VXD_SVDAG_INSIDE));
     }
 }
 
-static void check_octants(enum vxd_svdag_shape_kind kind)
+static void check_children(enum vxd_svdag_shape_kind kind)
 {
     const int n_cases = vxd_test_rounds(N_CASES);
     uint64_t seed = 40 + (uint64_t)kind;
@@ -206,32 +207,32 @@ static void check_octants(enum vxd_svdag_shape_kind kind)
 
     for (int i = 0; i < n_cases; i++) {
         const int n_heights = i % 4 == 0 ? DEPTH - VXD_SVDAG_LEAF_HEIGHT : 2;
-        struct octants_case at = random_case(
+        struct shape_case at = random_case(
             kind,
             VXD_SVDAG_LEAF_HEIGHT + 1 + (int)(gpu_random(&seed) % (unsigned)n_heights),
             &seed);
-        const struct vxd_svdag_relations octants = octants_of(&at);
+        const struct vxd_svdag_relations children = children_of(&at);
         const uint32_t side = 1u << (at.height - 1);
 
-        CHECK_INT(octants.outside & octants.inside, 0);
+        CHECK_INT(children.outside & children.inside, 0);
         for (unsigned k = 0; k < 8; k++) {
-            const struct vxd_svdag_extent part = vxd_svdag_extent_of(
+            const struct vxd_svdag_extent child_extent = vxd_svdag_extent_of(
                 at.corner[0] + (k >> 2) * side, at.corner[1] + (k >> 1 & 1) * side,
                 at.corner[2] + (k & 1) * side, at.height - 1);
-            const enum vxd_svdag_relation told =
-                (octants.outside >> k & 1) != 0  ? VXD_SVDAG_OUTSIDE
-                : (octants.inside >> k & 1) != 0 ? VXD_SVDAG_INSIDE
-                                                 : VXD_SVDAG_PARTIAL;
+            const enum vxd_svdag_relation relation =
+                (children.outside >> k & 1) != 0  ? VXD_SVDAG_OUTSIDE
+                : (children.inside >> k & 1) != 0 ? VXD_SVDAG_INSIDE
+                                                  : VXD_SVDAG_PARTIAL;
 
-            /* Noise is not asked of leaves. */
-            if (kind != VXD_SVDAG_NOISE_BALL || told != VXD_SVDAG_PARTIAL ||
+            /* The relation of a noisy ball to a single leaf is not computed. */
+            if (kind != VXD_SVDAG_NOISE_BALL || relation != VXD_SVDAG_PARTIAL ||
                 at.height > VXD_SVDAG_LEAF_HEIGHT + 1) {
-                REQUIRE(told == relation_of(&at.shape, &part));
+                REQUIRE(relation == relation_of(&at.shape, &child_extent));
             }
             if (at.height <= MAX_SEEN_HEIGHT) {
-                check_voxels(&at, k, told);
+                check_voxels(&at, k, relation);
             }
-            n_of[told]++;
+            n_of[relation]++;
         }
     }
     CHECK(n_of[0] > n_cases / 4 && n_of[1] > n_cases / 4 && n_of[2] > n_cases / 4);
@@ -239,22 +240,22 @@ static void check_octants(enum vxd_svdag_shape_kind kind)
 
 static void test_octants_of_boxes_are_what_each_part_is(void)
 {
-    check_octants(VXD_SVDAG_BOX);
+    check_children(VXD_SVDAG_BOX);
 }
 
 static void test_octants_of_half_spaces_are_what_each_part_is(void)
 {
-    check_octants(VXD_SVDAG_HALF_SPACE);
+    check_children(VXD_SVDAG_HALF_SPACE);
 }
 
 static void test_octants_of_capsules_are_what_each_part_is(void)
 {
-    check_octants(VXD_SVDAG_CAPSULE);
+    check_children(VXD_SVDAG_CAPSULE);
 }
 
 static void test_octants_of_noisy_balls_are_what_each_part_is(void)
 {
-    check_octants(VXD_SVDAG_NOISE_BALL);
+    check_children(VXD_SVDAG_NOISE_BALL);
 }
 
 static const struct vxd_test tests[] = {

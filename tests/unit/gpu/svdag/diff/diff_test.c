@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Diffs, against a loop over every voxel of both scenes: dense ones, deep ones of few voxels,
- * wide ones that are work for many threads, and whole ones, which have more cells than any
- * memory. */
+/* Diffs, against a loop over all voxels of both scenes: dense scenes, deep scenes of few
+ * voxels, wide surfaces that occupy many threads, and uniform scenes, which have more
+ * cells than memory could hold. */
 #include "tests/support/test.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {6, 0, false}, {5, 0, true},   {5, 4, false},
     {5, 4, true},  {4, 8, true},  {5, 16, false}, {6, 16, true}};
 
-/* A voxel that differs. */
+/* A voxel that differs between the scenes. */
 struct delta {
     uint64_t morton;
     uint8_t bits;
@@ -50,7 +50,7 @@ static uint8_t bits_of(uint32_t before, uint32_t after)
     return (uint8_t)bits;
 }
 
-/* Of two ascending lists of voxels. */
+/* The voxels that differ between two ascending lists. */
 static void model_open(struct gpu_env *env, const struct vxd_svdag_format *format,
                        struct gpu_svdag_voxel *const voxels[2], const size_t n[2],
                        struct model *out)
@@ -88,7 +88,7 @@ static void model_close(struct gpu_env *env, struct model *model)
     free(model->deltas);
 }
 
-/* Rows by a loop. */
+/* Computes result rows by a loop. */
 struct rows {
     int32_t *cells;
     uint8_t *changes;
@@ -138,7 +138,7 @@ static void rows_free(struct rows *rows)
     free(rows->changes);
 }
 
-/* Some of the rows, with their changes or without. */
+/* Requests some of the rows, with or without their changes. */
 static void compare(struct gpu_env *env, const struct model *model,
                     const struct vxd_svdag_diff_box *box, const struct rows *rows,
                     uint64_t first, uint64_t limit, bool has_changes)
@@ -188,7 +188,7 @@ static void compare_all(struct gpu_env *env, const struct model *model,
     rows_free(&rows);
 }
 
-/* Every level of the whole scene, then boxes. */
+/* Compares every level of the whole scene, then boxes. */
 static void boxes_of_model(struct gpu_env *env, const struct model *model,
                            uint64_t *state)
 {
@@ -219,7 +219,7 @@ static void boxes_of_model(struct gpu_env *env, const struct model *model,
     }
 }
 
-/* Two scenes of nothing in common, or one and what few boxes make of it. */
+/* Two unrelated scenes, or a scene and the same scene after a few boxes. */
 static void dense_open(struct gpu_env *env, const struct vxd_svdag_format *format,
                        uint64_t seed, struct model *out)
 {
@@ -263,7 +263,8 @@ static void test_diff_of_any_box_and_level_is_the_loop_in_order(void)
     gpu_each_backend(dense);
 }
 
-/* Voxels of one, some of them gone, others of another material, and a few more. */
+/* The voxels of one scene with some removed, others of another material, and a few
+ * more. */
 static void deep(struct gpu_env *env)
 {
     static const struct vxd_svdag_format deep_formats[4] = {
@@ -295,7 +296,7 @@ static void test_diff_of_few_voxels_in_deep_scenes_is_the_loop_in_order(void)
     gpu_each_backend(deep);
 }
 
-/* A wavy surface, and the same with a hill moved and a strip painted. */
+/* A wavy surface, and the same surface with a hill moved and a strip recoloured. */
 static void wide_open(struct gpu_env *env, struct model *out)
 {
     enum {
@@ -403,7 +404,7 @@ static void test_diff_of_wide_surfaces_comes_whole_and_in_windows(void)
 
 /* --- whole scenes ---------------------------------------------------------------------- */
 
-/* n rows from `first` on of cells that are all of the scene's. */
+/* Requests n rows from `first` on, of cells that are uniform. */
 static void compare_whole(struct gpu_env *env, const struct vxd_svdag *svdag,
                           const uint32_t roots[2], int level, uint64_t first,
                           unsigned bits)

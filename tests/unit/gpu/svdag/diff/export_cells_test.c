@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exports, against loops over every voxel of dense grids, and of deep scenes' few. */
+/* Exports, against loops over all voxels of dense grids and of sparse deep scenes. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/diff/diff.h"
@@ -15,7 +15,7 @@ static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {6, 0, false}, {5, 0, true},   {5, 4, false},
     {5, 4, true},  {4, 8, true},  {5, 16, false}, {6, 16, true}};
 
-/* Rows of an export by a loop. */
+/* Computes the rows of an export by a loop. */
 struct rows {
     int32_t *cells;
     uint16_t *values;
@@ -68,7 +68,7 @@ static uint16_t value_of(const struct vxd_svdag_format *format, uint32_t code)
                                              : code - GPU_SVDAG_MATERIAL);
 }
 
-/* Voxels come in Morton order, and so do their cells. */
+/* Voxels are in Morton order, and so are their cells. */
 static void loop_rows(const struct model *model, const struct vxd_svdag_export *box,
                       struct rows *out)
 {
@@ -106,7 +106,7 @@ static void rows_free(struct rows *rows)
     free(rows->counts);
 }
 
-/* An export of some of the rows, its optional arrays there or not. */
+/* Exports some of the rows, with or without the optional arrays. */
 static void compare_rows(struct gpu_env *env, const struct model *model,
                          const struct vxd_svdag_export *box, const struct rows *rows,
                          uint64_t first, uint64_t limit, bool has_all)
@@ -178,7 +178,7 @@ static void random_box(const struct model *model, int i, uint64_t *state,
                              ? (int64_t)at[axis] - size / 2
                              : (int64_t)(gpu_random(state) % (uint64_t)(2 * side)) - side;
         box->high[axis] = box->low[axis] + size;
-        if (i < 16) { /* all of it */
+        if (i < 16) { /* the whole scene */
             box->low[axis] = i % 2 == 0 ? 0 : INT64_MIN;
             box->high[axis] = i % 2 == 0 ? side : INT64_MAX;
             box->level = i / 2 <= model->format.depth ? i / 2 : 0;
@@ -228,7 +228,7 @@ static void test_cells_of_any_box_and_level_are_the_loops_in_order(void)
 
 /* --- dense arrays ---------------------------------------------------------------------- */
 
-/* The array, by a loop over the voxels of each cell that are set. */
+/* Computes the array by a loop over the set voxels of each cell. */
 static void loop_dense(const struct model *model, const struct vxd_svdag_export *box,
                        const int64_t size[3], uint8_t *states, uint16_t *values)
 {
@@ -335,7 +335,8 @@ static void test_dense_of_any_box_and_level_are_the_loops(void)
 
 /* --- edges ----------------------------------------------------------------------------- */
 
-/* A wavy surface and what a hill of it leaves FREE below: wide enough for many threads. */
+/* A wavy surface, and FREE voxels below one of its hills: wide enough to occupy many
+ * threads. */
 static void surface_open(struct gpu_env *env, struct model *out)
 {
     enum {
@@ -395,7 +396,7 @@ static void test_cells_of_a_wide_surface_come_whole_and_in_windows(void)
     gpu_each_backend(surface_cells);
 }
 
-/* What one export of a uniform scene gives. */
+/* Checks one export of a uniform scene. */
 static void compare_uniform(struct gpu_env *env, const struct gpu_svdag_scene *scene,
                             const struct vxd_svdag_export *box, uint64_t first,
                             uint64_t limit, const struct rows *expected)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Copies, erosion and dilation against a plain loop over all voxels, on small scenes of every
- * format. */
+/* Copies, erosion and dilation, against a plain loop over all voxels, in small scenes of
+ * every format. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/scan/scan.h"
@@ -21,7 +21,7 @@ static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {4, 0, true},   {4, 4, false}, {4, 4, true},
     {4, 8, true},  {4, 16, false}, {4, 16, true}};
 
-/* A scene and what it must be: a material, UNSET or FREE a voxel, x slowest. */
+/* A scene and its expected voxels: a material, UNSET or FREE per voxel, x slowest. */
 struct scene {
     struct gpu_env env;
     struct vxd_svdag *svdag;
@@ -78,7 +78,7 @@ static void edit(struct scene *scene, const struct vxd_svdag_op *ops, size_t n,
     scene->root = result->root;
 }
 
-/* Gives the scene the voxels of the grid that are FREE, or those that are occupied. */
+/* Adds to the scene the voxels of the grid that are FREE, or those that are occupied. */
 static void put_voxels(struct scene *scene, bool free_ones)
 {
     const struct vxd_svdag_format *format = &vxd_svdag_get_spec(scene->svdag)->format;
@@ -111,7 +111,7 @@ static void put_voxels(struct scene *scene, bool free_ones)
     free(values);
 }
 
-/* Even cubes of any size and single voxels, of few materials. */
+/* Adds uniform cubes of any size and single voxels, of few materials. */
 static void fill_randomly(struct scene *scene, uint64_t *state)
 {
     const struct vxd_svdag_format *format = &vxd_svdag_get_spec(scene->svdag)->format;
@@ -155,7 +155,7 @@ static int32_t voxel_of(const struct scene *scene, const int32_t *voxels,
     return voxels[(at[0] * scene->side + at[1]) * scene->side + at[2]];
 }
 
-/* Every voxel, read one by one; the tree's rules; and the counts of the change. */
+/* Checks every voxel, the rules of the encoding, and the counts of the change. */
 static void check_scene(struct scene *scene, const struct vxd_svdag_edit_result *result)
 {
     struct vxd_svdag_summary summary;
@@ -287,7 +287,7 @@ static void copy_cases(struct gpu_env *env, const struct vxd_svdag_format *forma
     close_scene(&scene);
 }
 
-static void every_turn(struct gpu_env *env)
+static void every_rotation(struct gpu_env *env)
 {
     for (int f = 0; f < N_FORMATS; f++) {
         copy_cases(env, &formats[f], 576, (uint64_t)f);
@@ -296,7 +296,7 @@ static void every_turn(struct gpu_env *env)
 
 static void test_copy_of_every_turn_and_mirror_is_exact(void)
 {
-    gpu_each_backend(every_turn);
+    gpu_each_backend(every_rotation);
 }
 
 static void larger_copies(struct gpu_env *env)
@@ -373,7 +373,7 @@ static bool is_in_shape(const struct vxd_svdag_shape *shape, const int64_t p[3])
                    : dot(v, v) * dot(d, d) - dot(v, d) * dot(v, d) <= square * dot(d, d);
     case VXD_SVDAG_HALF_SPACE:
         return dot(n, c) <= shape->d;
-    default: /* the noise itself is tested elsewhere */
+    default: /* the noise function itself is tested elsewhere */
         r = shape->r +
             vxd_svdag_noise(shape->seed, shape->cell_bits, shape->amplitude, c);
         return r >= 0 && dot(v, v) <= (wide)r * r;
@@ -438,7 +438,7 @@ static void random_morph(const struct scene *scene, int k, uint64_t *state,
     if (op->shape.n[0] == 0 && op->shape.n[1] == 0 && op->shape.n[2] == 0) {
         op->shape.n[0] = 1;
     }
-    if (gpu_random(state) % 3 == 0) { /* all of the scene */
+    if (gpu_random(state) % 3 == 0) { /* the whole scene */
         op->shape = (struct vxd_svdag_shape){
             .kind = VXD_SVDAG_BOX, .high = {(int64_t)span, (int64_t)span, (int64_t)span}};
     }
@@ -494,7 +494,7 @@ static void test_morphology_in_larger_scenes_is_exact(void)
     gpu_each_backend(larger_morphology);
 }
 
-/* In one list: each sees what the one before it made. */
+/* Operations of one list: each sees the result of the previous one. */
 static void one_list(struct gpu_env *env)
 {
     const struct vxd_svdag_format format = {5, 4, true};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How much of a large scene copies, erosion and dilation look at. */
+/* Counts how many leaves of a large scene copies, erosion and dilation visit. */
 #include "tests/support/test.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ struct scene {
     uint32_t root;
 };
 
-/* An editor that counts the leaves it is asked about. */
+/* An editor that counts the leaves it is called for. */
 struct counting {
     struct vxd_svdag_editor inner;
     atomic_uint_least64_t n_leaves;
@@ -120,10 +120,10 @@ static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void
                                         .high = {16384 * 256, 16384 * 256, 16384 * 256}};
     op.from_voxel[0] = 4;
     CHECK_INT(leaves_of(&scene, &op), 0);
-    op.from_voxel[0] = 1; /* the leaves that two leaves make, at two faces */
+    op.from_voxel[0] = 1; /* at two faces, the leaves whose sources straddle two leaves */
     CHECK_INT(leaves_of(&scene, &op), 2 * 64 * 64);
     op.copy_empty =
-        true; /* no voxel's centre is in the box, though it goes through all */
+        true; /* no voxel's centre is in the box, though the box crosses all cubes */
     op.shape.low[1] = op.shape.high[1] = low + 2 * 256;
     CHECK_INT(leaves_of(&scene, &op), 0);
     op.action = VXD_SVDAG_ERODE;
@@ -131,7 +131,7 @@ static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void
     op.shape.low[1] = low + 10;
     op.shape.high[1] = low + 100;
     CHECK_INT(leaves_of(&scene, &op), 0);
-    op.shape.high[1] = low + 129; /* the first row's is */
+    op.shape.high[1] = low + 129; /* the first row of centres is in the box */
     CHECK(leaves_of(&scene, &op) > 0);
     vxd_svdag_destroy(scene.env.queue, scene.svdag);
     gpu_env_destroy(&scene.env);

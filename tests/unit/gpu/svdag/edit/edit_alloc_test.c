@@ -8,11 +8,11 @@
 #include "tests/support/gpu/gpu_helpers.h"
 
 enum {
-    N_BOXES = 70, /* more than one run takes, */
-    N_LISTS = 6   /* these, too */
+    N_BOXES = 70, /* more operations than one batch holds */
+    N_LISTS = 6   /* more lists than one batch holds */
 };
 
-/* Three passes: a heightfield with a ball, a dilation, many boxes and lists. */
+/* Three batches: a heightfield with a ball, a dilation, many boxes and lists. */
 static enum vxd_status run_edit(struct gpu_env *env, struct vxd_svdag *svdag,
                                 uint32_t root, struct vxd_svdag_edit_result *out,
                                 struct vxd_err *err)
@@ -68,7 +68,7 @@ static bool same_result(const struct vxd_svdag_edit_result *a,
 static void test_edit_of_each_failed_allocation_leaves_the_scene_usable(void)
 {
     static const struct vxd_svdag_spec spec = {.format = {6, 8, true}};
-    struct vxd_svdag_edit_result wanted = {0};
+    struct vxd_svdag_edit_result expected = {0};
     struct vxd_svdag_summary wanted_scene = {0};
     int n_failures = 0;
     bool has_run_out = false;
@@ -95,10 +95,10 @@ static void test_edit_of_each_failed_allocation_leaves_the_scene_usable(void)
         }
         CHECK_INT(vxd_svdag_verify(env.queue, svdag, result.root, &scene, NULL), VXD_OK);
         if (k < 0) {
-            wanted = result;
+            expected = result;
             wanted_scene = scene;
         }
-        CHECK(same_result(&result, &wanted));
+        CHECK(same_result(&result, &expected));
         CHECK(memcmp(&scene, &wanted_scene, sizeof scene) == 0);
         vxd_svdag_destroy(env.queue, svdag);
         CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How many nodes a ball has: the large one's counts are known from an independent program,
- * small ones' are found here by brute force. */
+/* The number of nodes of a ball: for the large ball it is known from an independent
+ * program, for small ones it is computed here by brute force. */
 #include "tests/support/test.h"
 
 #include "tests/support/svdag/svdag_run.h"
 
-/* Partial nodes: in the tree (each place of its own), and distinct by height. */
+/* Partial nodes: all in the tree (counted once per path), and distinct ones by height. */
 struct counts {
     uint64_t n_tree[VXD_SVDAG_MAX_DEPTH + 1];
     uint64_t n_distinct[VXD_SVDAG_MAX_DEPTH + 1];
 };
 
-/* A ball into an empty scene without materials; its root, in *svdag. */
+/* Adds a ball to an empty scene without materials and returns its root; the store is in
+ * *svdag. */
 static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3],
                           int64_t r, struct vxd_svdag **svdag,
                           struct vxd_svdag_edit_result *result)
@@ -31,7 +32,7 @@ static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3
     return result->root;
 }
 
-/* Nodes of a tree by height, every place counted. */
+/* Nodes of a tree by height, counted once per path. */
 static void count_tree(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t root,
                        uint64_t *n_tree)
 {
@@ -82,7 +83,7 @@ static uint64_t sum_inner(const uint64_t *by_height)
 
 static void large_ball(struct gpu_env *env)
 {
-    /* Voxel units 27390.5, 67726.5, 43404.5. */
+    /* In voxels: 27390.5, 67726.5, 43404.5. */
     static const int64_t centre[3] = {27390 * 256 + 128, 67726 * 256 + 128,
                                       43404 * 256 + 128};
     struct vxd_svdag *svdag;
@@ -131,8 +132,8 @@ static uint64_t count_distinct(uint64_t *words, size_t n)
     return n_distinct;
 }
 
-/* A cube's voxels as a word: 0 and 1 are all empty and all set, else a hash of its children's
- * words, the same for the same voxels. */
+/* A word for a cube's voxels: 0 and 1 are all empty and all set, otherwise a hash of its
+ * children's words, equal for equal voxels. */
 static void count_by_force(int depth, const int64_t centre[3], int64_t r,
                            struct counts *out)
 {
@@ -148,7 +149,7 @@ static void count_by_force(int depth, const int64_t centre[3], int64_t r,
         words[i] = x * x + y * y + z * z <= (double)r * (double)r / 65536;
     }
     for (int height = 1; height <= depth; height++) {
-        size_t below = side;
+        size_t fine_side = side;
         size_t n = 0;
 
         side /= 2;
@@ -161,7 +162,8 @@ static void count_by_force(int depth, const int64_t centre[3], int64_t r,
 
             for (size_t k = 0; k < 8; k++) {
                 uint64_t word =
-                    words[((x + k / 4) * below + y + k / 2 % 2) * below + z + k % 2];
+                    words[((x + k / 4) * fine_side + y + k / 2 % 2) * fine_side + z +
+                          k % 2];
 
                 sum += word > 1 ? 100 : word;
                 hash = gpu_digest(hash, &word, sizeof word);

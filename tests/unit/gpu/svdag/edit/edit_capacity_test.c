@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Room: edits that do not find it have no result and change nothing, say what they need, and
- * give the same as on the CPU once they have it. */
+/* Capacity: an edit that exceeds it has no result, changes nothing and reports what it
+ * needs; once capacity suffices, the result is that of the CPU. */
 #include "tests/support/test.h"
 #include "gpu/svdag/edit/edit.h"
 
@@ -46,8 +46,8 @@ static bool same(const struct vxd_svdag_summary *a, const struct vxd_svdag_summa
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* A ball too large for a new store's room, step by step. */
-static void without_room(struct gpu_env *env)
+/* A ball that exceeds the capacity of a new store, step by step. */
+static void beyond_capacity(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {15, 4, true};
     const struct vxd_svdag_op small = ball(VXD_SVDAG_FILL, 9000, 9000, 9000, 20, 3);
@@ -62,22 +62,22 @@ static void without_room(struct gpu_env *env)
 
     CHECK_INT(gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, &small, 1, &first, &err),
               VXD_OK);
-    CHECK(!first.needs_room);
+    CHECK(!first.needs_capacity);
     before = verify(env, svdag, first.root);
     for (;;) {
         CHECK_INT(vxd_svdag_edit(env->queue, svdag, first.root, &large, 1, &result, &err),
                   VXD_OK);
         gpu_wait(env);
-        if (!result.needs_room || ++n_tries == 32) {
+        if (!result.needs_capacity || ++n_tries == 32) {
             break;
         }
         CHECK_INT(result.root, first.root);
         after = verify(env, svdag, first.root);
         CHECK(same(&before, &after));
-        CHECK_INT(vxd_svdag_make_room(env->queue, svdag, &result, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_reserve(env->queue, svdag, &result, &err), VXD_OK);
     }
     CHECK(gpu_is_cuda(env) ? n_tries > 0 && n_tries < 32 : n_tries == 0);
-    CHECK_INT(result.needs_room, false);
+    CHECK_INT(result.needs_capacity, false);
     after = verify(env, svdag, result.root);
     CHECK_INT(after.n_occupied, before.n_occupied + result.n_added - result.n_removed);
     vxd_svdag_destroy(env->queue, svdag);
@@ -85,10 +85,11 @@ static void without_room(struct gpu_env *env)
 
 static void test_edit_without_room_changes_nothing_and_says_what_it_needs(void)
 {
-    gpu_each_backend(without_room);
+    gpu_each_backend(beyond_capacity);
 }
 
-/* Balls over balls, in a store that grows with them: the CPU's voxels, nodes and counts. */
+/* Overlapping balls in a store that grows with them have the CPU's voxels, nodes and
+ * counts. */
 static void growing(struct gpu_env *env)
 {
     static const struct vxd_svdag_format formats[] = {
@@ -139,11 +140,11 @@ static void test_store_that_grows_edit_by_edit_holds_the_cpus_nodes(void)
 }
 
 enum {
-    N_ALIKE = 24,
+    N_SIMILAR = 24,
     N_SCATTERED = 4000
 };
 
-/* Voxels anywhere; the caller frees the list. */
+/* A list of random voxels; the caller frees it. */
 static void scatter(struct gpu_env *env, const struct vxd_svdag_format *format,
                     uint64_t *seed, struct vxd_svdag_voxel_list *list)
 {
@@ -161,9 +162,9 @@ static void scatter(struct gpu_env *env, const struct vxd_svdag_format *format,
     free(voxels);
 }
 
-/* Edits as alike as a robot's scans, each of other voxels: how many of the later ones find no
- * room. */
-static int without_room_later(struct gpu_env *env, bool expects)
+/* Applies edits that are as similar as consecutive scans, each with other voxels; returns
+ * how many of the later ones exceeded the capacity. */
+static int count_beyond_capacity(struct gpu_env *env, bool expects)
 {
     static const struct vxd_svdag_format format = {15, 0, false};
     const struct vxd_svdag_spec spec = {.format = format, .store = VXD_SVDAG_ARENA};
@@ -173,7 +174,7 @@ static int without_room_later(struct gpu_env *env, bool expects)
     uint64_t seed = 7;
     int n = 0;
 
-    for (int i = 0; i < N_ALIKE; i++) {
+    for (int i = 0; i < N_SIMILAR; i++) {
         struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL,
                                   .shape.kind = VXD_SVDAG_VOXELS};
         struct vxd_svdag_voxel_list list = {0};
@@ -181,16 +182,16 @@ static int without_room_later(struct gpu_env *env, bool expects)
         scatter(env, &format, &seed, &list);
         op.shape.voxels = list.voxels;
         if (expects && VXD_ON_CUDA(env->context)) {
-            CHECK_INT(vxd_svdag_device_expect(env->queue, svdag, &err), VXD_OK);
+            CHECK_INT(vxd_svdag_device_reserve_expected(env->queue, svdag, &err), VXD_OK);
         }
         for (int n_tries = 0;; n_tries++) {
             CHECK_INT(gpu_svdag_try(env, svdag, result.root, &op, 1, &result, &err),
                       VXD_OK);
-            if (!result.needs_room || n_tries == 32) {
+            if (!result.needs_capacity || n_tries == 32) {
                 break;
             }
-            n += i >= N_ALIKE / 3 && n_tries == 0;
-            CHECK_INT(vxd_svdag_make_room(env->queue, svdag, &result, &err), VXD_OK);
+            n += i >= N_SIMILAR / 3 && n_tries == 0;
+            CHECK_INT(vxd_svdag_reserve(env->queue, svdag, &result, &err), VXD_OK);
         }
         gpu_svdag_list_free(env, &list);
     }
@@ -199,13 +200,13 @@ static int without_room_later(struct gpu_env *env, bool expects)
     return n;
 }
 
-/* What an edit takes beside what it stores depends on which warps meet, so that one may still find
- * too little. */
-static void alike(struct gpu_env *env)
+/* The memory that an edit uses in addition to what it stores depends on the schedule of
+ * warps, so one edit may still exceed the capacity. */
+static void similar_edits(struct gpu_env *env)
 {
     if (gpu_is_cuda(env)) {
-        const int n = without_room_later(env, true);
-        const int n_without = without_room_later(env, false);
+        const int n = count_beyond_capacity(env, true);
+        const int n_without = count_beyond_capacity(env, false);
 
         CHECK(n <= 1 && n_without >= 3);
     }
@@ -213,10 +214,10 @@ static void alike(struct gpu_env *env)
 
 static void test_edit_like_those_before_it_finds_room(void)
 {
-    gpu_each_backend(alike);
+    gpu_each_backend(similar_edits);
 }
 
-/* Usage counts what is stored, and all memory is given back. */
+/* Usage counts what is stored, and all memory is freed. */
 static void usage(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {14, 8, false};
@@ -235,7 +236,8 @@ static void usage(struct gpu_env *env)
         n_inner += summary.n_nodes[height];
     }
     CHECK_INT(used.n_leaves, summary.n_nodes[VXD_SVDAG_LEAF_HEIGHT]);
-    CHECK(used.n_inner >= n_inner); /* of tries that found no room too */
+    CHECK(used.n_inner >=
+          n_inner); /* includes nodes of attempts that exceeded the capacity */
     CHECK(used.node_bytes >= summary.node_bytes);
     CHECK(used.used_bytes <= used.n_bytes && used.node_bytes <= used.used_bytes);
     vxd_svdag_destroy(env->queue, svdag);
@@ -249,7 +251,7 @@ static void test_store_tells_what_it_holds_and_gives_it_back(void)
     gpu_each_backend(usage);
 }
 
-/* Lists and heights that break a rule are found when their turn comes. */
+/* Invalid lists and heights are found when the edit is executed. */
 static void bad_data(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {6, 4, false};
@@ -292,7 +294,8 @@ static void test_edit_of_a_bad_list_or_height_does_nothing(void)
     gpu_each_backend(bad_data);
 }
 
-/* After an edit that needed much room, where there is memory for a small one alone. */
+/* After an edit that needed much capacity, with a budget that suffices only for a small
+ * edit. */
 static void little_memory(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {15, 0, false};
@@ -333,13 +336,13 @@ static void test_edit_that_is_small_needs_little_memory_after_a_large_one(void)
     gpu_env_destroy(&env);
 }
 
-/* Tables of slabs that were made for few items, so that most of a pass looks for a place in the
- * same lists; and more lists, whose items are found where they were. */
+/* Slab tables created for few items, so that most threads of an edit contend for the same
+ * slab lists; then with more lists, where all items are found again. */
 static void few_lists(struct gpu_env *env, enum vxd_svdag_store store)
 {
     const struct vxd_svdag_spec spec = {
         .format = {9, 4, true}, .store = store, .load = 8, .table_items = 1};
-    const struct vxd_svdag_edit_result grow = {.needs_room = true,
+    const struct vxd_svdag_edit_result grow = {.needs_capacity = true,
                                                .needs = {.n_words = 1}};
     struct gpu_env cpu;
     struct vxd_svdag *dags[2];
@@ -367,7 +370,7 @@ static void few_lists(struct gpu_env *env, enum vxd_svdag_store store)
         summaries[1] = verify(&cpu, dags[1], roots[1]);
         CHECK(same(&summaries[0], &summaries[1]));
         vxd_svdag_get_usage(dags[0], &before);
-        CHECK_INT(vxd_svdag_make_room(env->queue, dags[0], &grow, NULL), VXD_OK);
+        CHECK_INT(vxd_svdag_reserve(env->queue, dags[0], &grow, NULL), VXD_OK);
         CHECK_INT(gpu_svdag_edit(env, dags[0], i == 0 ? VXD_SVDAG_EMPTY : roots[0], &op,
                                  1, &results[0], NULL),
                   VXD_OK);

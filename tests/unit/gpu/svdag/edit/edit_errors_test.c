@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Edits that are refused, when they are queued or, for what lists hold, when their turn comes:
- * with the field to blame, and nothing changed. */
+/* Edits that are refused, either when they are queued or, for the contents of lists, when
+ * they are executed. The error names the field, and nothing is changed. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/edit/edit.h"
@@ -42,7 +42,8 @@ static struct vxd_svdag_op copy(void)
     return op;
 }
 
-/* Queues fine operations before and after it, and expects the field. */
+/* Queues valid operations before and after the invalid one, and expects an error that
+ * names the field. */
 static void refused(struct vxd_queue *queue, struct vxd_svdag *svdag,
                     struct vxd_svdag_op op, const char *field)
 {
@@ -58,7 +59,7 @@ static void refused(struct vxd_queue *queue, struct vxd_svdag *svdag,
     CHECK_INT(result.root, 77);
 }
 
-/* Puts one wrong number into an operation that is fine. */
+/* Sets one field of a valid operation to an invalid number. */
 #define REFUSED(make, field, assignment)                                                 \
     do {                                                                                 \
         struct vxd_svdag_op op = (make);                                                 \
@@ -102,7 +103,7 @@ static void refuse_shapes(struct gpu_env env, struct vxd_svdag *svdag)
 static void refuse_actions(struct gpu_env env, struct vxd_svdag *svdag)
 {
     REFUSED(ball(VXD_SVDAG_FILL), "action", action = 8);
-    REFUSED(ball(VXD_SVDAG_FILL), "value", value = 15); /* that is FREE */
+    REFUSED(ball(VXD_SVDAG_FILL), "value", value = 15); /* the value that means FREE */
     REFUSED(ball(VXD_SVDAG_PAINT), "value", value = 16);
     REFUSED(ball(VXD_SVDAG_REPLACE), "value", value = UINT32_MAX);
     REFUSED(ball(VXD_SVDAG_REPLACE), "from", from = 15);
@@ -148,7 +149,7 @@ static void test_edit_of_a_wrong_operation_is_refused_with_its_field(void)
     gpu_env_destroy(&env);
 }
 
-/* What is found by the wait. */
+/* Errors that the wait reports. */
 static void refused_late(struct vxd_queue *queue, struct vxd_svdag *svdag,
                          const struct vxd_svdag_op *op, const char *field)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scenes of 256 voxels a side under long chains of random edit lists, against a plain grid: the
- * counts of every list, and every so often all voxels and nodes.
+/* Scenes of 256 voxels a side under long chains of random edit lists, against a plain
+ * grid. The counts of every list are compared; all voxels and nodes are compared at
+ * intervals.
  *
- * VOXELD_TEST_EDIT_LISTS says how many lists a chain has; a proof takes thousands, a daily run
- * few. VOXELD_TEST_DAG_STORE as ever. */
+ * VOXELD_TEST_EDIT_LISTS is the number of lists in a chain: few by default, thousands for
+ * a thorough run. VOXELD_TEST_DAG_STORE selects the store, as in other tests. */
 #include "tests/support/test.h"
 
 #include "tests/support/svdag/svdag_grid.h"
@@ -27,7 +28,8 @@ static int64_t between(uint64_t *seed, int64_t low, int64_t high)
     return low + (int64_t)(gpu_random(seed) % (uint64_t)(high - low + 1));
 }
 
-/* On borders of nodes and voxels, on centres, beside them, and anywhere. */
+/* A random coordinate on borders of nodes and voxels, on centres, next to them, or
+ * anywhere. */
 static int64_t coordinate(uint64_t *seed)
 {
     int64_t c = between(seed, -16, SIDE + 16) * VXD_SVDAG_UNIT;
@@ -44,7 +46,7 @@ static int64_t coordinate(uint64_t *seed)
     }
 }
 
-/* Mostly small, and now and then of half the scene. */
+/* A random size, mostly small, sometimes half the scene. */
 static void random_shape(struct vxd_svdag_shape *shape, uint64_t *seed)
 {
     static const enum vxd_svdag_shape_kind kinds[] = {
@@ -102,8 +104,9 @@ static void random_op(struct vxd_svdag_op *op, const struct vxd_svdag_format *fo
     }
 }
 
-/* What edits alone have kernels of their own for: a ball that overwrites, of any size up to the scene's,
- * of leaves that are alike or mixed; or a copy. Where everything stays in one cube, and across. */
+/* Operations that have edit kernels of their own when they are alone: a ball that
+ * overwrites, of any size up to the scene's, with equal or mixed leaves; or a copy,
+ * within one cube and across cubes. */
 static void random_op_alone(struct vxd_svdag_op *op,
                             const struct vxd_svdag_format *format, uint64_t *seed)
 {
@@ -133,7 +136,8 @@ static void random_op_alone(struct vxd_svdag_op *op,
     }
 }
 
-/* The scene's voxels and nodes are those of the grid, put into a store of its own. */
+/* Checks that the scene's voxels and nodes are those of the grid, inserted into another
+ * store. */
 static bool is_grid(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t root,
                     const struct gpu_svdag_grid *grid)
 {
@@ -164,7 +168,7 @@ static bool is_counted(const struct vxd_svdag_edit_result *got,
            got->n_changed == want->n_changed && got->n_freed == want->n_freed;
 }
 
-/* Lists of operations, or operations alone. */
+/* Applies lists of operations, or single operations. */
 static void run_chain(struct gpu_env *env, const struct vxd_svdag_format *format,
                       bool is_alone, int n_lists, uint64_t seed)
 {

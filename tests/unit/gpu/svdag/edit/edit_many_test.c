@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* More operations in an edit than one run takes, which the CPU puts into bins: against a plain grid,
- * and against the same operations in edits of their own. */
+/* Edits of more operations than one batch takes, which the CPU sorts into an octree of
+ * operations: against a plain grid, and against the same operations in separate edits. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/edit/shapes_editor.h"
@@ -54,8 +54,8 @@ static void random_voxels(struct gpu_voxel_list *list,
     free(values);
 }
 
-/* Shapes of at most r_most voxels about anywhere; now and then a plane, or a list where there may
- * be more of them. */
+/* A random operation: a shape of at most r_most voxels anywhere, sometimes a plane, or a
+ * list if more are allowed. */
 static void random_op(struct many *many, struct vxd_svdag_op *op,
                       const struct vxd_svdag_format *format, int64_t r_most,
                       int max_lists, uint64_t *seed)
@@ -111,17 +111,19 @@ static void free_ops(struct many *many)
     }
 }
 
-/* Whether bins take all of them, which decides by which way the CPU goes. */
+/* Whether an octree of operations holds all of them; this decides which algorithm the CPU
+ * uses. */
 static bool fits(struct vxd_svdag *svdag, const struct many *many)
 {
     struct vxd_svdag_editor editor;
-    struct vxd_svdag_bins *bins = NULL;
+    struct vxd_svdag_op_octree *octree = NULL;
     bool does;
 
-    CHECK_INT(vxd_svdag_bins_begin(svdag, many->ops, many->n, &bins, &editor, NULL),
-              VXD_OK);
-    does = bins != NULL;
-    vxd_svdag_bins_end(bins);
+    CHECK_INT(
+        vxd_svdag_op_octree_begin(svdag, many->ops, many->n, &octree, &editor, NULL),
+        VXD_OK);
+    does = octree != NULL;
+    vxd_svdag_op_octree_end(octree);
     return does;
 }
 
@@ -141,7 +143,7 @@ static void check_grid(struct gpu_env *env, const struct vxd_svdag_format *forma
         struct vxd_svdag_edit_result result = {0};
         struct vxd_svdag_edit_result want = {0};
 
-        /* Of the most that there are here, too many meet in one place. */
+        /* With the largest number of operations too many meet in one place. */
         make_ops(many, format, 65 + gpu_random(&seed) % (i % 8 == 7 ? 2000 : 400),
                  1 + i % 8, most_lists[i / 2 % 4], &seed);
         gpu_svdag_grid_edit(&after, many->ops, many->n);
@@ -177,7 +179,7 @@ static void many_operations(struct gpu_env *env)
     }
     if (!gpu_is_cuda(env) && vxd_test_rounds(16) == 16) {
         CHECK(n_fit > 60);
-        CHECK(n_fit < 80); /* of 80: both ways were gone */
+        CHECK(n_fit < 80); /* of 80: both algorithms were used */
     }
     free(many);
 }
@@ -187,8 +189,8 @@ static void test_edit_of_many_operations_gives_the_voxels_of_a_grid(void)
     gpu_each_backend(many_operations);
 }
 
-/* At once, and 64 at a time: the same root. */
-static void check_in_turn(struct gpu_env *env, const struct vxd_svdag_format *format,
+/* In one edit and in edits of 64 operations: the roots are equal. */
+static void check_batches(struct gpu_env *env, const struct vxd_svdag_format *format,
                           const struct many *many)
 {
     struct vxd_svdag *svdag = make_svdag(env, format);
@@ -209,7 +211,7 @@ static void check_in_turn(struct gpu_env *env, const struct vxd_svdag_format *fo
     vxd_svdag_destroy(env->queue, svdag);
 }
 
-static void in_turn(struct gpu_env *env)
+static void thousands(struct gpu_env *env)
 {
     static const struct vxd_svdag_format formats[] = {{10, 4, true}, {10, 0, false}};
     struct many *many = gpu_alloc(sizeof *many);
@@ -217,17 +219,18 @@ static void in_turn(struct gpu_env *env)
 
     for (size_t i = 0; i < 2; i++) {
         make_ops(many, &formats[i], (size_t)vxd_test_rounds(MAX_OPS), 30, 0, &seed);
-        check_in_turn(env, &formats[i], many);
+        check_batches(env, &formats[i], many);
     }
     free(many);
 }
 
 static void test_edit_of_thousands_of_operations_is_that_of_each_64_in_turn(void)
 {
-    gpu_each_backend(in_turn);
+    gpu_each_backend(thousands);
 }
 
-/* Leaves about a place, fewer the farther they are apart in Morton order, with values or without. */
+/* Leaves around a place, sparser with their distance in Morton order, with or without
+ * values. */
 static void scattered_voxels(struct gpu_voxel_list *list,
                              const struct vxd_svdag_format *format, size_t n,
                              uint64_t *seed)
@@ -260,7 +263,8 @@ static void scattered_voxels(struct gpu_voxel_list *list,
     list->voxels.values = has_values ? list->values : NULL;
 }
 
-/* Scans between brushes: lists that meet in many bins, of which each has a table. */
+/* Scans between brush strokes: lists that overlap many leaves of the octree of
+ * operations, each of which gets an index of the list. */
 static void many_lists(struct gpu_env *env)
 {
     static const struct vxd_svdag_format formats[] = {
@@ -278,7 +282,7 @@ static void many_lists(struct gpu_env *env)
             shape->kind = VXD_SVDAG_VOXELS;
             shape->voxels = many->lists[many->n_lists++].voxels;
         }
-        check_in_turn(env, &formats[i], many);
+        check_batches(env, &formats[i], many);
         free_ops(many);
     }
     free(many);
@@ -289,8 +293,9 @@ static void test_edit_of_many_lists_is_that_of_each_in_turn(void)
     gpu_each_backend(many_lists);
 }
 
-/* Cubes of different bins are cut alike, each by the first operation of its bin. */
-static void alike(struct gpu_env *env)
+/* Different leaves of the octree of operations have equal cubes, each cut by the first
+ * operation of its leaf. */
+static void equal_cubes(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {7, 4, false};
     struct many *many = gpu_alloc(sizeof *many);
@@ -307,16 +312,17 @@ static void alike(struct gpu_env *env)
             op->shape.high[axis] = op->shape.low[axis] + (int64_t)2 * VXD_SVDAG_UNIT;
         }
     }
-    check_in_turn(env, &format, many);
+    check_batches(env, &format, many);
     free(many);
 }
 
 static void test_edit_that_cuts_many_places_alike_keeps_their_materials(void)
 {
-    gpu_each_backend(alike);
+    gpu_each_backend(equal_cubes);
 }
 
-/* All in one place: no bin is small enough for what meets there. */
+/* All operations are in one place: no leaf of the octree is small enough to separate
+ * them. */
 static void one_place(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {8, 4, false};
@@ -340,7 +346,7 @@ static void one_place(struct gpu_env *env)
     CHECK_INT(result.n_changed, 0);
     for (size_t i = 1; i < many->n; i++) {
         many->ops[i].action =
-            VXD_SVDAG_FILL; /* the last hides the others but at its edge */
+            VXD_SVDAG_FILL; /* the last one covers the others except at its edge */
         many->ops[i].shape.high[0] = VXD_SVDAG_UNIT * 8 * (int64_t)(i % 2 + 1);
         many->ops[i].shape.high[1] = VXD_SVDAG_UNIT * 8;
         many->ops[i].shape.high[2] = VXD_SVDAG_UNIT * 8;

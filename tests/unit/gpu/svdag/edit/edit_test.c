@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Edits of scenes against the definitions over a plain grid: equal voxels, which in a
- * canonical store is equal roots (of different stores: equal summaries), and equal counts. */
+/* Edits of scenes, against the definitions on a plain grid: equal voxels (equal roots in
+ * a canonical store, equal summaries in different stores) and equal counts. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -58,7 +58,8 @@ static int64_t between(uint64_t *seed, int64_t low, int64_t high)
     return low + (int64_t)(gpu_random(seed) % (uint64_t)(high - low + 1));
 }
 
-/* Borders matter most: on those of voxels, on centres, and beside them. */
+/* A random coordinate, mostly near borders: on borders of voxels, on centres, and next to
+ * them. */
 static int64_t coordinate(uint64_t *seed, int64_t side)
 {
     int64_t c = between(seed, -side / 8, side + side / 8) * VXD_SVDAG_UNIT;
@@ -148,7 +149,7 @@ static void random_shape(struct edit_list *list, struct vxd_svdag_shape *shape,
     }
 }
 
-/* n operations; the first heightfield's grid is every one's. */
+/* n random operations; all heightfields share the first one's grid. */
 static void random_list(struct edit_list *list, const struct vxd_svdag_format *format,
                         size_t n, int n_actions, uint64_t *seed)
 {
@@ -206,7 +207,8 @@ static bool same_counts(const struct vxd_svdag_edit_result *a,
            a->n_changed == b->n_changed && a->n_freed == b->n_freed;
 }
 
-/* n_edits random lists one on the other, now and then on an empty or even scene. */
+/* Applies n_edits random lists one after the other, sometimes starting from an empty or
+ * uniform scene. */
 static void run_random(struct gpu_env *env, const struct vxd_svdag_format *format,
                        int n_edits, size_t max_ops, int n_actions, uint64_t seed)
 {
@@ -276,7 +278,7 @@ static void test_edit_random_lists_give_the_voxels_of_a_grid(void)
     gpu_each_backend(random_lists);
 }
 
-static void many_passes(struct gpu_env *env)
+static void many_batches(struct gpu_env *env)
 {
     for (int i = 0; i < N_FORMATS; i++) {
         run_random(env, &formats[i], 6, MAX_OPS, VXD_SVDAG_COPY + 1, (uint64_t)i + 50);
@@ -286,7 +288,7 @@ static void many_passes(struct gpu_env *env)
 
 static void test_edit_lists_of_many_passes_count_from_first_to_last(void)
 {
-    gpu_each_backend(many_passes);
+    gpu_each_backend(many_batches);
 }
 
 static void large_scenes(struct gpu_env *env)
@@ -343,7 +345,7 @@ static struct vxd_svdag_op ball_op(enum vxd_svdag_action action, int64_t centre,
     return op;
 }
 
-/* The paper's own code drops edits that make no leaf. */
+/* The paper's own code ignores edits that create no leaf. */
 static void aligned_boxes(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {21, 8, true};
@@ -379,8 +381,8 @@ static void test_edit_node_aligned_boxes_are_not_lost(void)
     gpu_each_backend(aligned_boxes);
 }
 
-/* Planes through the largest scene: of the voxels they cut each row is like the others, so
- * few nodes are new and few cubes are gone into. */
+/* Planes through the largest scene: all cut cubes of a row are equal, so few nodes are
+ * new and few cubes are visited. */
 static void walls(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {VXD_SVDAG_MAX_DEPTH, 4, false};
@@ -397,7 +399,8 @@ static void walls(struct gpu_env *env)
     }
     CHECK_INT(gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, ops, 1, &result, NULL), VXD_OK);
     CHECK(result.n_added == (n - 2) * (n - 2) * (n - 2));
-    /* x + y <= side: the diagonal's voxels are in, of centres n - 1/2 + 1/2. */
+    /* x + y <= side: voxels of the diagonal are included, since their centres are at n -
+     * 1/2 + 1/2. */
     ops[1].shape.n[0] = 1;
     ops[1].shape.n[1] = 1;
     ops[1].shape.d = side;
@@ -476,7 +479,8 @@ static void test_edit_that_changes_nothing_keeps_the_root_without_lookups(void)
     gpu_each_backend(nothing_to_do);
 }
 
-/* Far out and huge, where 64 bits are nearly too few: against 128. */
+/* Far away and huge shapes, where 64 bits are barely enough: against 128-bit
+ * arithmetic. */
 static void extremes(struct gpu_env *env)
 {
     static const int64_t far = VXD_SVDAG_MAX_COORDINATE;
@@ -507,7 +511,7 @@ static void extremes(struct gpu_env *env)
                              : i % 5 == 1 ? INT32_MAX
                                           : (int32_t)between(&seed, INT32_MIN, INT32_MAX);
         }
-        /* Its surface near the scene's corner, where it fits at all. */
+        /* The surface passes near the scene's corner, where that is possible. */
         square = sqrt(square);
         shape->r = square > (double)far ? far : (int64_t)square;
         shape->d = i % 7 == 0 ? (int64_t)1 << 62
@@ -533,7 +537,7 @@ static void test_edit_shapes_at_the_ends_of_their_range_are_exact(void)
 static void exhausted(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {16, 4, false};
-    /* Slab stores take a MiB a length of items. */
+    /* Slab stores allocate at least a MiB for every length of items. */
     struct vxd_svdag *svdag =
         make_svdag(env, &format,
                    (size_t)(gpu_svdag_store(&format) == VXD_SVDAG_ARENA ? 6 : 24) << 20);
@@ -573,7 +577,8 @@ struct reader {
     atomic_size_t n_wrong;
 };
 
-/* A ball of 100 voxels about (1000, 1000, 1000): what of it is read never changes. */
+/* A ball of 100 voxels around (1000, 1000, 1000): concurrent readers always read the same
+ * values. */
 static void *read_voxels(void *args)
 {
     struct reader *reader = args;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The recorded editing sessions of tests/data/svdag_traces, ball by ball and as lists: at full
- * scale against voxels counted by columns, made small against a plain grid. Their numbers are
- * at half scale: positions and radii are doubled, and balls stand on voxel centres. */
+/* The recorded editing sessions of tests/data/svdag_traces, ball by ball and as lists: at
+ * full scale against voxels counted by columns, and scaled down against a plain grid.
+ * Recorded numbers are at half scale: positions and radii are doubled, and balls stand on
+ * voxel centres. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ enum {
     DEPTH = 17,
     SMALL_DEPTH = 7,
     N_VALUES = 15,
-    LIST = 5 /* balls of a list */
+    LIST = 5 /* balls per list */
 };
 
 struct ball {
@@ -27,13 +28,14 @@ struct ball {
 struct trace {
     struct ball balls[MAX_BALLS];
     size_t n;
-    uint64_t n_voxels; /* of the union of all, where it was counted */
+    uint64_t n_voxels; /* voxels of the union of all balls, if it was counted */
 };
 
-/* Of the test that runs; what runs on each backend takes nothing else. */
+/* The session under test, global because functions run on each backend take no other
+ * argument. */
 static struct trace trace;
 
-/* Lines that are no balls (where the camera was) say nothing here. */
+/* Lines other than balls (camera positions) are skipped. */
 static void read_trace(const char *name)
 {
     char path[128];
@@ -84,7 +86,7 @@ static struct vxd_svdag_op op_of(const struct ball *ball, size_t i)
 
 /* Counts by columns ------------------------------------------------------------------------ */
 
-/* The largest whole number whose square is at most n. */
+/* The integer square root of n. */
 static int64_t root_of(int64_t n)
 {
     int64_t root = (int64_t)sqrt((double)n);
@@ -100,7 +102,7 @@ static int64_t root_of(int64_t n)
 
 struct interval {
     int64_t low;
-    int64_t high; /* in it */
+    int64_t high; /* voxels in the column */
 };
 
 static int compare_intervals(const void *a, const void *b)
@@ -111,7 +113,7 @@ static int compare_intervals(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Voxels of one column that any ball has. */
+/* Voxels of one column that are in any ball. */
 static uint64_t count_column(int64_t x, int64_t y)
 {
     struct interval intervals[MAX_BALLS];
@@ -186,7 +188,8 @@ static struct vxd_svdag *make_svdag(struct gpu_env *env, int depth)
     return gpu_svdag_create(env, &spec);
 }
 
-/* All balls, n_list an edit; the last root, and voxels that were added. */
+/* Applies all balls, n_list per edit; gives the last root and the number of voxels
+ * added. */
 static uint32_t edit_all(struct gpu_env *env, struct vxd_svdag *svdag, size_t n_list,
                          uint64_t *n_added)
 {
@@ -211,7 +214,8 @@ static uint32_t edit_all(struct gpu_env *env, struct vxd_svdag *svdag, size_t n_
     return root;
 }
 
-/* Ball by ball, and as lists: the same voxels are the same root, whatever edits led there. */
+/* Ball by ball and in lists: equal voxels have equal roots, whatever edits produced
+ * them. */
 static void replay(struct gpu_env *env)
 {
     struct vxd_svdag *svdag = make_svdag(env, DEPTH);
@@ -227,7 +231,8 @@ static void replay(struct gpu_env *env)
     vxd_svdag_destroy(env->queue, svdag);
 }
 
-/* The whole as one edit, in a store that has seen nothing of it, as in one that has. */
+/* The whole session as one edit, in a new store and in one that already holds its
+ * nodes. */
 static void replay_at_once(struct gpu_env *env)
 {
     struct vxd_svdag_summary summaries[2] = {{0}, {0}};
@@ -284,14 +289,14 @@ static void test_trace_of_large_edits_has_the_voxels_of_its_balls(void)
 
 /* Reduced scale ---------------------------------------------------------------------------- */
 
-/* Balls where and as large as they are in the session, but the whole of it in a small scene;
- * every third takes away. Units, not whole voxels: borders fall anywhere. */
+/* The session's balls, scaled down to a small scene; every third one removes. Scaled
+ * coordinates are not whole voxels, so surfaces are anywhere between centres. */
 static void make_small(struct vxd_svdag_op *ops)
 {
     int64_t low[3];
     int64_t high[3];
     int64_t extent = 1;
-    const int64_t room = ((int64_t)1 << SMALL_DEPTH) * VXD_SVDAG_UNIT;
+    const int64_t scene_units = ((int64_t)1 << SMALL_DEPTH) * VXD_SVDAG_UNIT;
 
     find_bounds(low, high);
     for (int axis = 0; axis < 3; axis++) {
@@ -302,14 +307,15 @@ static void make_small(struct vxd_svdag_op *ops)
 
         ops[i] = op_of(ball, i);
         ops[i].action = i % 3 == 2 ? VXD_SVDAG_ERASE : VXD_SVDAG_FILL;
-        ops[i].shape.r = ball->r * room / extent;
+        ops[i].shape.r = ball->r * scene_units / extent;
         for (int axis = 0; axis < 3; axis++) {
-            ops[i].shape.a[axis] = (ball->centre[axis] - low[axis]) * room / extent;
+            ops[i].shape.a[axis] =
+                (ball->centre[axis] - low[axis]) * scene_units / extent;
         }
     }
 }
 
-/* What the grid's voxels are in a store of its own. */
+/* The summary of the grid's voxels in another store. */
 static struct vxd_svdag_summary summary_of_grid(const struct gpu_svdag_grid *grid)
 {
     struct vxd_svdag_summary summary = {0};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Balls across the planes of a scene's octree that are high up, where a small edit has cubes of many
- * heights and few of each, and walls through all of it, whose cubes are alike: nodes and counts are
- * those of the CPU, whatever of it was there before. */
+/* Balls across the main planes of a scene's octree, where a small edit has frontier
+ * entries at many heights and few at each; and walls through the whole scene, whose cut
+ * cubes are equal. Nodes and counts are those of the CPU, whatever the store held
+ * before. */
 #include "tests/support/test.h"
 
 #include "tests/support/svdag/svdag_run.h"
@@ -11,7 +12,7 @@ enum {
     N_SCENES = 2
 };
 
-/* The same edits of a scene of the environment's backend, and of one on the CPU. */
+/* The same scene in the tested backend and on the CPU. */
 struct both {
     struct gpu_env *env;
     struct gpu_env cpu;
@@ -38,7 +39,7 @@ static void both_close(struct both *both)
     gpu_env_destroy(&both->cpu);
 }
 
-/* Its counts are alike. */
+/* Applies one edit to both and compares the counts. */
 static void both_run(struct both *both, const struct vxd_svdag_op *op)
 {
     struct vxd_svdag_edit_result results[N_SCENES];
@@ -69,7 +70,7 @@ static void both_edit(struct both *both, enum vxd_svdag_action action,
     both_run(both, &op);
 }
 
-/* A box from one voxel's low corner to that of another, in voxels. */
+/* A box from one voxel's low corner to another's, in voxels. */
 static void both_box(struct both *both, enum vxd_svdag_action action,
                      const int64_t low[3], const int64_t high[3])
 {
@@ -83,7 +84,7 @@ static void both_box(struct both *both, enum vxd_svdag_action action,
     both_run(both, &op);
 }
 
-/* Every node is what the rules say, and as many are below the root at each height. */
+/* Verifies every node, and compares the number of nodes at each height. */
 static void both_verify(struct both *both)
 {
     struct vxd_svdag_summary summaries[N_SCENES] = {{0}};
@@ -99,8 +100,8 @@ static void both_verify(struct both *both)
     CHECK(memcmp(&summaries[0], &summaries[1], sizeof summaries[0]) == 0);
 }
 
-/* Centres on, beside and between planes, of one axis, two and three: added, then the same again,
- * and taken away, of which nothing or a part is new. */
+/* Balls with centres on, next to and between the planes of one, two and three axes:
+ * added, added again, and removed, so that all, none or some of the voxels change. */
 static void strokes(struct gpu_env *env, const struct vxd_svdag_format *format)
 {
     const int64_t middle = (int64_t)1 << (format->depth - 1);
@@ -111,7 +112,7 @@ static void strokes(struct gpu_env *env, const struct vxd_svdag_format *format)
         {middle, middle, middle},
         {quarter, middle + quarter, middle - 20},
         {middle + quarter / 2, quarter, middle},
-        {2 * middle - 1, middle, 0}, /* out of the scene in part */
+        {2 * middle - 1, middle, 0}, /* partly outside the scene */
         {middle + 7, middle + 7, middle + 7},
     };
     const uint32_t n_values = vxd_svdag_n_materials(format);
@@ -127,7 +128,8 @@ static void strokes(struct gpu_env *env, const struct vxd_svdag_format *format)
         }
         both_verify(&both);
     }
-    /* Nothing is left of one, and it comes back: all its nodes were there before. */
+    /* Removes a ball entirely and adds it again: all its nodes are in the store
+     * already. */
     both_edit(&both, VXD_SVDAG_ERASE, centres[2], 40, 0);
     both_edit(&both, VXD_SVDAG_FILL, centres[2], 20, n_values - 1);
     both_edit(&both, VXD_SVDAG_ERASE, centres[2], 20, 0);
@@ -137,9 +139,9 @@ static void strokes(struct gpu_env *env, const struct vxd_svdag_format *format)
     both_close(&both);
 }
 
-/* Balls a cube's side from each other, the middle one last: the cubes on both sides of it become
- * equal, of nodes that were there and of some that are new. */
-static void alike(struct gpu_env *env, const struct vxd_svdag_format *format)
+/* Balls at distances of a cube's side, the middle one last: cubes on both sides of it
+ * become equal, some with new nodes and some with nodes of the store. */
+static void equal_cubes(struct gpu_env *env, const struct vxd_svdag_format *format)
 {
     static const int64_t steps[] = {-2, 2, -1, 1, 0};
     const int64_t middle = (int64_t)1 << (format->depth - 1);
@@ -158,8 +160,9 @@ static void alike(struct gpu_env *env, const struct vxd_svdag_format *format)
     both_close(&both);
 }
 
-/* Floors and walls from end to end: of each height all cut cubes are alike, so that one stands for
- * them, and is several children of one above; into an empty scene, through each other, and away. */
+/* Floors and walls through the whole scene: at each height all cut cubes are equal and
+ * deduplicated, and the one result is several children of its parent. They are added to
+ * an empty scene, through each other, and removed. */
 static void walls(struct gpu_env *env, const struct vxd_svdag_format *format)
 {
     static const int64_t none[3] = {0, 0, 0};
@@ -193,7 +196,7 @@ static void each_format(struct gpu_env *env)
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         strokes(env, &formats[i]);
-        alike(env, &formats[i]);
+        equal_cubes(env, &formats[i]);
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Undo and redo, against the definition over plain grids, in random histories of every format;
- * where walls and budgets are large, and beside readers. */
+/* Undo and redo, against their definition on plain grids, in random histories of every
+ * format; with large walls, with small budgets, and with concurrent readers. */
 #include "tests/support/test.h"
 #include "gpu/svdag/edit/edit.h"
 
@@ -14,15 +14,15 @@ enum {
     N_HISTORIES = 64, /* of each format */
     N_STEPS = 14,
     MAX_FILLERS = 3000,
-    N_PLACES = 36 /* of fillers, on an axis */
+    N_PLACES = 36 /* number of filler balls along an axis */
 };
 
 static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {4, 0, true}, {4, 4, false},  {4, 4, true},
     {4, 8, false}, {4, 8, true}, {4, 16, false}, {4, 16, true}};
 
-/* Edits, undos of what any of them did, redos, and undos between versions that have nothing to
- * do with each other. */
+/* A random history of edits, undos of any of them, redos, and undos between unrelated
+ * versions. */
 static void history(struct gpu_env *env, const struct vxd_svdag_format *format,
                     uint64_t seed)
 {
@@ -42,7 +42,7 @@ static void history(struct gpu_env *env, const struct vxd_svdag_format *format,
             break;
         case 3:
         case 4:
-        case 5: /* version 1 and later: of an edit, or of an undo */
+        case 5: /* undoes a version that an edit or an undo made */
             of = of == 0 ? 1 : of;
             gpu_svdag_versions_undo(&versions, head, of - 1, of);
             break;
@@ -85,7 +85,7 @@ static void test_undo_in_larger_scenes_gives_the_voxels_of_a_grid(void)
     gpu_each_backend(larger_histories);
 }
 
-/* The last edit taken back and done again: the roots themselves. */
+/* Undo and redo of the last edit give the same roots as before. */
 static void there_and_back(struct gpu_env *env)
 {
     uint64_t seed = 5;
@@ -100,10 +100,10 @@ static void there_and_back(struct gpu_env *env)
         CHECK_INT(versions.roots[3], versions.roots[1]);
         gpu_svdag_versions_undo(&versions, 3, 2, 1);
         CHECK_INT(versions.roots[4], versions.roots[2]);
-        /* An undo of the undo is the redo. */
+        /* Undoing the undo is the redo. */
         gpu_svdag_versions_undo(&versions, 3, versions.n - 3, 3);
         CHECK_INT(versions.roots[5], versions.roots[2]);
-        /* What is not there any more is not taken back again. */
+        /* An undo does not restore what later edits have overwritten. */
         gpu_svdag_versions_undo(&versions, 3, 1, 2);
         CHECK_INT(versions.roots[6], versions.roots[1]);
         gpu_svdag_versions_undo(&versions, 2, 2, 2);
@@ -143,7 +143,7 @@ static uint32_t edit(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t root
     return result.root;
 }
 
-/* Walls through the largest scenes: millions of leaves are cut alike, few are looked at. */
+/* Walls through the largest scenes: millions of equal leaves are cut, few are visited. */
 static void walls(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {17, 4, true};
@@ -189,8 +189,8 @@ static void test_undo_of_walls_through_the_largest_scene_ends_soon(void)
 
 /* Budgets --------------------------------------------------------------------------------- */
 
-/* Of a ball, over which another, rough one was painted, the rest is taken back: the rough one's
- * surface has to be stored anew. */
+/* Undoes a ball over which another, noisy one was painted, so that the surface of the
+ * noisy one must be stored again. */
 struct rough {
     struct vxd_svdag *svdag;
     uint32_t ball;
@@ -229,8 +229,8 @@ static void check_painted(struct gpu_env *env, const struct rough *rough)
     CHECK(memcmp(&summary, &rough->summary, sizeof summary) == 0);
 }
 
-/* Fills the room that a store has taken, with rough balls here and there, until there is none
- * left for another one. They are far smaller than what the undo stores. */
+/* Fills the capacity that the store has taken with small noisy balls, until no other
+ * fits. Each is far smaller than what the undo stores. */
 static void fill_up(struct gpu_env *env, const struct rough *rough)
 {
     struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL, .value = 3};
@@ -251,7 +251,7 @@ static void fill_up(struct gpu_env *env, const struct rough *rough)
     CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
 }
 
-static void without_room(struct gpu_env *env)
+static void small_budget(struct gpu_env *env)
 {
     struct vxd_svdag_edit_result result = {0};
     struct vxd_svdag_usage usage;
@@ -283,11 +283,11 @@ static void without_room(struct gpu_env *env)
                                  rough.ball, &result, &err),
                   VXD_OK);
         gpu_wait(env);
-        if (!result.needs_room || ++n_tries == 32) {
+        if (!result.needs_capacity || ++n_tries == 32) {
             break;
         }
         CHECK_INT(result.root, rough.painted);
-        CHECK_INT(vxd_svdag_make_room(env->queue, rough.svdag, &result, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_reserve(env->queue, rough.svdag, &result, &err), VXD_OK);
     }
     CHECK(gpu_is_cuda(env) ? n_tries > 0 && n_tries < 32 : n_tries == 0);
     check_painted(env, &rough);
@@ -300,7 +300,7 @@ static void without_room(struct gpu_env *env)
 
 static void test_undo_over_a_budget_leaves_all_roots_as_they_were(void)
 {
-    gpu_each_backend(without_room);
+    gpu_each_backend(small_budget);
 }
 
 /* Readers --------------------------------------------------------------------------------- */
@@ -312,7 +312,7 @@ struct reader {
     atomic_size_t n_wrong;
 };
 
-/* Voxels below 16 are set there, others not. */
+/* Voxels with coordinates below 16 are set in the version, others are not. */
 static void *read_voxels(void *args)
 {
     struct reader *reader = args;

@@ -24,7 +24,7 @@ static uint32_t fill_ball(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t
     return result.root;
 }
 
-/* Two balls, of which the first is taken back; then what that changed. */
+/* Adds two balls, undoes the first, and computes the diff. */
 struct versions {
     struct vxd_svdag *svdag;
     uint32_t first;

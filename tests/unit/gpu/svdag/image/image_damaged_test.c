@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images that lie: words with anything wrong are refused, by name, or hold another scene. */
+/* Damaged images: words with any error are refused with a message that names it, or are
+ * another valid scene. */
 #include "tests/support/test.h"
 
 #include "tests/support/svdag/svdag_image.h"
@@ -9,25 +10,26 @@ static const struct vxd_svdag_format formats[] = {
     {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},
     {5, 8, true},  {5, 16, true}, {5, 16, false}};
 
-struct lie {
+struct damaged {
     struct gpu_env *env;
-    struct gpu_svdag_image image; /* the true one */
+    struct gpu_svdag_image image; /* the undamaged image */
     struct vxd_svdag *filled;
     int n_loaded;
 };
 
-/* Loads what may be anything, from memory that ends with it: it is refused, or a scene. */
-static void load_lie(struct lie *lie, const struct vxd_svdag_image_info *info,
-                     const uint32_t *words, const uint32_t *true_roots)
+/* Loads a damaged image from memory of exactly its size: it is refused, or it is a valid
+ * scene. */
+static void load_damaged(struct damaged *damaged, const struct vxd_svdag_image_info *info,
+                         const uint32_t *words, const uint32_t *true_roots)
 {
-    struct gpu_env *env = lie->env;
+    struct gpu_env *env = damaged->env;
     size_t n_bytes = info->n_words * sizeof *words;
     uint32_t *own = gpu_alloc(n_bytes);
     uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
     struct vxd_err err = {0};
     struct vxd_svdag *svdag =
         gpu_svdag_image_make_svdag(env, &info->format, VXD_SVDAG_ARENA);
-    struct vxd_svdag *const dags[2] = {svdag, lie->filled};
+    struct vxd_svdag *const dags[2] = {svdag, damaged->filled};
     enum vxd_status first = VXD_OK;
 
     memcpy(own, words, n_bytes);
@@ -44,28 +46,28 @@ static void load_lie(struct lie *lie, const struct vxd_svdag_image_info *info,
             (void)gpu_svdag_image_verify(env, dags[i], roots[k]);
         }
     }
-    lie->n_loaded += first == VXD_OK;
+    damaged->n_loaded += first == VXD_OK;
     vxd_svdag_destroy(env->queue, svdag);
     free(own);
 }
 
-static void lies_of(struct gpu_env *env, const struct vxd_svdag_format *format,
-                    int n_lies)
+static void check_damaged(struct gpu_env *env, const struct vxd_svdag_format *format,
+                          int n_damaged)
 {
-    struct lie lie = {.env = env};
+    struct damaged damaged = {.env = env};
     struct vxd_svdag *svdag = gpu_svdag_image_make_svdag(env, format, VXD_SVDAG_ARENA);
     struct vxd_svdag_image_info info;
     uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
     uint64_t seed = 21;
     uint32_t *words;
 
-    lie.filled = gpu_svdag_image_make_svdag(env, format, VXD_SVDAG_ARENA);
+    damaged.filled = gpu_svdag_image_make_svdag(env, format, VXD_SVDAG_ARENA);
     gpu_svdag_image_scenes(env, svdag, 6, roots, NULL);
-    gpu_svdag_image_must_save(env, svdag, roots, &lie.image);
-    words = lie.image.words;
-    for (int i = 0; i < n_lies; i++) {
-        uint64_t at = gpu_random(&seed) % lie.image.n_words;
-        uint64_t other = gpu_random(&seed) % lie.image.n_words;
+    gpu_svdag_image_must_save(env, svdag, roots, &damaged.image);
+    words = damaged.image.words;
+    for (int i = 0; i < n_damaged; i++) {
+        uint64_t at = gpu_random(&seed) % damaged.image.n_words;
+        uint64_t other = gpu_random(&seed) % damaged.image.n_words;
         uint32_t saved = words[at];
         uint32_t saved_other = words[other];
 
@@ -73,7 +75,7 @@ static void lies_of(struct gpu_env *env, const struct vxd_svdag_format *format,
         case 0:
             words[at] ^= 1u << gpu_random(&seed) % 32;
             break;
-        case 1: /* of small numbers */
+        case 1: /* flips a low bit, where small numbers differ */
             words[at] ^= 1u << gpu_random(&seed) % 10;
             break;
         case 2:
@@ -87,15 +89,15 @@ static void lies_of(struct gpu_env *env, const struct vxd_svdag_format *format,
             words[other] ^= 1u << gpu_random(&seed) % 16;
             break;
         }
-        load_lie(&lie, &lie.image.info, words, lie.image.roots);
+        load_damaged(&damaged, &damaged.image.info, words, damaged.image.roots);
         words[other] = saved_other;
         words[at] = saved;
     }
-    for (int i = 0; i < n_lies / 8; i++) {
+    for (int i = 0; i < n_damaged / 8; i++) {
         uint64_t by = 1 + gpu_random(&seed) % 3;
 
-        info = lie.image.info;
-        memcpy(roots, lie.image.roots, sizeof roots);
+        info = damaged.image.info;
+        memcpy(roots, damaged.image.roots, sizeof roots);
         switch (gpu_random(&seed) % 4) {
         case 0:
             info.n_words -= gpu_random(&seed) % info.n_words;
@@ -110,59 +112,62 @@ static void lies_of(struct gpu_env *env, const struct vxd_svdag_format *format,
             roots[3] = (uint32_t)(gpu_random(&seed) % (2 * info.n_words));
             break;
         }
-        load_lie(&lie, &info, words, roots);
+        load_damaged(&damaged, &info, words, roots);
     }
-    /* Other values are another scene. */
-    CHECK(lie.n_loaded < n_lies);
-    free(lie.image.words);
-    vxd_svdag_destroy(env->queue, lie.filled);
+    /* Other values may be another valid scene. */
+    CHECK(damaged.n_loaded < n_damaged);
+    free(damaged.image.words);
+    vxd_svdag_destroy(env->queue, damaged.filled);
     vxd_svdag_destroy(env->queue, svdag);
 }
 
-static void lies(struct gpu_env *env)
+static void each_format(struct gpu_env *env)
 {
     const char *many = getenv("VOXELD_TEST_LIES");
-    int n_lies = many != NULL ? atoi(many) : gpu_is_cuda(env) ? 48 : vxd_test_rounds(400);
+    int n_damaged = many != NULL       ? atoi(many)
+                    : gpu_is_cuda(env) ? 48
+                                       : vxd_test_rounds(400);
 
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
-        lies_of(env, &formats[f], n_lies);
+        check_damaged(env, &formats[f], n_damaged);
     }
 }
 
 static void test_image_with_any_word_wrong_is_refused_or_another_scene(void)
 {
-    gpu_each_backend(lies);
+    gpu_each_backend(each_format);
 }
 
-/* Known lies, and what is said of them. */
+/* Specific errors, and the message for each. */
 static void refusals(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {4, 4, false};
-    /* A leaf of voxel 0, material 5, at 1; at height 3 a node of it in octant 0, at 4; at 6 the
-     * root of that in octants 0 and 7. */
+    /* A leaf of voxel 0, material 5, at word 1; a node of height 3 with it as child 0, at
+     * 4; at 6 the root, with that as children 0 and 7. */
     static const uint32_t good[] = {0, 1, 0, 5, 0x501, 1, (2u << 10) | 0x181, 4, 4};
     static const struct {
         int at;
         uint32_t word;
         const char *message;
-    } cases[] = {{-1, 0, ""},
-                 {0, 1, "word 0 is not 0"},
-                 {1, 0, "leaf at word 1: not a whole item"},
-                 {3, 0x15, "leaf at word 1: not zero after its values"},
-                 {4, 0x901,
-                  "inner node at word 4: its header does not tell what is below, at any "
-                  "height"},
-                 {4, 0x101,
-                  "inner node at word 4: its header does not tell what is below, at any "
-                  "height"},
-                 {5, 0, "inner node at word 4: an empty child is present"},
-                 {5, 2, "inner node at word 4: a child is no node before it"},
-                 {5, 4, "inner node at word 4: a child is no node before it"},
-                 {5, 0xffff0010, "inner node at word 4: uniform of a value that is none"},
-                 {7, 1,
-                  "inner node at word 6: its header does not tell what is below, at any "
-                  "height"},
-                 {6, (2u << 10) | 0x1c1, "inner node at word 6: not a whole item"}};
+    } cases[] = {
+        {-1, 0, ""},
+        {0, 1, "word 0 is not 0"},
+        {1, 0, "leaf at word 1: no complete item begins here"},
+        {3, 0x15, "leaf at word 1: words after its values are not zero"},
+        {4, 0x901,
+         "inner node at word 4: its header does not match its children at any "
+         "height"},
+        {4, 0x101,
+         "inner node at word 4: its header does not match its children at any "
+         "height"},
+        {5, 0, "inner node at word 4: an empty child is present"},
+        {5, 2, "inner node at word 4: a child is not a node before it"},
+        {5, 4, "inner node at word 4: a child is not a node before it"},
+        {5, 0xffff0010, "inner node at word 4: a uniform reference has no valid value"},
+        {7, 1,
+         "inner node at word 6: its header does not match its children at any "
+         "height"},
+        {6, (2u << 10) | 0x1c1, "inner node at word 6: no complete item begins here"}};
     const struct vxd_svdag_image_info info = {format, 9, 1, 4};
     const struct vxd_svdag_image_info bad[] = {{{3, 4, false}, 9, 1, 4},
                                                {{4, 3, false}, 9, 1, 4}};
@@ -200,10 +205,10 @@ static void test_image_that_breaks_a_rule_is_refused_by_name(void)
     gpu_each_backend(refusals);
 }
 
-/* Equal items become one. */
+/* Equal items in an image become one in a store. */
 static void twice(struct gpu_env *env)
 {
-    /* As above, with a second leaf and node of the same words. */
+    /* The image above with a second, equal leaf and node. */
     static const uint32_t words[] = {0,     1, 0,     5, 1,     0, 5,
                                      0x501, 1, 0x501, 4, 0x981, 7, 9};
     const struct vxd_svdag_image_info info = {{4, 4, false}, 14, 1, 7};

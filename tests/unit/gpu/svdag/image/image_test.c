@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images: equal scenes give equal words whatever they are kept in, and every store loads them.
- * Every allocation fails in turn: linked with --wrap, as test_gpu_alloc. */
+/* Images: equal scenes give equal words, whatever store they come from, and every store
+ * loads them. Every allocation fails in turn: linked with --wrap, as test_gpu_alloc.
+ * Leaks show under AddressSanitizer. */
 #include "tests/support/test.h"
 
 #include "tests/support/failing_alloc.h"
@@ -12,7 +13,7 @@ static const struct vxd_svdag_format formats[] = {
     {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},
     {5, 8, true},  {5, 16, true}, {5, 16, false}};
 
-/* Of words in memory that the store may keep. */
+/* Loads from memory that the store may keep. */
 static enum vxd_status load_own(struct gpu_env *env, struct vxd_svdag *svdag,
                                 const struct gpu_svdag_image *image, uint32_t *roots,
                                 struct vxd_err *err)
@@ -26,7 +27,7 @@ static enum vxd_status load_own(struct gpu_env *env, struct vxd_svdag *svdag,
     memcpy(memory.ptr, image->words, image->info.n_words * sizeof *image->words);
     status = vxd_svdag_image_load_own(env->queue, svdag, &image->info, &memory, roots,
                                       GPU_SVDAG_IMAGE_ROOTS, err);
-    if (memory.ptr != NULL) { /* the caller's still */
+    if (memory.ptr != NULL) { /* still owned by the caller */
         CHECK(memory.ptr == words &&
               memcmp(words, image->words, image->info.n_words * sizeof *words) == 0);
     }
@@ -37,7 +38,7 @@ out:
 
 static void check_loads(struct gpu_env *env, const struct gpu_svdag_image *image,
                         enum vxd_svdag_store store, bool is_filled, bool is_own,
-                        const struct vxd_svdag_summary *wanted)
+                        const struct vxd_svdag_summary *expected)
 {
     struct vxd_svdag *svdag = gpu_svdag_image_make_svdag(env, &image->info.format, store);
     struct vxd_err err = {0};
@@ -57,13 +58,13 @@ static void check_loads(struct gpu_env *env, const struct gpu_svdag_image *image
     for (int i = 0; i < GPU_SVDAG_IMAGE_ROOTS; i++) {
         const struct vxd_svdag_summary got = gpu_svdag_image_verify(env, svdag, roots[i]);
 
-        CHECK(memcmp(&got, &wanted[i], sizeof got) == 0);
+        CHECK(memcmp(&got, &expected[i], sizeof got) == 0);
     }
     gpu_svdag_image_must_save(env, svdag, roots, &again);
     CHECK(gpu_svdag_image_is_same(image, &again));
     free(again.words);
     if (!is_filled) {
-        /* Nodes that follow find those there, and words that nobody has. */
+        /* Later nodes find the loaded ones, and new words are appended after them. */
         gpu_svdag_image_scenes(env, svdag, 5, roots, NULL);
         for (int i = 0; i < GPU_SVDAG_IMAGE_ROOTS; i++) {
             (void)gpu_svdag_image_verify(env, svdag, roots[i]);
@@ -85,7 +86,7 @@ static void round_trips(struct gpu_env *env)
             gpu_svdag_image_make_svdag(env, format, gpu_svdag_store(format));
         struct vxd_svdag *fresh =
             gpu_svdag_image_make_svdag(&cpu, format, VXD_SVDAG_ARENA);
-        struct vxd_svdag_summary wanted[GPU_SVDAG_IMAGE_ROOTS];
+        struct vxd_svdag_summary expected[GPU_SVDAG_IMAGE_ROOTS];
         struct gpu_svdag_grid grids[GPU_SVDAG_IMAGE_ROOTS];
         uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
         uint32_t fresh_roots[GPU_SVDAG_IMAGE_ROOTS];
@@ -96,7 +97,7 @@ static void round_trips(struct gpu_env *env)
         for (int i = 0; i < GPU_SVDAG_IMAGE_ROOTS; i++) {
             fresh_roots[i] =
                 i < 2 ? VXD_SVDAG_UNIFORM : gpu_svdag_grid_put(&grids[i], fresh);
-            wanted[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
+            expected[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
             gpu_svdag_grid_free(&grids[i]);
         }
         fresh_roots[1] = fresh_roots[2];
@@ -106,13 +107,14 @@ static void round_trips(struct gpu_env *env)
         for (int store = 0; store < GPU_N_STORES; store++) {
             if (store == 0 || format->material_bits <= 4) {
                 check_loads(env, &image, (enum vxd_svdag_store)store, false, false,
-                            wanted);
+                            expected);
                 check_loads(env, &image, (enum vxd_svdag_store)store, false, true,
-                            wanted);
-                check_loads(env, &image, (enum vxd_svdag_store)store, true, true, wanted);
+                            expected);
+                check_loads(env, &image, (enum vxd_svdag_store)store, true, true,
+                            expected);
             }
         }
-        check_loads(&cpu, &image, VXD_SVDAG_ARENA, false, false, wanted);
+        check_loads(&cpu, &image, VXD_SVDAG_ARENA, false, false, expected);
         free(image.words);
         free(other.words);
         vxd_svdag_destroy(cpu.queue, fresh);
@@ -126,24 +128,24 @@ static void test_image_of_equal_scenes_is_equal_and_loads_everywhere(void)
     gpu_each_backend(round_trips);
 }
 
-/* Nothing but what needs no words. */
+/* An image of roots that need no words. */
 static void no_words(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {8, 8, true};
     const uint32_t roots[GPU_SVDAG_IMAGE_ROOTS] = {
         VXD_SVDAG_EMPTY, VXD_SVDAG_UNIFORM | 7, VXD_SVDAG_EMPTY, VXD_SVDAG_UNIFORM | 255};
     struct vxd_svdag *svdag = gpu_svdag_image_make_svdag(env, &format, VXD_SVDAG_ARENA);
-    struct vxd_svdag_summary wanted[GPU_SVDAG_IMAGE_ROOTS];
+    struct vxd_svdag_summary expected[GPU_SVDAG_IMAGE_ROOTS];
     struct gpu_svdag_image image = {0};
 
     for (int i = 0; i < GPU_SVDAG_IMAGE_ROOTS; i++) {
-        wanted[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
+        expected[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
     }
     gpu_svdag_image_must_save(env, svdag, roots, &image);
     CHECK_INT(image.n_words, 1);
     CHECK_INT(image.words[0], 0);
     CHECK(memcmp(image.roots, roots, sizeof roots) == 0);
-    check_loads(env, &image, VXD_SVDAG_ARENA, false, true, wanted);
+    check_loads(env, &image, VXD_SVDAG_ARENA, false, true, expected);
     free(image.words);
     vxd_svdag_destroy(env->queue, svdag);
 }
@@ -153,14 +155,14 @@ static void test_image_of_empty_and_uniform_roots_is_one_word(void)
     gpu_each_backend(no_words);
 }
 
-/* Several chunks, with free words at their ends, of which items are more than a table begins
- * with; nodes at several heights. */
+/* Several chunks with unused words at their ends, more items than a table initially
+ * holds, and nodes at several heights. */
 static void large(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {16, 4, true};
     struct vxd_svdag *svdag =
         gpu_svdag_image_make_svdag(env, &format, gpu_svdag_store(&format));
-    struct vxd_svdag_summary wanted[GPU_SVDAG_IMAGE_ROOTS];
+    struct vxd_svdag_summary expected[GPU_SVDAG_IMAGE_ROOTS];
     uint32_t roots[GPU_SVDAG_IMAGE_ROOTS] = {0};
     struct gpu_svdag_image image = {0};
 
@@ -183,12 +185,12 @@ static void large(struct gpu_env *env)
                                  2, &result, NULL),
                   VXD_OK);
         roots[i] = result.root;
-        wanted[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
+        expected[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
     }
     gpu_svdag_image_must_save(env, svdag, roots, &image);
     CHECK(image.n_words > (1 << VXD_SVDAG_CHUNK_BITS));
-    check_loads(env, &image, gpu_svdag_store(&format), false, true, wanted);
-    check_loads(env, &image, VXD_SVDAG_ARENA, true, false, wanted);
+    check_loads(env, &image, gpu_svdag_store(&format), false, true, expected);
+    check_loads(env, &image, VXD_SVDAG_ARENA, true, false, expected);
     free(image.words);
     vxd_svdag_destroy(env->queue, svdag);
 }
@@ -235,7 +237,7 @@ static void golden(struct gpu_env *env)
     struct vxd_svdag *svdag = gpu_svdag_image_make_svdag(env, &format, VXD_SVDAG_ARENA);
     struct vxd_svdag_op ops[6] = {{.action = VXD_SVDAG_SET_FREE}};
     struct vxd_svdag_edit_result result = {0};
-    struct vxd_svdag_summary wanted[GPU_SVDAG_IMAGE_ROOTS];
+    struct vxd_svdag_summary expected[GPU_SVDAG_IMAGE_ROOTS];
     uint32_t words[64];
     uint32_t roots[GPU_SVDAG_IMAGE_ROOTS] = {0};
     size_t n = read_golden(words, 64);
@@ -255,7 +257,7 @@ static void golden(struct gpu_env *env)
     CHECK_INT(gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, ops, 6, &result, NULL), VXD_OK);
     roots[1] = result.root;
     for (int i = 0; i < GPU_SVDAG_IMAGE_ROOTS; i++) {
-        wanted[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
+        expected[i] = gpu_svdag_image_verify(env, svdag, roots[i]);
     }
     gpu_svdag_image_must_save(env, svdag, roots, &image);
     CHECK_INT(image.n_words, n);
@@ -264,7 +266,7 @@ static void golden(struct gpu_env *env)
          i++) {
         (void)printf("%2llu %08x\n", (unsigned long long)i, image.words[i]);
     }
-    check_loads(env, &image, VXD_SVDAG_ARENA, false, true, wanted);
+    check_loads(env, &image, VXD_SVDAG_ARENA, false, true, expected);
     free(image.words);
     vxd_svdag_destroy(env->queue, svdag);
 }
@@ -274,9 +276,10 @@ static void test_image_of_a_known_scene_is_the_golden_one(void)
     gpu_each_backend(golden);
 }
 
-/* No room --------------------------------------------------------------------------------- */
+/* Budgets
+ * --------------------------------------------------------------------------------- */
 
-static void no_room(struct gpu_env *env)
+static void small_budgets(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {13, 4, true};
     struct vxd_svdag *svdag = gpu_svdag_image_make_svdag(env, &format, VXD_SVDAG_ARENA);
@@ -322,10 +325,11 @@ static void no_room(struct gpu_env *env)
 
 static void test_image_without_room_is_refused_until_there_is(void)
 {
-    gpu_each_backend(no_room);
+    gpu_each_backend(small_budgets);
 }
 
-/* All but the store's creation: saves, and loads into new stores and one that has nodes. */
+/* Everything except creating the store: saves, loads into new stores, and loads into a
+ * store that has nodes. */
 static enum vxd_status use_all(struct gpu_env *env, const struct vxd_svdag *svdag,
                                const uint32_t *roots, struct vxd_svdag *const to[3],
                                struct vxd_err *err)
@@ -393,7 +397,7 @@ struct saver {
     struct vxd_context *context;
     const struct vxd_svdag *svdag;
     const uint32_t *roots;
-    const struct gpu_svdag_image *wanted;
+    const struct gpu_svdag_image *expected;
     atomic_bool stops;
     int n_saved;
     int n_wrong;
@@ -413,7 +417,7 @@ static void *save_again(void *args)
 
         if (gpu_svdag_image_save(queue, saver->svdag, saver->roots, &image, NULL) !=
                 VXD_OK ||
-            !gpu_svdag_image_is_same(&image, saver->wanted)) {
+            !gpu_svdag_image_is_same(&image, saver->expected)) {
             saver->n_wrong++;
         }
         saver->n_saved++;
@@ -428,15 +432,15 @@ static void beside_edits(struct gpu_env *env)
     static const struct vxd_svdag_format format = {7, 4, true};
     struct vxd_svdag *svdag =
         gpu_svdag_image_make_svdag(env, &format, gpu_svdag_store(&format));
-    struct gpu_svdag_image wanted = {0};
+    struct gpu_svdag_image expected = {0};
     uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
     uint32_t others[GPU_SVDAG_IMAGE_ROOTS];
     struct saver saver = {.context = env->context, .svdag = svdag, .roots = roots};
     pthread_t thread;
 
     gpu_svdag_image_scenes(env, svdag, 1, roots, NULL);
-    gpu_svdag_image_must_save(env, svdag, roots, &wanted);
-    saver.wanted = &wanted;
+    gpu_svdag_image_must_save(env, svdag, roots, &expected);
+    saver.expected = &expected;
     atomic_init(&saver.stops, false);
     REQUIRE(pthread_create(&thread, NULL, save_again, &saver) == 0);
     for (uint64_t i = 0; i < 12; i++) {
@@ -446,7 +450,7 @@ static void beside_edits(struct gpu_env *env)
     (void)pthread_join(thread, NULL);
     CHECK(saver.n_saved > 0);
     CHECK_INT(saver.n_wrong, 0);
-    free(wanted.words);
+    free(expected.words);
     vxd_svdag_destroy(env->queue, svdag);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values, nearest, overlaps and counts, against loops over every voxel: of dense grids, and of
- * deep scenes' few. */
+/* Values, nearest voxels, overlaps and counts, against loops over all voxels of dense
+ * grids and of sparse deep scenes. */
 #include "tests/support/test.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static const struct vxd_svdag_format formats[N_FORMATS] = {
 static const struct vxd_svdag_format deep_formats[3] = {
     {17, 0, false}, {21, 4, true}, {21, 16, false}};
 
-/* A scene beside its voxels; the grid is NULL where it is deep. */
+/* A scene together with its voxels; the grid is NULL for deep scenes. */
 struct model {
     struct vxd_svdag_format format;
     uint32_t *grid;
@@ -186,8 +186,8 @@ static size_t nearest_of(const struct model *model, const int64_t point[3],
     return found;
 }
 
-/* Points on centres and borders of voxels, where many are as near, and anywhere, outside
- * too. */
+/* Points on centres and borders of voxels, where many voxels are equally near, and random
+ * points, inside and outside. */
 static void random_points(const struct model *model, int64_t *points, int64_t *radii,
                           int n)
 {
@@ -207,7 +207,7 @@ static void random_points(const struct model *model, int64_t *points, int64_t *r
                    : i % 3 == 1 ? (int64_t)(gpu_random(&state) % (uint64_t)side)
                                 : (int64_t)(gpu_random(&state) % 4) * 256;
     }
-    points[0] = -((int64_t)1 << 31) + 1; /* as far as they may be */
+    points[0] = -((int64_t)1 << 31) + 1; /* the largest coordinates that are allowed */
     points[4] = ((int64_t)1 << 31) - 1;
 }
 
@@ -290,8 +290,8 @@ static bool region_has(const struct vxd_svdag_region *region, const int64_t at[3
     return region->r < 0 || square <= (__int128)region->r * region->r;
 }
 
-/* Voxels of the scene in a region of a deep one: a box's from its borders, by the definition;
- * a ball's by the loop over its few. */
+/* Counts voxels in a region of a deep scene: for a box from its bounds, for a ball by a
+ * loop over the few set voxels. */
 static uint64_t deep_volume(const struct vxd_svdag_region *region, int64_t side)
 {
     uint64_t volume = 1;
@@ -329,7 +329,8 @@ static uint64_t deep_volume(const struct vxd_svdag_region *region, int64_t side)
     return volume;
 }
 
-/* Regions of any size and place, aligned or not, and such that reach beyond all numbers. */
+/* Random regions of any size and place, aligned or not, some beyond the range of all
+ * numbers. */
 static void random_region(const struct model *model, int i, uint64_t *state,
                           struct vxd_svdag_region *out)
 {
@@ -368,7 +369,7 @@ static void random_region(const struct model *model, int i, uint64_t *state,
     }
 }
 
-/* counts[0] occupied, counts[1] FREE; returns the states. */
+/* counts[0] is occupied, counts[1] FREE; returns the states that occur. */
 static unsigned region_loop(const struct model *model,
                             const struct vxd_svdag_region *region, uint64_t counts[2])
 {
@@ -390,7 +391,8 @@ static unsigned region_loop(const struct model *model,
            (counts[1] != 0 ? (unsigned)VXD_SVDAG_FREE : 0u);
 }
 
-/* Runs the first n of the regions: few are counted in parts, many each alone. */
+/* Queries the first n of the regions: a few regions are split among threads, many run one
+ * per thread. */
 static void compare_regions(struct gpu_env *env, const struct model *model,
                             const struct vxd_svdag_region *regions, size_t n,
                             const uint8_t *states, const uint64_t *counts)
@@ -454,7 +456,7 @@ static void test_regions_overlap_and_hold_what_loops_count(void)
     gpu_each_backend(all_regions);
 }
 
-/* A deep scene, all of one value: its counts come from no node, and reach 2^63. */
+/* A uniform deep scene: its counts are not those of any node, and reach 2^63. */
 static void uniform_regions(struct gpu_env *env)
 {
     struct vxd_svdag_format format = {21, 4, true};
@@ -497,7 +499,7 @@ struct edits {
     bool is_fine;
 };
 
-/* Balls over each other, of new nodes without end. */
+/* Adds overlapping balls that always need new nodes. */
 static void *edit_thread(void *context)
 {
     struct edits *edits = context;
@@ -521,7 +523,7 @@ static void *edit_thread(void *context)
     return NULL;
 }
 
-/* The voxels of a model, put one by one into a scene that can be edited on any backend. */
+/* Adds the voxels of a model one by one to a scene that can be edited on any backend. */
 static bool make_editable(struct gpu_env *env, const struct model *model,
                           struct edits *out)
 {

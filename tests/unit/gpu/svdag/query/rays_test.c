@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rays, against the rule at the head of ray_math.h made by other means (svdag_ray_rule.h). */
+/* Rays, against the reference of svdag_ray_rule.h for the rule stated in ray_math.h. */
 #include "tests/support/test.h"
 
 #include <float.h>
@@ -24,7 +24,7 @@ static double random_unit(uint64_t *state)
     return (double)(gpu_random(state) >> 11) * 0x1p-53;
 }
 
-/* Aims from o at a random point of the scene. */
+/* The direction from o to a random point of the scene. */
 static void aim(const double o[3], double d[3], double side, uint64_t *state)
 {
     for (int axis = 0; axis < 3; axis++) {
@@ -100,7 +100,7 @@ static void random_ray(int kind, double side, double o[3], double d[3], uint64_t
         }
         aim(o, d, side, state);
         return;
-    default: /* beyond all measure, or far along one axis */
+    default: /* of extreme size, or far out along one axis */
         o[gpu_random(state) % 3] = gpu_random(state) % 2 == 0 ? 1e300 : -1e18;
         aim(o, d, side, state);
         return;
@@ -149,7 +149,7 @@ static void print_ray(const char *what, const double *o, const double *d,
                   (int)hit->normal);
 }
 
-/* A range that decides: at the hit, just before it, none, or any. */
+/* A random range: at the hit, just before it, none, or arbitrary. */
 static double random_range(double distance, double side, uint64_t *state)
 {
     switch (gpu_random(state) % 4) {
@@ -169,7 +169,8 @@ enum {
     N_DEEP_RAYS = 3000
 };
 
-/* Casts n rays, and again within ranges, and compares with `expected`, the hits however far. */
+/* Casts n rays, and again with limited ranges, and compares with `expected`, which are
+ * hits at any distance. */
 static void compare_rays(struct gpu_env *env, const struct gpu_svdag_scene *scene,
                          const double *origins, const double *directions,
                          struct vxd_svdag_hit *expected, size_t n, double side,
@@ -244,7 +245,7 @@ static void test_rays_in_dense_grids_hit_what_single_steps_hit(void)
     gpu_each_backend(all_dense_rays);
 }
 
-/* Towards voxels, so that most rays hit: a random point of the voxel or beside it. */
+/* Rays towards a random point in or next to a voxel, so that most hit. */
 static void aim_at_voxel(const struct gpu_svdag_voxel *voxel, const double o[3],
                          double d[3], uint64_t *state)
 {
@@ -341,7 +342,7 @@ static void test_rays_that_are_bad_hit_nothing_and_say_so(void)
     gpu_each_backend(bad_rays);
 }
 
-/* Roots that are no node. */
+/* Roots that are not nodes. */
 static void uniform_rays(struct gpu_env *env)
 {
     static const double origin[3] = {-4, 7.5, 9.5};
@@ -370,8 +371,8 @@ static void test_rays_in_uniform_scenes_hit_their_border(void)
     gpu_each_backend(uniform_rays);
 }
 
-/* An axis that is crossed never, because the length of a voxel of it overflows, from a plane of
- * it: 0 voxels away and infinitely far. */
+/* A ray whose planes on one axis are never crossed, because the time per voxel overflows;
+ * it starts on such a plane, so the next one is 0 voxels away and infinitely late. */
 static void endless_rays(struct gpu_env *env)
 {
     static const double origins[2][3] = {{2, 5, 5}, {2.5, 5, 5}};
@@ -400,7 +401,7 @@ static void test_rays_from_a_plane_that_they_never_cross_go_on(void)
     gpu_each_backend(endless_rays);
 }
 
-/* So many that threads of a GPU take one ray after the other; of them some again, few at once. */
+/* So many rays that each GPU thread casts several; then a few of them again. */
 static void many_rays(struct gpu_env *env)
 {
     enum {

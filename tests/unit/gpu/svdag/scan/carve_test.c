@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The walk that rays make, long rays, and what scans do to a scene. */
+/* The traversal of rays, long rays, and the effect of scans on a scene. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@ static void free_result(struct gpu_env *env, struct vxd_svdag_scan_result *resul
     gpu_svdag_list_free(env, &result->passed);
 }
 
-/* Walks ----------------------------------------------------------------------------------- */
+/* Traversals
+ * ------------------------------------------------------------------------------ */
 
 static void test_walk_along_a_diagonal_steps_x_then_y_then_z(void)
 {
@@ -36,7 +37,7 @@ static void test_walk_along_a_diagonal_steps_x_then_y_then_z(void)
     }
 }
 
-/* Coordinates that rounding likes: near and on planes, tiny, and far out. */
+/* Coordinates that are sensitive to rounding: near and on planes, tiny, and far out. */
 static double nasty(uint64_t *state)
 {
     double whole = (double)(int64_t)(gpu_random(state) % 64) - 32;
@@ -105,7 +106,8 @@ static void test_walk_too_long_or_too_far_is_refused(void)
     CHECK(!vxd_svdag_walk_begin(&walk, further, near));
 }
 
-/* Rays of thousands of voxels, through bricks and out of the scene: as the walk goes. */
+/* Rays of thousands of voxels, through bricks and out of the scene, agree with the
+ * traversal. */
 static void one_long_ray(struct gpu_env *env)
 {
     const struct vxd_svdag_format format = {12, 0, false};
@@ -201,7 +203,8 @@ static void test_scan_beyond_the_longest_ray_hits_without_one(void)
 
 /* Scenes ----------------------------------------------------------------------------------- */
 
-/* Nearest of a room's walls (its inside) and of a box's faces (its outside) along a ray. */
+/* The nearest of a room's walls (hit from inside) and a box's faces (hit from outside)
+ * along a ray. */
 static double distance_to(const double origin[3], const double direction[3],
                           const double box[2][3], bool is_room)
 {
@@ -222,7 +225,8 @@ enum {
     N_RAYS = 20000
 };
 
-/* A room with one box in it, from its middle: each point lies a little behind a surface. */
+/* A scan from the middle of a room with one box in it; each point lies slightly behind a
+ * surface. */
 static void sense(const double origin[3], const double box[2][3], float *points)
 {
     const double room[2][3] = {{4, 4, 4}, {124, 124, 60}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Real consecutive scans, integrated one after the other: the scene is, voxel for voxel, what a
- * dense walk of all rays makes of a plain grid, and what is gone from where it was seen before
- * is gone from the scene. */
+/* Real consecutive scans, integrated one after the other. The scene equals, voxel for
+ * voxel, what a dense traversal of all rays makes of a plain grid, and objects that have
+ * left are gone from the scene. */
 #include "tests/support/test.h"
 
 #include "tests/support/svdag/svdag_grid.h"
@@ -16,7 +16,8 @@ enum {
 static const char *const names[N_SCANS] = {"lidar/kitti_seq_000000.bin",
                                            "lidar/kitti_seq_000001.bin"};
 
-/* Points of a scan in half metres, without those of which rounding decides; NULL: no data. */
+/* Points of a scan in half metres, without those whose results depend on rounding; NULL:
+ * no data. */
 static float *read_scan(const char *name, struct vxd_svdag_scan *scan)
 {
     size_t n_bytes;
@@ -26,7 +27,7 @@ static float *read_scan(const char *name, struct vxd_svdag_scan *scan)
         return NULL;
     }
     scan->n = 0;
-    for (size_t i = 0; i < n_bytes / 16; i++) { /* in place: 3 of every 4 floats */
+    for (size_t i = 0; i < n_bytes / 16; i++) { /* in place: keeps 3 of every 4 floats */
         float point[3] = {2 * records[4 * i], 2 * records[4 * i + 1],
                           2 * records[4 * i + 2]};
 
@@ -38,7 +39,7 @@ static float *read_scan(const char *name, struct vxd_svdag_scan *scan)
     return records;
 }
 
-/* What a scan makes of a grid; counts as edits do. */
+/* Applies a scan to a grid; counts changes as edits do. */
 static void integrate_grid(const struct gpu_svdag_scan_grid *seen, bool tracks_free,
                            struct gpu_svdag_grid *grid,
                            struct vxd_svdag_edit_result *want)
@@ -123,7 +124,8 @@ static void drive(struct gpu_env *env, const struct gpu_svdag_scan_grid seen[N_S
         root = got.root;
         compare(env, svdag, root, &grid);
     }
-    /* What the first scan saw and the second one looks through stands nowhere any more. */
+    /* What the first scan hit and the second one sees through is nowhere in the scene any
+     * more. */
     for (size_t i = 0; i < (size_t)1 << (3 * DEPTH); i++) {
         n_gone += seen[0].hit[i] != 0 && seen[1].passed[i] != 0;
         CHECK(!(seen[1].passed[i] != 0 && grid.voxels[i] >= 0));

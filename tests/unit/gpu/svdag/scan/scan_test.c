@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scans and lists of voxels, against plain grids and walks. Linked with --wrap, so that every
- * allocation can fail in turn. */
+/* Scans and lists of voxels, against plain grids and traversals. Linked with --wrap, so
+ * that every allocation can fail in turn. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void random_point(const struct vxd_svdag_scan *scan, int64_t side, uint64
         } else if (kind == 8) { /* along an axis */
             point[gpu_random(state) % 3] = (float)scan->origin[0];
         }
-        kind = 9; /* of the special ones none may be clear */
+        kind = 9; /* all the special ones may depend on rounding */
     } while (!gpu_svdag_point_is_clear(scan, point));
 }
 
@@ -90,7 +90,7 @@ static void random_scan(struct vxd_svdag_scan *scan,
     }
     for (size_t i = 0; i < scan->n; i++) {
         random_point(scan, side, state, points + 3 * i);
-        if (i > 0 && gpu_random(state) % 4 == 0) { /* again an earlier one */
+        if (i > 0 && gpu_random(state) % 4 == 0) { /* repeats an earlier point */
             memcpy(points + 3 * i, points + 3 * (gpu_random(state) % i),
                    3 * sizeof *points);
         }
@@ -179,7 +179,7 @@ static void nothing_or_copies(struct gpu_env *env)
     REQUIRE(result.hits.voxels.n == 1);
     CHECK_INT(result.hits.voxels.values[0], 4999 % 15);
     free_result(env, &result);
-    scan.origin[0] = 100.9; /* in the point's own voxel */
+    scan.origin[0] = 100.9; /* in the same voxel as the point */
     CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_passed_voxels, 0);
     free_result(env, &result);
@@ -231,7 +231,7 @@ static void bad_arguments(struct gpu_env *env)
     scan.base[2] = INT64_MIN;
     check_refused(env, &format, &scan, "base");
     scan = good;
-    scan.value = 15; /* that of FREE voxels */
+    scan.value = 15; /* the value of FREE voxels */
     check_refused(env, &format, &scan, "value");
     scan = good;
     scan.values = reserved;
@@ -244,7 +244,7 @@ static void test_scan_of_bad_arguments_is_refused(void)
 }
 
 /* Rays in all directions: enough for several allocations of bricks. */
-static float *fan(size_t n)
+static float *points_around(size_t n)
 {
     float *points = gpu_alloc(n * 3 * sizeof *points);
     uint64_t state = 3;
@@ -259,7 +259,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
 {
     const struct vxd_svdag_format format = {10, 0, true};
     const size_t n = 500;
-    float *points = fan(n);
+    float *points = points_around(n);
     struct vxd_svdag_scan scan = {
         .points = points, .n = n, .origin = {512, 512, 512}, .carve = true};
     int n_refused = 0;
@@ -289,7 +289,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
 static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 {
     const struct vxd_svdag_format format = {10, 0, true};
-    float *points = fan(100);
+    float *points = points_around(100);
     struct vxd_svdag_scan scan = {
         .points = points, .n = 100, .origin = {512, 512, 512}, .carve = true};
     bool has_run = false;
@@ -304,7 +304,7 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
         fail_allocation(k);
         status = gpu_svdag_scan(&env, &format, &scan, &result, &err);
         has_run = !stop_failing();
-        /* A cache that fails to keep a block gives it to the machine instead. */
+        /* A memory cache that fails to keep a block frees it. */
         CHECK(status == VXD_RESOURCE_EXHAUSTED || status == VXD_OK);
         CHECK(!has_run || status == VXD_OK);
         free_result(&env, &result);
@@ -332,7 +332,7 @@ static void list_case(struct gpu_env *env, const struct vxd_svdag_format *format
     struct vxd_svdag_voxel_list list;
     struct vxd_err err = {0};
     uint64_t n_outside = 0;
-    uint64_t n_told;
+    uint64_t n_reported;
     uint64_t n_voxels;
     size_t n_wrong = 0;
 
@@ -355,9 +355,9 @@ static void list_case(struct gpu_env *env, const struct vxd_svdag_format *format
         }
     }
     CHECK_INT(gpu_svdag_list(env, format, voxels, has_values ? values : NULL, n, &list,
-                             &n_told, &err),
+                             &n_reported, &err),
               VXD_OK);
-    CHECK_INT(n_told, n_outside);
+    CHECK_INT(n_reported, n_outside);
     CHECK((list.voxels.values != NULL) == (has_values && list.voxels.n > 0));
     CHECK(gpu_svdag_list_to_grid(&list.voxels, side, grid, actual, &n_voxels));
     for (size_t i = 0; i < n_cells; i++) {
@@ -434,7 +434,8 @@ static void real_drive(struct gpu_env *env)
             gpu_svdag_scan_grid_free(&grid);
             return;
         }
-        for (size_t i = 0; i < n_bytes / 16; i++) { /* in place: 3 of every 4 floats */
+        for (size_t i = 0; i < n_bytes / 16;
+             i++) { /* in place: keeps 3 of every 4 floats */
             float point[3] = {2 * records[4 * i], 2 * records[4 * i + 1],
                               2 * records[4 * i + 2]};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers: roots come to hold the same voxels in the other store, which then has just the
- * nodes that they reach; whatever is edited, added or refused between the slices. */
+/* Collections: the roots have the same voxels in the new store, which holds exactly the
+ * nodes that they reach, whatever is edited, added or refused between the slices. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/collect/collect.h"
@@ -49,14 +49,14 @@ static void check_same(struct gpu_env *env, const struct vxd_svdag *a, uint32_t 
 static void check_counts(const struct vxd_svdag *svdag, const struct vxd_svdag *expected)
 {
     struct vxd_svdag_usage usage;
-    struct vxd_svdag_usage wanted;
+    struct vxd_svdag_usage expected_usage;
 
     vxd_svdag_get_usage(svdag, &usage);
-    vxd_svdag_get_usage(expected, &wanted);
-    CHECK_INT(usage.n_leaves, wanted.n_leaves);
-    CHECK_INT(usage.n_inner, wanted.n_inner);
-    CHECK_INT(usage.n_blocks, wanted.n_blocks);
-    CHECK_INT(usage.node_bytes, wanted.node_bytes);
+    vxd_svdag_get_usage(expected, &expected_usage);
+    CHECK_INT(usage.n_leaves, expected_usage.n_leaves);
+    CHECK_INT(usage.n_inner, expected_usage.n_inner);
+    CHECK_INT(usage.n_blocks, expected_usage.n_blocks);
+    CHECK_INT(usage.node_bytes, expected_usage.node_bytes);
 }
 
 static struct vxd_svdag_op random_op(const struct vxd_svdag_format *format,
@@ -91,33 +91,33 @@ static uint32_t edit(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t root
     return result.root;
 }
 
-static struct vxd_svdag_transfer *begin(struct gpu_env *env, const struct vxd_svdag *from,
-                                        struct vxd_svdag *to)
+static struct vxd_svdag_collection *
+begin(struct gpu_env *env, const struct vxd_svdag *from, struct vxd_svdag *to)
 {
-    struct vxd_svdag_transfer *transfer = NULL;
+    struct vxd_svdag_collection *collection = NULL;
     struct vxd_err err = {0};
 
-    if (vxd_svdag_transfer_begin(env->queue, from, to, &transfer, &err) != VXD_OK) {
+    if (vxd_svdag_collect_begin(env->queue, from, to, &collection, &err) != VXD_OK) {
         (void)fprintf(stderr, "begin: %s\n", err.message);
         exit(EXIT_FAILURE);
     }
-    return transfer;
+    return collection;
 }
 
-static void add(struct vxd_svdag_transfer *transfer, uint32_t root)
+static void add(struct vxd_svdag_collection *collection, uint32_t root)
 {
-    CHECK_INT(vxd_svdag_transfer_add(transfer, root, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_collect_add(collection, root, NULL), VXD_OK);
 }
 
-/* Piece by piece. */
-static int run(struct gpu_env *env, struct vxd_svdag_transfer *transfer)
+/* Runs a collection slice by slice. */
+static int run(struct gpu_env *env, struct vxd_svdag_collection *collection)
 {
     struct vxd_err err = {0};
     bool is_done = false;
     int n = 0;
 
     while (!is_done && n < 100000) {
-        CHECK_INT(vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, &err),
+        CHECK_INT(vxd_svdag_collect_step(env->queue, collection, 0, &is_done, &err),
                   VXD_OK);
         CHECK_STR(err.message, "");
         if (err.message[0] != '\0') {
@@ -128,17 +128,18 @@ static int run(struct gpu_env *env, struct vxd_svdag_transfer *transfer)
     return n;
 }
 
-static uint32_t moved(const struct vxd_svdag_transfer *transfer, uint32_t root)
+static uint32_t moved(const struct vxd_svdag_collection *collection, uint32_t root)
 {
     uint32_t out = VXD_SVDAG_EMPTY;
 
-    CHECK(vxd_svdag_transfer_root(transfer, root, &out));
+    CHECK(vxd_svdag_collect_root(collection, root, &out));
     return out;
 }
 
 /* Random histories ------------------------------------------------------------------------ */
 
-/* A history, of which every other root is kept, with plain voxels beside it. */
+/* A history of versions, every other root of which is kept, together with plain
+ * voxels. */
 struct history {
     struct vxd_svdag *svdag;
     uint32_t roots[N_ROOTS];
@@ -172,7 +173,7 @@ static void free_history(struct gpu_env *env, struct history *history)
     vxd_svdag_destroy(env->queue, history->svdag);
 }
 
-/* A store of the CPU that holds these roots and nothing else. */
+/* A CPU store that holds these roots and nothing else. */
 static void put_kept(const struct history *history, int step, struct vxd_svdag *fresh)
 {
     for (int i = 0; i < N_ROOTS; i += step) {
@@ -187,8 +188,8 @@ static void keep_some(struct gpu_env *env, const struct vxd_svdag_format *format
     struct history history;
     struct vxd_svdag *to = make_svdag(env, format, store, 0);
     struct vxd_svdag *fresh;
-    struct vxd_svdag_transfer *transfer;
-    struct vxd_svdag_transfer_stats stats;
+    struct vxd_svdag_collection *collection;
+    struct vxd_svdag_collect_stats stats;
     struct vxd_svdag_usage usage;
     struct vxd_svdag_usage left;
 
@@ -196,24 +197,24 @@ static void keep_some(struct gpu_env *env, const struct vxd_svdag_format *format
     fresh = make_svdag(&cpu, format, VXD_SVDAG_ARENA, 0);
     make_history(env, format, seed, &history);
     put_kept(&history, 3, fresh);
-    transfer = begin(env, history.svdag, to);
+    collection = begin(env, history.svdag, to);
     for (int i = 0; i < N_ROOTS; i += 3) {
-        add(transfer, history.roots[i]);
+        add(collection, history.roots[i]);
     }
-    CHECK(run(env, transfer) > 1);
+    CHECK(run(env, collection) > 1);
     check_counts(to, fresh);
     for (int i = 0; i < N_ROOTS; i += 3) {
         check_same(env, history.svdag, history.roots[i], to,
-                   moved(transfer, history.roots[i]));
+                   moved(collection, history.roots[i]));
     }
-    vxd_svdag_transfer_get_stats(transfer, &stats);
+    vxd_svdag_collect_get_stats(collection, &stats);
     vxd_svdag_get_usage(history.svdag, &usage);
     vxd_svdag_get_usage(to, &left);
     CHECK_INT(stats.n_bytes, left.node_bytes);
     CHECK_INT(stats.n_nodes, left.n_leaves + left.n_inner + left.n_blocks);
     CHECK_INT(stats.n_dead_bytes, usage.node_bytes - left.node_bytes);
     CHECK(stats.n_dead_nodes > 0);
-    vxd_svdag_transfer_end(env->queue, transfer);
+    vxd_svdag_collect_end(env->queue, collection);
     vxd_svdag_destroy(env->queue, to);
     free_history(env, &history);
     vxd_svdag_destroy(cpu.queue, fresh);
@@ -236,7 +237,7 @@ static void test_transfer_keeps_the_voxels_of_roots_and_no_other_node(void)
     gpu_each_backend(random_histories);
 }
 
-/* Edits go on between the pieces; what they make is carried over in rounds of its own. */
+/* Edits go on between the slices; what they make is collected in later rounds. */
 static void born_meanwhile(struct gpu_env *env)
 {
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
@@ -245,7 +246,7 @@ static void born_meanwhile(struct gpu_env *env)
         struct history history;
         struct vxd_svdag *to = make_svdag(env, format, VXD_SVDAG_ARENA, 0);
         struct vxd_svdag *again = make_svdag(env, format, VXD_SVDAG_ARENA, 0);
-        struct vxd_svdag_transfer *transfer;
+        struct vxd_svdag_collection *collection;
         uint32_t root;
         uint32_t born[40];
         int n_born = 0;
@@ -253,45 +254,46 @@ static void born_meanwhile(struct gpu_env *env)
 
         make_history(env, format, seed, &history);
         root = history.roots[N_ROOTS - 1];
-        transfer = begin(env, history.svdag, to);
-        add(transfer, history.roots[0]);
+        collection = begin(env, history.svdag, to);
+        add(collection, history.roots[0]);
         for (int i = 0; i < 400 && (!is_done || n_born < 40); i++) {
             if (n_born < 40 && i % 2 == 0) {
                 const struct vxd_svdag_op op = random_op(format, &seed);
 
                 root = edit(env, history.svdag, root, &op);
                 born[n_born++] = root;
-                add(transfer, root);
+                add(collection, root);
             }
-            CHECK_INT(vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, NULL),
+            CHECK_INT(vxd_svdag_collect_step(env->queue, collection, 0, &is_done, NULL),
                       VXD_OK);
             if (i % 16 == 0) {
-                (void)run(env, transfer); /* so that there are many rounds */
+                (void)run(env,
+                          collection); /* small slices, so that there are many rounds */
             }
         }
-        (void)run(env, transfer);
+        (void)run(env, collection);
         for (int i = 0; i < n_born; i++) {
-            check_same(env, history.svdag, born[i], to, moved(transfer, born[i]));
+            check_same(env, history.svdag, born[i], to, moved(collection, born[i]));
         }
-        root = moved(transfer, history.roots[0]);
-        vxd_svdag_transfer_end(env->queue, transfer);
+        root = moved(collection, history.roots[0]);
+        vxd_svdag_collect_end(env->queue, collection);
 
-        /* What is there already is found. */
-        transfer = begin(env, to, again);
-        add(transfer, root);
-        (void)run(env, transfer);
-        vxd_svdag_transfer_end(env->queue, transfer);
-        transfer = begin(env, history.svdag, again);
-        add(transfer, history.roots[0]);
+        /* Nodes that the new store has already are found there. */
+        collection = begin(env, to, again);
+        add(collection, root);
+        (void)run(env, collection);
+        vxd_svdag_collect_end(env->queue, collection);
+        collection = begin(env, history.svdag, again);
+        add(collection, history.roots[0]);
         for (int i = 0; i < n_born; i++) {
-            add(transfer, born[i]);
+            add(collection, born[i]);
         }
-        (void)run(env, transfer);
+        (void)run(env, collection);
         check_counts(again, to);
         for (int i = 0; i < n_born; i++) {
-            check_same(env, history.svdag, born[i], again, moved(transfer, born[i]));
+            check_same(env, history.svdag, born[i], again, moved(collection, born[i]));
         }
-        vxd_svdag_transfer_end(env->queue, transfer);
+        vxd_svdag_collect_end(env->queue, collection);
         vxd_svdag_destroy(env->queue, again);
         vxd_svdag_destroy(env->queue, to);
         free_history(env, &history);
@@ -303,14 +305,15 @@ static void test_transfer_beside_edits_carries_what_they_made(void)
     gpu_each_backend(born_meanwhile);
 }
 
-/* Edits of the new store between the pieces may take its room, and make its nodes. */
+/* Edits of the new store between the slices may use its capacity, and make the same
+ * nodes. */
 static void edited_target(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {9, 4, true};
     uint64_t seed = 5;
     struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
     struct vxd_svdag *to = make_svdag(env, &format, gpu_svdag_store(&format), 0);
-    struct vxd_svdag_transfer *transfer = begin(env, from, to);
+    struct vxd_svdag_collection *collection = begin(env, from, to);
     uint32_t roots[2] = {VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY};
     bool is_done = false;
 
@@ -319,18 +322,18 @@ static void edited_target(struct gpu_env *env)
 
         roots[0] = edit(env, from, roots[0], &op);
     }
-    add(transfer, roots[0]);
+    add(collection, roots[0]);
     seed = 5;
     while (!is_done) {
         const struct vxd_svdag_op op = random_op(&format, &seed);
 
         roots[1] = edit(env, to, roots[1], &op);
-        REQUIRE(vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, NULL) ==
+        REQUIRE(vxd_svdag_collect_step(env->queue, collection, 0, &is_done, NULL) ==
                 VXD_OK);
     }
     (void)verify(env, to, roots[1]);
-    check_same(env, from, roots[0], to, moved(transfer, roots[0]));
-    vxd_svdag_transfer_end(env->queue, transfer);
+    check_same(env, from, roots[0], to, moved(collection, roots[0]));
+    vxd_svdag_collect_end(env->queue, collection);
     vxd_svdag_destroy(env->queue, to);
     vxd_svdag_destroy(env->queue, from);
 }
@@ -355,25 +358,25 @@ static uint32_t fill_cube(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t
     return edit(env, svdag, root, &op);
 }
 
-/* Where nothing tells heights apart a node is its own descendant's sibling: it is met high up,
- * and needed further down before. */
+/* Where nodes do not depend on their height, a node can be a sibling of its own
+ * descendant: it is found high up, but needed at a lower height before that. */
 static void many_heights(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {20, 0, false};
     struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
     struct vxd_svdag *to = make_svdag(env, &format, gpu_svdag_store(&format), 0);
-    struct vxd_svdag_transfer *transfer = begin(env, from, to);
+    struct vxd_svdag_collection *collection = begin(env, from, to);
     uint32_t root = VXD_SVDAG_EMPTY;
     uint32_t roots[12];
     uint64_t seed = 3;
 
-    /* A uniform first octant at every height, in cubes of few places. */
+    /* A uniform first child at every height, in scenes of few set voxels. */
     for (int i = 0; i < 12; i++) {
         for (int k = 0; k < 40; k++) {
             int height = 8 + (int)(gpu_random(&seed) % 10);
             uint32_t p[3] = {0, 0, 0};
 
-            /* Whole cubes of one octant over and over. */
+            /* A scene in which one child is repeated over and over. */
             for (int h = height; h < 20; h++) {
                 uint32_t octant = gpu_random(&seed) % 4 == 0 ? 7 : 0;
 
@@ -384,14 +387,14 @@ static void many_heights(struct gpu_env *env)
             root = fill_cube(env, from, root, p[0], p[1], p[2], height);
         }
         roots[i] = root;
-        add(transfer, root);
+        add(collection, root);
         root = i % 3 == 2 ? VXD_SVDAG_EMPTY : root;
     }
-    (void)run(env, transfer);
+    (void)run(env, collection);
     for (int i = 0; i < 12; i++) {
-        check_same(env, from, roots[i], to, moved(transfer, roots[i]));
+        check_same(env, from, roots[i], to, moved(collection, roots[i]));
     }
-    vxd_svdag_transfer_end(env->queue, transfer);
+    vxd_svdag_collect_end(env->queue, collection);
     vxd_svdag_destroy(env->queue, to);
     vxd_svdag_destroy(env->queue, from);
 }
@@ -413,38 +416,38 @@ static void small_roots(struct gpu_env *env)
     const struct vxd_svdag_op op = {
         .action = VXD_SVDAG_FILL,
         .shape = {.kind = VXD_SVDAG_BALL, .a = {5000, 5000, 5000}, .r = 900}};
-    struct vxd_svdag_transfer *transfer = NULL;
+    struct vxd_svdag_collection *collection = NULL;
     struct vxd_err err = {0};
     uint32_t root;
     uint32_t out;
 
-    CHECK_INT(vxd_svdag_transfer_begin(env->queue, from, wrong, &transfer, &err),
+    CHECK_INT(vxd_svdag_collect_begin(env->queue, from, wrong, &collection, &err),
               VXD_INVALID_ARGUMENT);
-    CHECK(transfer == NULL);
-    CHECK_INT(vxd_svdag_transfer_begin(env->queue, from, from, &transfer, &err),
+    CHECK(collection == NULL);
+    CHECK_INT(vxd_svdag_collect_begin(env->queue, from, from, &collection, &err),
               VXD_INVALID_ARGUMENT);
-    vxd_svdag_transfer_end(env->queue, NULL);
-    transfer = begin(env, from, to);
-    CHECK_INT(run(env, transfer), 1); /* no root */
-    add(transfer, VXD_SVDAG_EMPTY);
-    add(transfer, VXD_SVDAG_UNIFORM | 3);
-    CHECK_INT(run(env, transfer), 1);
-    CHECK_INT(moved(transfer, VXD_SVDAG_EMPTY), VXD_SVDAG_EMPTY);
-    CHECK_INT(moved(transfer, VXD_SVDAG_UNIFORM | 3), VXD_SVDAG_UNIFORM | 3);
+    vxd_svdag_collect_end(env->queue, NULL);
+    collection = begin(env, from, to);
+    CHECK_INT(run(env, collection), 1); /* no root */
+    add(collection, VXD_SVDAG_EMPTY);
+    add(collection, VXD_SVDAG_UNIFORM | 3);
+    CHECK_INT(run(env, collection), 1);
+    CHECK_INT(moved(collection, VXD_SVDAG_EMPTY), VXD_SVDAG_EMPTY);
+    CHECK_INT(moved(collection, VXD_SVDAG_UNIFORM | 3), VXD_SVDAG_UNIFORM | 3);
     root = edit(env, from, VXD_SVDAG_EMPTY, &op);
-    CHECK(!vxd_svdag_transfer_root(transfer, root, &out));
-    add(transfer, root);
-    CHECK(!vxd_svdag_transfer_root(transfer, root, &out));
-    add(transfer, root);
-    (void)run(env, transfer);
-    add(transfer, root);
-    CHECK_INT(run(env, transfer), 1);
-    check_same(env, from, root, to, moved(transfer, root));
-    vxd_svdag_transfer_end(env->queue, transfer);
-    transfer = begin(env, from, to);
-    add(transfer, root); /* ends with work left */
-    CHECK_INT(vxd_svdag_transfer_step(env->queue, transfer, 0, &(bool){false}, NULL), 0);
-    vxd_svdag_transfer_end(env->queue, transfer);
+    CHECK(!vxd_svdag_collect_root(collection, root, &out));
+    add(collection, root);
+    CHECK(!vxd_svdag_collect_root(collection, root, &out));
+    add(collection, root);
+    (void)run(env, collection);
+    add(collection, root);
+    CHECK_INT(run(env, collection), 1);
+    check_same(env, from, root, to, moved(collection, root));
+    vxd_svdag_collect_end(env->queue, collection);
+    collection = begin(env, from, to);
+    add(collection, root); /* destroyed before it is done */
+    CHECK_INT(vxd_svdag_collect_step(env->queue, collection, 0, &(bool){false}, NULL), 0);
+    vxd_svdag_collect_end(env->queue, collection);
     vxd_svdag_destroy(env->queue, wrong);
     vxd_svdag_destroy(env->queue, to);
     vxd_svdag_destroy(env->queue, from);
@@ -455,13 +458,13 @@ static void test_transfer_of_empty_uniform_and_repeated_roots_is_nothing(void)
     gpu_each_backend(small_roots);
 }
 
-/* A target that is full, with a little more room each time. */
-static void without_room(struct gpu_env *env)
+/* A full target whose budget grows a little each time. */
+static void full_target(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {13, 4, true};
     struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
     struct vxd_svdag *to = make_svdag(env, &format, gpu_svdag_store(&format), 0);
-    struct vxd_svdag_transfer *transfer = begin(env, from, to);
+    struct vxd_svdag_collection *collection = begin(env, from, to);
     struct vxd_svdag_usage usage;
     struct vxd_svdag_summary before;
     struct vxd_svdag_summary after;
@@ -481,14 +484,14 @@ static void without_room(struct gpu_env *env)
         root = edit(env, from, root, &op);
     }
     before = verify(env, from, root);
-    add(transfer, root);
+    add(collection, root);
     vxd_svdag_get_usage(to, &usage);
     while (!is_done && n_refused < 1000) {
         struct vxd_err err = {0};
         enum vxd_status status;
 
         vxd_svdag_set_max_bytes(to, usage.n_bytes + (size_t)n_refused * 700000);
-        status = vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, &err);
+        status = vxd_svdag_collect_step(env->queue, collection, 0, &is_done, &err);
         if (status != VXD_OK) {
             CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
             CHECK(err.message[0] != '\0');
@@ -498,18 +501,18 @@ static void without_room(struct gpu_env *env)
     CHECK(n_refused > 3);
     after = verify(env, from, root);
     CHECK(memcmp(&before, &after, sizeof before) == 0);
-    check_same(env, from, root, to, moved(transfer, root));
-    vxd_svdag_transfer_end(env->queue, transfer);
+    check_same(env, from, root, to, moved(collection, root));
+    vxd_svdag_collect_end(env->queue, collection);
     vxd_svdag_destroy(env->queue, to);
     vxd_svdag_destroy(env->queue, from);
 }
 
 static void test_transfer_without_room_goes_on_where_it_was_refused(void)
 {
-    gpu_each_backend(without_room);
+    gpu_each_backend(full_target);
 }
 
-/* All memory comes back, however far it came. */
+/* All memory is freed, however far the collection came. */
 static void given_back(struct gpu_env *env)
 {
     static const struct vxd_svdag_format format = {7, 16, true};
@@ -518,7 +521,7 @@ static void given_back(struct gpu_env *env)
     for (int n_steps = 0; n_steps < 40; n_steps += 3) {
         struct vxd_svdag *from = make_svdag(env, &format, VXD_SVDAG_ARENA, 0);
         struct vxd_svdag *to = make_svdag(env, &format, VXD_SVDAG_ARENA, 0);
-        struct vxd_svdag_transfer *transfer = begin(env, from, to);
+        struct vxd_svdag_collection *collection = begin(env, from, to);
         uint64_t seed = 2;
         uint32_t root = VXD_SVDAG_EMPTY;
 
@@ -527,13 +530,13 @@ static void given_back(struct gpu_env *env)
 
             root = edit(env, from, root, &op);
         }
-        add(transfer, root);
+        add(collection, root);
         for (int i = 0; i < n_steps; i++) {
             CHECK_INT(
-                vxd_svdag_transfer_step(env->queue, transfer, 0, &(bool){false}, NULL),
+                vxd_svdag_collect_step(env->queue, collection, 0, &(bool){false}, NULL),
                 0);
         }
-        vxd_svdag_transfer_end(env->queue, transfer);
+        vxd_svdag_collect_end(env->queue, collection);
         vxd_svdag_destroy(env->queue, from);
         vxd_svdag_destroy(env->queue, to);
         gpu_wait(env);
@@ -557,7 +560,7 @@ struct reader {
     atomic_size_t n_wrong;
 };
 
-/* A ball of 100 voxels about (1000, 1000, 1000). */
+/* A ball of 100 voxels around (1000, 1000, 1000). */
 static void *read_voxels(void *args)
 {
     struct reader *reader = args;
@@ -596,7 +599,7 @@ static void test_transfer_beside_readers_disturbs_none(void)
     struct gpu_env env;
     struct reader readers[2] = {{0}};
     struct vxd_svdag *dags[2];
-    struct vxd_svdag_transfer *transfer;
+    struct vxd_svdag_collection *collection;
     pthread_t threads[2];
     uint32_t root;
 
@@ -613,22 +616,22 @@ static void test_transfer_beside_readers_disturbs_none(void)
     for (int i = 0; i < 2; i++) {
         REQUIRE(pthread_create(&threads[i], NULL, read_voxels, &readers[i]) == 0);
     }
-    transfer = begin(&env, dags[0], dags[1]);
+    collection = begin(&env, dags[0], dags[1]);
     for (int i = 0; i < 4; i++) {
         struct vxd_svdag_op more = op;
 
         more.shape.a[0] += 30 * VXD_SVDAG_UNIT * (i + 1);
         root = edit(&env, dags[0], root, &more);
-        add(transfer, root);
-        (void)run(&env, transfer);
+        add(collection, root);
+        (void)run(&env, collection);
     }
     for (int i = 0; i < 2; i++) {
         atomic_store(&readers[i].stops, true);
         (void)pthread_join(threads[i], NULL);
         CHECK_INT(atomic_load(&readers[i].n_wrong), 0);
     }
-    check_same(&env, dags[0], root, dags[1], moved(transfer, root));
-    vxd_svdag_transfer_end(env.queue, transfer);
+    check_same(&env, dags[0], root, dags[1], moved(collection, root));
+    vxd_svdag_collect_end(env.queue, collection);
     for (int i = 0; i < 2; i++) {
         vxd_svdag_destroy(env.queue, dags[i]);
     }

@@ -7,7 +7,7 @@
 #include "tests/support/failing_alloc.h"
 #include "tests/support/gpu/gpu_helpers.h"
 
-/* Puts one tree of 4^3 random leaves into a store of its own and verifies it. */
+/* Inserts a tree of 4^3 random leaves into a new store and verifies it. */
 static enum vxd_status use_store(struct gpu_env *env, enum vxd_svdag_store store,
                                  struct vxd_svdag_summary *out, struct vxd_err *err)
 {
@@ -53,13 +53,13 @@ out:
 
 static void fail_each(enum vxd_svdag_store store, int n_least)
 {
-    struct vxd_svdag_summary wanted;
+    struct vxd_svdag_summary expected;
     struct gpu_env env;
     int n_failures = 0;
     bool has_run_out = false;
 
     gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    REQUIRE(use_store(&env, store, &wanted, NULL) == VXD_OK);
+    REQUIRE(use_store(&env, store, &expected, NULL) == VXD_OK);
     gpu_env_destroy(&env);
     for (int k = 0; !has_run_out; k++) {
         struct vxd_svdag_summary summary;
@@ -72,8 +72,8 @@ static void fail_each(enum vxd_svdag_store store, int n_least)
         status = use_store(&env, store, &summary, &err);
         has_run_out = !stop_failing();
         if (status == VXD_OK) {
-            /* Also where only a writer's memory of items failed. */
-            CHECK(memcmp(&summary, &wanted, sizeof wanted) == 0);
+            /* Also fails where only a writer's cache of items cannot be allocated. */
+            CHECK(memcmp(&summary, &expected, sizeof expected) == 0);
         } else {
             CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
             CHECK(err.message[0] != '\0');
@@ -90,7 +90,7 @@ static void test_store_of_each_failed_allocation_gives_all_back(void)
 {
     fail_each(VXD_SVDAG_ARENA, 100);
 #if defined(VXD_WITH_PAPER)
-    /* The scene, its lists, and a chunk for each of four lengths at least. */
+    /* At least the scene, its lists, and a chunk for each of four lengths. */
     fail_each(VXD_SVDAG_ATOMIC64, 6);
     fail_each(VXD_SVDAG_ACCEL8, 6);
 #endif

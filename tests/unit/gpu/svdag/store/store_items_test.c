@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The store of scenes by its items: finding and storing them, several writers at once, and the
- * memory that they take. The CPU's alone: a GPU's edits have tests of their own. */
+/* The CPU's stores, item by item: finding and inserting, concurrent writers, and memory
+ * use. A GPU's stores are tested by edits. */
 #include "tests/support/test.h"
 
 #include <pthread.h>
@@ -33,8 +33,8 @@ static struct vxd_svdag_usage usage_of(const struct vxd_svdag *svdag)
     return usage;
 }
 
-/* An inner node of n_children distinct by i; references lead nowhere, which only verify
- * would see. */
+/* An inner node of n_children that is distinct for every i; its references are invalid,
+ * which only verify would detect. */
 static int inner_item(uint64_t i, int n_children, uint32_t words[9])
 {
     uint64_t state = i;
@@ -80,7 +80,8 @@ static void test_put_of_every_kind_and_size_is_found_again(void)
     CHECK_INT(writer.n_new[3], 400 * 8);
     CHECK_INT(usage_of(svdag).node_bytes, 4 * 400 * (2 + 3 + 4 + 5 + 6 + 7 + 8 + 9));
 
-    /* Blocks of 1 to 64 halfwords; then the same three words as all three kinds. */
+    /* Blocks of 1 to 64 halfwords; then the same three words as items of all three
+     * kinds. */
     for (uint32_t n = 1; n <= 64; n++) {
         memset(words, 0x5a, sizeof words);
         words[0] = n;
@@ -240,8 +241,8 @@ static void test_put_racing_on_equal_items_stores_them_once(void)
 
 /* --- memory -------------------------------------------------------------------------- */
 
-/* Puts items of nine words, from `first` on (those before are there), until one does not
- * fit; gives how many there are then. */
+/* Inserts items of nine words, from `first` on (earlier ones are in the store), until one
+ * does not fit; returns how many there are then. */
 static uint64_t fill(struct vxd_svdag *svdag, uint64_t first)
 {
     struct vxd_svdag_writer writer = {.svdag = svdag};
@@ -288,7 +289,7 @@ static void test_put_at_the_budget_stores_nothing(void)
         svdag = make_svdag(&env, &bits_0, budgets[i][0]);
         n = fill(svdag, 0);
         CHECK(usage_of(svdag).n_bytes <= max_bytes);
-        /* Most of the room was of use. */
+        /* Most of the budget was used. */
         CHECK(n * 36 > max_bytes / 3);
         if (budgets[i][0] != 0) {
             vxd_svdag_set_max_bytes(svdag, 2 * max_bytes);
@@ -332,9 +333,9 @@ static void test_store_of_many_items_takes_little_more_than_they(void)
     vxd_svdag_writer_close(&writer);
     usage = usage_of(svdag);
     CHECK_INT(usage.node_bytes, (uint64_t)N_ITEMS * 22);
-    /* At most 7.7 bytes of index an item, a hundredth lost at ends of segments; or, at six
-     * times the load that tables were made for, 32 words a slab of 31 items, a slab in 22 half
-     * empty, and a chunk a length. */
+    /* For the arena: at most 7.7 bytes of index per item, and one percent lost at ends of
+     * segments. For slabs, at six times the load that tables were created for: 32 words
+     * per slab of 31 items, one slab in 22 half empty, and a chunk per length. */
     CHECK(usage.n_bytes <= (is_slabs ? empty_bytes + usage.node_bytes * 111 / 100 +
                                            8 * CHUNK_BYTES + (uint64_t)N_ITEMS * 5
                                      : empty_bytes + usage.node_bytes * 101 / 100 +

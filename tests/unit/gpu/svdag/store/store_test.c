@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The store of scenes: leaves, inner nodes and verify, against a dense grid whose nodes are told
- * apart by their voxels alone. Where there is no GPU in it yet, the CPU is all that is
+/* Stores: leaves, inner nodes and verify, against a dense grid whose nodes are
+ * distinguished by their voxels alone. Where a store has no GPU backend, only the CPU is
  * tested. */
 #include "tests/support/test.h"
 
@@ -43,7 +43,7 @@ static struct vxd_svdag_usage usage_of(const struct vxd_svdag *svdag)
 
 /* --- the model: voxels in Morton order, so that every cube is one run of them ---------- */
 
-/* Runs of uniform cubes, of noise, and of the same few leaves again and again. */
+/* A random grid with runs of uniform cubes, of noise, and of repeated leaves. */
 static void random_grid(uint32_t *grid, const struct vxd_svdag_format *format,
                         uint64_t *state)
 {
@@ -84,7 +84,7 @@ static bool is_uniform(const uint32_t *grid, size_t n)
     return true;
 }
 
-/* Set values of a leaf in order; how many, or 0 where they are equal. */
+/* The values of a leaf's set voxels in order; returns how many, or 0 if all are equal. */
 static int block_of(const uint32_t *leaf, uint32_t values[64])
 {
     bool differ = false;
@@ -123,7 +123,7 @@ static size_t node_words(const uint32_t *cube, int height, int value_bits)
     return n_words;
 }
 
-/* Counts distinct cubes, by comparing each with every one before it. */
+/* Counts distinct cubes by comparing each with all earlier ones. */
 static void model_summary(const uint32_t *grid, int value_bits,
                           struct vxd_svdag_summary *out)
 {
@@ -177,7 +177,8 @@ static struct vxd_svdag_leaf leaf_of(const uint32_t *voxels, uint16_t values[64]
     return leaf;
 }
 
-/* Puts a whole grid, leaves in the order first, first + step, ... modulo their number. */
+/* Inserts a whole grid, with leaves in the order first, first + step, ... modulo their
+ * number. */
 static uint32_t put_grid(struct vxd_svdag *svdag, const uint32_t *grid, size_t first,
                          size_t step)
 {
@@ -227,14 +228,14 @@ static void check_voxels(const struct vxd_svdag *svdag, uint32_t root,
 }
 
 static void check_summary(const struct vxd_svdag_summary *is,
-                          const struct vxd_svdag_summary *wanted)
+                          const struct vxd_svdag_summary *expected)
 {
-    CHECK_INT(is->n_occupied, wanted->n_occupied);
-    CHECK_INT(is->n_free, wanted->n_free);
-    CHECK_INT(is->n_blocks, wanted->n_blocks);
-    CHECK_INT(is->node_bytes, wanted->node_bytes);
+    CHECK_INT(is->n_occupied, expected->n_occupied);
+    CHECK_INT(is->n_free, expected->n_free);
+    CHECK_INT(is->n_blocks, expected->n_blocks);
+    CHECK_INT(is->node_bytes, expected->node_bytes);
     for (int height = 0; height <= VXD_SVDAG_MAX_DEPTH; height++) {
-        CHECK_INT(is->n_nodes[height], wanted->n_nodes[height]);
+        CHECK_INT(is->n_nodes[height], expected->n_nodes[height]);
     }
 }
 
@@ -249,7 +250,7 @@ static void test_tree_of_random_grid_is_the_models(void)
         const struct vxd_svdag_format *format = &formats[i % N_FORMATS];
         struct vxd_svdag *svdag = make_svdag(&env, format);
         struct vxd_svdag *other = make_svdag(&env, format);
-        struct vxd_svdag_summary wanted;
+        struct vxd_svdag_summary expected;
         struct vxd_svdag_summary is;
         struct vxd_svdag_summary again;
         struct vxd_svdag_usage usage;
@@ -260,23 +261,23 @@ static void test_tree_of_random_grid_is_the_models(void)
         struct vxd_err err = {0};
 
         random_grid(grid, format, &state);
-        model_summary(grid, vxd_svdag_value_bits(format), &wanted);
+        model_summary(grid, vxd_svdag_value_bits(format), &expected);
         root = put_grid(svdag, grid, 0, 1);
         check_voxels(svdag, root, grid);
         CHECK_INT(vxd_svdag_verify(env.queue, svdag, root, &is, &err), VXD_OK);
         CHECK_STR(err.message, "");
-        check_summary(&is, &wanted);
+        check_summary(&is, &expected);
         usage = usage_of(svdag);
-        CHECK_INT(usage.n_leaves, wanted.n_nodes[VXD_SVDAG_LEAF_HEIGHT]);
-        CHECK_INT(usage.n_blocks, wanted.n_blocks);
+        CHECK_INT(usage.n_leaves, expected.n_nodes[VXD_SVDAG_LEAF_HEIGHT]);
+        CHECK_INT(usage.n_blocks, expected.n_blocks);
         vxd_svdag_ref_count(&svdag->view, root, DEPTH, &n_occupied, &n_free);
-        CHECK_INT(n_occupied, wanted.n_occupied);
-        CHECK_INT(n_free, wanted.n_free);
+        CHECK_INT(n_occupied, expected.n_occupied);
+        CHECK_INT(n_free, expected.n_free);
 
-        /* Another order gives other addresses, and the same digest. */
+        /* Another order of insertion gives other addresses and the same digest. */
         other_root = put_grid(other, grid, 100, 77);
         CHECK_INT(vxd_svdag_verify(env.queue, other, other_root, &again, &err), VXD_OK);
-        check_summary(&again, &wanted);
+        check_summary(&again, &expected);
         CHECK(memcmp(is.digest, again.digest, sizeof is.digest) == 0);
         CHECK_INT(put_grid(svdag, grid, 3, 5), root);
         grid[i] = grid[i] == MATERIAL ? 0 : MATERIAL;
@@ -306,7 +307,7 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
             struct vxd_svdag_leaf leaf;
             struct vxd_svdag_leaf back;
             uint16_t values[2][64];
-            /* Some of few codes, so that uniform and empty ones are among them. */
+            /* Some grids have few codes, so that uniform and empty leaves occur. */
             uint64_t most = i % 3 == 0 ? n_codes : 1 + gpu_random(&state) % n_codes;
             uint64_t odds = gpu_random(&state) % 3;
 
@@ -333,8 +334,8 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
     gpu_env_destroy(&env);
 }
 
-/* One edit of a leaf and of its voxels one by one: a few values, so that leaves of one, two and
- * more come up, some of them whole. */
+/* An edit of a leaf at once and voxel by voxel agree: with few values, so that leaves of
+ * one, two and more values occur, some of them full. */
 static void edit_both(uint64_t *state, bool tracks_free, uint32_t n_materials,
                       struct vxd_svdag_leaf *leaf, uint32_t voxels[64])
 {
@@ -360,7 +361,7 @@ static void edit_both(uint64_t *state, bool tracks_free, uint32_t n_materials,
         leaf->free |= mask;
         code = FREE;
         break;
-    case 2: /* what has one value gets another */
+    case 2: /* voxels of one value get another one */
         mask &= occupied;
         for (int i = 0; i < 64; i++) {
             equal |= (uint64_t)(voxels[i] == MATERIAL + n_materials - 1) << i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify: each rule of svdag_math.h broken once, by items that no edit makes; and scenes whose
- * DAGs have far more paths than nodes. */
+/* vxd_svdag_verify: each rule of node_words_math.h is broken once, by items that no edit
+ * makes; and scenes whose DAGs have far more paths than nodes. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/store/store.h"
@@ -39,7 +39,7 @@ static uint32_t put_inner(struct vxd_svdag *svdag, int height, const uint32_t ch
     return ref;
 }
 
-/* The root over a reference of this height, which is the child `octant` all the way. */
+/* The root above a reference of this height, which is child `octant` at every level. */
 static uint32_t root_over(struct vxd_svdag *svdag, uint32_t ref, int height, int octant)
 {
     while (height < svdag->spec.format.depth) {
@@ -51,10 +51,10 @@ static uint32_t root_over(struct vxd_svdag *svdag, uint32_t ref, int height, int
     return ref;
 }
 
-/* A leaf or inner node that breaks a rule, its block first where it has one: then the last
- * word of the node is replaced by the block's reference. */
+/* A leaf or inner node that breaks a rule. If it has a block, the block comes first, and
+ * its reference replaces the last word of the node. */
 struct broken {
-    const char *rule; /* what the message must say; NULL: nothing is broken */
+    const char *rule; /* expected in the message; NULL: no rule is broken */
     int material_bits;
     bool tracks_free;
     int height; /* 2: a leaf */
@@ -67,14 +67,14 @@ struct broken {
 static const struct broken leaves[] = {
     {NULL, 0, false, 2, 2, {ALL, 1}, 0, {0}},
     {"no voxel is set", 0, false, 2, 2, {0, 0}, 0, {0}},
-    {"64 equal", 0, false, 2, 2, {ALL, ALL}, 0, {0}},
+    {"64 voxels are equal", 0, false, 2, 2, {ALL, ALL}, 0, {0}},
     {NULL, 0, true, 2, 4, {ALL, ALL, 1, 0}, 0, {0}},
-    {"64 equal", 0, true, 2, 4, {ALL, ALL, 0, 0}, 0, {0}},
-    {"64 equal", 0, true, 2, 4, {ALL, ALL, ALL, ALL}, 0, {0}},
+    {"64 voxels are equal", 0, true, 2, 4, {ALL, ALL, 0, 0}, 0, {0}},
+    {"64 voxels are equal", 0, true, 2, 4, {ALL, ALL, ALL, ALL}, 0, {0}},
     {"FREE and not set", 0, true, 2, 4, {3, 0, 4, 0}, 0, {0}},
     {NULL, 4, false, 2, 3, {3, 0, 0x21}, 0, {0}},
-    {"not zero after", 4, false, 2, 3, {3, 0, 0x321}, 0, {0}},
-    {"64 equal",
+    {"are not zero", 4, false, 2, 3, {3, 0, 0x321}, 0, {0}},
+    {"64 voxels are equal",
      4,
      false,
      2,
@@ -84,20 +84,34 @@ static const struct broken leaves[] = {
      0,
      {0}},
     {NULL, 8, false, 2, 3, {3, 0, UNIFORM | 255}, 0, {0}},
-    {"a value that is none", 8, false, 2, 3, {3, 0, UNIFORM | 256}, 0, {0}},
-    {"64 equal", 8, true, 2, 3, {ALL, ALL, UNIFORM | 9}, 0, {0}},
-    {"64 equal", 8, true, 2, 3, {ALL, ALL, UNIFORM | 255}, 0, {0}},
-    {"block at word 0: outside", 8, false, 2, 3, {3, 0, VXD_SVDAG_EMPTY}, 0, {0}},
-    {"block at word 1073741824: outside", 8, false, 2, 3, {3, 0, 1u << 30}, 0, {0}},
+    {"no valid value", 8, false, 2, 3, {3, 0, UNIFORM | 256}, 0, {0}},
+    {"64 voxels are equal", 8, true, 2, 3, {ALL, ALL, UNIFORM | 9}, 0, {0}},
+    {"64 voxels are equal", 8, true, 2, 3, {ALL, ALL, UNIFORM | 255}, 0, {0}},
+    {"block at word 0: it lies outside", 8, false, 2, 3, {3, 0, VXD_SVDAG_EMPTY}, 0, {0}},
+    {"block at word 1073741824: it lies outside",
+     8,
+     false,
+     2,
+     3,
+     {3, 0, 1u << 30},
+     0,
+     {0}},
     {NULL, 8, false, 2, 3, {3, 0, 0}, 2, {2, 0x0102}},
-    {"not a value a set voxel", 8, false, 2, 3, {7, 0, 0}, 2, {2, 0x0102}},
-    {"not zero after", 8, false, 2, 3, {3, 0, 0}, 2, {2, 0x30102}},
-    {"of equal values", 8, false, 2, 3, {3, 0, 0}, 2, {2, 0x0202}},
+    {"it does not have one value for each set voxel",
+     8,
+     false,
+     2,
+     3,
+     {7, 0, 0},
+     2,
+     {2, 0x0102}},
+    {"are not zero", 8, false, 2, 3, {3, 0, 0}, 2, {2, 0x30102}},
+    {"its values are all equal", 8, false, 2, 3, {3, 0, 0}, 2, {2, 0x0202}},
     {"1 to 64 values", 8, false, 2, 3, {3, 0, 0}, 1, {0}},
     {"1 to 64 values", 8, false, 2, 3, {3, 0, 0}, 18, {65, 1}},
     {NULL, 16, true, 2, 3, {7, 0, 0}, 3, {3, 0xffff0001u, 0xffff}},
-    {"not zero after", 16, true, 2, 3, {7, 0, 0}, 3, {3, 0x10001, 0x10002}},
-    {"of equal values", 16, false, 2, 3, {7, 0, 0}, 3, {3, 0x10001, 1}},
+    {"are not zero", 16, true, 2, 3, {7, 0, 0}, 3, {3, 0x10001, 0x10002}},
+    {"its values are all equal", 16, false, 2, 3, {7, 0, 0}, 3, {3, 0x10001, 1}},
 };
 
 /* Inner nodes of height 3 and 8, of uniform children. */
@@ -112,7 +126,7 @@ static const struct broken inners[] = {
     {"header", 0, false, 3, 2, {0x302 | 64 << 10, UNIFORM}, 0, {0}},
     {"header", 0, true, 3, 3, {0x106 | 64 << 10, UNIFORM, UNIFORM | 1}, 0, {0}},
     {"header", 0, false, 8, 2, {0x102 | 1 << 10, UNIFORM}, 0, {0}},
-    {"eight equal",
+    {"eight children are equal",
      0,
      false,
      8,
@@ -120,8 +134,15 @@ static const struct broken inners[] = {
      {0x1ff, UNIFORM, UNIFORM, UNIFORM, UNIFORM, UNIFORM, UNIFORM, UNIFORM, UNIFORM},
      0,
      {0}},
-    {"a value that is none", 0, false, 8, 2, {0x102, UNIFORM | 1}, 0, {0}},
-    {"inner node at word 1073741824: outside", 0, false, 8, 2, {0x102, 1u << 30}, 0, {0}},
+    {"no valid value", 0, false, 8, 2, {0x102, UNIFORM | 1}, 0, {0}},
+    {"inner node at word 1073741824: it lies outside",
+     0,
+     false,
+     8,
+     2,
+     {0x102, 1u << 30},
+     0,
+     {0}},
 };
 
 static void check_broken(struct gpu_env *env, const struct broken *broken)
@@ -193,8 +214,9 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
     root = root_over(svdag, leaf[0], 2, 3);
     CHECK_INT(vxd_svdag_verify(env.queue, svdag, root, &summary, &err), VXD_OK);
 
-    /* An inner node where a leaf belongs, and the other way; the middle of an item; a chunk
-     * that is not there; a value that voxels of this format do not have. */
+    /* An inner node where a leaf belongs, and the reverse; a reference to the middle of
+     * an item; a chunk that does not exist; a value that the format's voxels cannot
+     * have. */
     words[1] = root;
     roots[0] = root_over(svdag, put(svdag, VXD_SVDAG_INNER, words, 2), 3, 0);
     roots[1] = leaf[0];
@@ -211,8 +233,8 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
     gpu_env_destroy(&env);
 }
 
-/* Into the middle of items, heads and what slabs have for themselves; half of the store was
- * never written. */
+/* References to the middle of items, to list heads and to the slabs' own words; half of
+ * the store was never written. */
 static void test_verify_of_any_address_in_slabs_is_answered(void)
 {
     static const struct vxd_svdag_format format = {6, 4, true};
@@ -286,9 +308,9 @@ static void test_verify_of_empty_and_uniform_roots_counts_them(void)
     gpu_env_destroy(&env);
 }
 
-/* Every node twice in its parent, beside what is free and what is full: 2^19 paths and
- * more to one leaf, of 3 occupied voxels and 1 FREE one. Digests do not tell how many bits
- * materials have. */
+/* Every node is twice a child of its parent, beside an empty and a full one: 2^19 paths
+ * and more to one leaf, of 3 occupied voxels and 1 FREE one. Digests do not depend on the
+ * bits of a material. */
 static void test_verify_of_doubled_nodes_counts_all_voxels(void)
 {
     static const struct vxd_svdag_format formats[] = {
@@ -335,7 +357,7 @@ static void test_verify_of_doubled_nodes_counts_all_voxels(void)
     gpu_env_destroy(&env);
 }
 
-/* Where nothing but FREE is below, a node has the same words at every height. */
+/* Where only FREE voxels are below, a node has the same words at every height. */
 static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
 {
     static const struct vxd_svdag_format format = {9, 0, true};
@@ -365,8 +387,8 @@ static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
     gpu_env_destroy(&env);
 }
 
-/* 4096 leaves need more than the first table of marks, and the budget is too small for
- * another beside it. */
+/* 4096 leaves need more than the initial table of marks, and the budget is too small for
+ * a second table. */
 static void test_verify_without_memory_is_refused(void)
 {
     static const struct vxd_svdag_format format = {6, 0, false};

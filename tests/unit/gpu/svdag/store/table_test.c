@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables of items of one length, in every store and on every backend: what was inserted is
- * found where it was put, what was not is not. */
+/* Tables of items of one length, in every store and on every backend: inserted items are
+ * found at the reference that the insertion returned, others are not found. */
 #include "tests/support/test.h"
 
 #include "gpu/svdag/node/node_math.h"
 #include "gpu/svdag/table/table.h"
 #include "tests/support/gpu/gpu_helpers.h"
 
-/* Distinct by i; of the lengths that table.h allows. */
+/* An item that is distinct for every i, of a length that table.h allows. */
 static void item_of(uint64_t i, int n_words, uint32_t *words)
 {
     uint64_t state = i + 1;
@@ -16,7 +16,7 @@ static void item_of(uint64_t i, int n_words, uint32_t *words)
         words[k] = (uint32_t)gpu_random(&state);
     }
     if (n_words < VXD_SVDAG_TABLE_MAX_WORDS) {
-        /* Few different first words, as nodes have. */
+        /* Few different first words, as in nodes. */
         words[0] = (0xffu >> (9 - n_words)) | (words[0] & 0xf00u);
     } else {
         words[0] = ~(1u << words[0] % 32);
@@ -42,7 +42,7 @@ static bool open_table(struct gpu_env *env, const struct vxd_svdag_table_spec *s
     return out->table != NULL;
 }
 
-/* n items from `first` on, in device memory; `change` is flipped in their last words. */
+/* n items from `first` on, in device memory; `change` is XORed into their last words. */
 static struct vxd_buffer upload_items(const struct fixture *fixture, uint64_t first,
                                       size_t n, uint32_t change)
 {
@@ -60,7 +60,7 @@ static struct vxd_buffer upload_items(const struct fixture *fixture, uint64_t fi
     return buffer;
 }
 
-/* References after inserting or finding n items; malloc'ed. */
+/* Inserts or finds n items and returns their references; malloc'ed. */
 static uint32_t *refs_of(struct fixture *fixture, uint64_t first, size_t n,
                          uint32_t change, bool inserts)
 {
@@ -89,7 +89,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the references: all are nodes', and no two are one. */
+/* Sorts the references and checks that all are valid and distinct. */
 static void check_distinct(uint32_t *refs, size_t n)
 {
     int n_wrong = 0;
@@ -101,7 +101,8 @@ static void check_distinct(uint32_t *refs, size_t n)
     CHECK_INT(n_wrong, 0);
 }
 
-/* Inserts in batches of several sizes, each of which is looked for at once and in the end. */
+/* Inserts in batches of several sizes, each of which is looked up right afterwards and at
+ * the end. */
 static void fill_and_find(struct gpu_env *env, const struct vxd_svdag_table_spec *spec)
 {
     static const size_t sizes[] = {1, 2, 7, 31, 33, 255, 257, 1000};
@@ -168,7 +169,7 @@ static void test_table_of_every_store_and_size_finds_what_was_inserted(void)
     gpu_each_backend(each_size);
 }
 
-/* One list, which all who insert lengthen; and lists of an item each. */
+/* One slab list, which all threads extend; and lists of one item each. */
 static void each_load(struct gpu_env *env)
 {
     static const uint32_t loads[] = {VXD_SVDAG_MAX_LOAD, 1, 32};

@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of overlaps and counts: a warp a region. Of a small one the threads look at all
- * leaves of its box, each going down to its own; elsewhere they look at 32 spots at a time, from
- * the top (query_cuda.h). Few regions are counted by lists: a block makes each region's list of up to
- * 16384 spots, then every warp of the device counts some of them. All sums are of integers, so
- * it does not matter who comes first.
+/* CUDA backend of overlaps and counts: a warp a region. Of a small region the threads
+ * look at all leaves of its box, and each descends to its own; of others the warp
+ * traverses the tree from the top, 32 spots a round (tree_walk_cuda.h). Few regions are
+ * counted by lists: a block makes the list of a region, of up to 16384 spots, and then
+ * every warp of the device counts some of them. Sums are of integers, so their order does
+ * not matter. An overlap ends with the round in which all states were seen, and is not
+ * split.
  *
- * Overlaps end with the round in which all states were seen, and are not split. */
-#include "gpu/svdag/query/query_cuda.h"
+ * Bytes: 80 in a region, 1 or 16 out; the words of the nodes at its border. */
+#ifndef VXD_GPU_SVDAG_QUERY_REGION_CUDA_H
+#define VXD_GPU_SVDAG_QUERY_REGION_CUDA_H
 
-/* Spots of lists are no lower than this: a warp's work should be worth its way down. */
-#define REGION_LEAST_HEIGHT 5
+#include "gpu/svdag/query/tree_walk_cuda.h"
+
+/* Spots of lists are no lower than this, so that a spot is worth the descent to it. */
+#define VXD_SVDAG_REGION_LEAST_HEIGHT 5
 
 /* Leaves of a small region's box, at most. */
-#define REGION_LEAVES 128
+#define VXD_SVDAG_REGION_LEAVES 128
 
 /* The leaves that hold a region's box. */
-struct leaf_box {
+struct vxd_svdag_leaf_box {
     uint32_t low[3]; /* by leaves */
     uint32_t n[3];
     uint32_t n_all;
 };
 
-static __device__ __forceinline__ struct leaf_box
-leaf_box_of(const struct vxd_svdag_area *area)
+static __device__ __forceinline__ struct vxd_svdag_leaf_box
+vxd_svdag_leaf_box_of(const struct vxd_svdag_area *area)
 {
-    struct leaf_box box;
+    struct vxd_svdag_leaf_box box;
 
     box.n_all = 1;
     for (int axis = 0; axis < 3; axis++) {
@@ -32,16 +37,17 @@ leaf_box_of(const struct vxd_svdag_area *area)
 
         box.low[axis] = (uint32_t)area->low[axis] >> VXD_SVDAG_LEAF_HEIGHT;
         box.n[axis] = last - box.low[axis] + 1;
-        /* More than that many are as many as no product can hold. */
-        box.n_all *= min(box.n[axis], (uint32_t)REGION_LEAVES + 1);
+        /* More than that are counted as one more, so that the product does not
+         * overflow. */
+        box.n_all *= min(box.n[axis], (uint32_t)VXD_SVDAG_REGION_LEAVES + 1);
     }
     return box;
 }
 
 /* Leaf i of a box below a spot that holds all of it. */
 static __device__ __forceinline__ struct vxd_svdag_spot
-box_leaf(const struct vxd_svdag_view *view, const struct vxd_svdag_spot *top,
-         const struct leaf_box *box, uint32_t i)
+vxd_svdag_box_leaf(const struct vxd_svdag_view *view, const struct vxd_svdag_spot *top,
+                   const struct vxd_svdag_leaf_box *box, uint32_t i)
 {
     uint32_t row = i / box->n[2];
     uint32_t plane = row / box->n[1];
@@ -56,32 +62,32 @@ box_leaf(const struct vxd_svdag_view *view, const struct vxd_svdag_spot *top,
     return leaf;
 }
 
-/* A region's spots, as many as its answer takes. */
+/* Visits the spots of a region, until the answer is known. */
 template <typename VISITOR>
 static __device__ __forceinline__ void
-run_region(const struct vxd_svdag_regions_call *call, struct vxd_svdag_walk *walk,
-           VISITOR *visitor)
+vxd_svdag_run_region(const struct vxd_svdag_regions_call *call,
+                     struct vxd_svdag_walk *walk, VISITOR *visitor)
 {
     struct vxd_svdag_spot top;
-    struct leaf_box box;
+    struct vxd_svdag_leaf_box box;
 
     if (vxd_svdag_area_is_empty(&visitor->area)) {
         return;
     }
     top =
         vxd_svdag_top_of(&call->view, call->root, &visitor->area, VXD_SVDAG_LEAF_HEIGHT);
-    box = leaf_box_of(&visitor->area);
-    if (box.n_all > REGION_LEAVES) {
+    box = vxd_svdag_leaf_box_of(&visitor->area);
+    if (box.n_all > VXD_SVDAG_REGION_LEAVES) {
         vxd_svdag_walk_run(&call->view, walk, &top, visitor);
         return;
     }
     for (uint32_t first = 0; first < box.n_all && !visitor->is_over(); first += 32) {
         if (first + threadIdx.x % 32 < box.n_all) {
             struct vxd_svdag_spot leaf =
-                box_leaf(&call->view, &top, &box, first + threadIdx.x % 32);
-            uint32_t octants; /* leaves have none */
+                vxd_svdag_box_leaf(&call->view, &top, &box, first + threadIdx.x % 32);
+            uint32_t child_mask; /* leaves have none */
 
-            visitor->visit(&leaf, &octants);
+            visitor->visit(&leaf, &child_mask);
         }
         __syncwarp();
     }
@@ -89,17 +95,17 @@ run_region(const struct vxd_svdag_regions_call *call, struct vxd_svdag_walk *wal
 
 /* --- overlaps -------------------------------------------------------------------------- */
 
-struct states_visitor {
+template <bool IS_SPLIT> struct vxd_svdag_states_visitor {
     const struct vxd_svdag_view *view;
     struct vxd_svdag_area area;
-    unsigned seen; /* by this thread, */
-    unsigned all;
+    unsigned seen; /* by this thread */
+    unsigned all;  /* states that can occur */
 
-    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *octants)
+    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *child_mask)
     {
-        /* Where nothing stands is UNKNOWN, so all octants tell. */
+        /* What is empty is UNKNOWN, so every octant counts. */
         if (vxd_svdag_area_states_spot(view, &area, spot, &seen)) {
-            *octants = 0xff;
+            *child_mask = 0xff;
         }
     }
 
@@ -110,13 +116,14 @@ struct states_visitor {
     }
 };
 
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     overlap_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
     __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
     size_t i = (size_t)blockIdx.x * VXD_SVDAG_WALK_WARPS + warp;
-    struct states_visitor visitor;
+    vxd_svdag_states_visitor<IS_SPLIT> visitor;
 
     if (i >= call.n) {
         return;
@@ -125,25 +132,27 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     visitor.area = vxd_svdag_area_of(call.regions + i, call.view.depth);
     visitor.seen = 0;
     visitor.all = vxd_svdag_all_states(&call.view);
-    run_region(&call, &walks[warp], &visitor);
+    vxd_svdag_run_region(&call, &walks[warp], &visitor);
     (void)visitor.is_over();
     if (threadIdx.x % 32 == 0) {
         call.states[i] = (uint8_t)visitor.seen;
     }
 }
 
-enum vxd_status
-VXD_SVDAG_FORM(vxd_svdag_overlap)(struct vxd_queue *queue,
-                                  const struct vxd_svdag_regions_call *call,
-                                  struct vxd_err *err)
+template <bool IS_SPLIT>
+static enum vxd_status vxd_svdag_overlap_launch(struct vxd_queue *queue,
+                                                const struct vxd_svdag_regions_call *call,
+                                                struct vxd_err *err)
 {
+    static_assert(IS_SPLIT == VXD_SVDAG_IS_SPLIT_FORM,
+                  "a translation unit is compiled for one form of stores");
     unsigned n_blocks = 0;
     enum vxd_status status;
 
     VXD_TRY(vxd_svdag_blocks_of(call->n, VXD_SVDAG_WALK_WARPS, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    overlap_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, (cudaStream_t)queue->stream>>>(
-        *call);
+    overlap_kernel<IS_SPLIT>
+        <<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "overlap_kernel", err));
 out:
     return status;
@@ -151,16 +160,16 @@ out:
 
 /* --- counts ---------------------------------------------------------------------------- */
 
-struct count_visitor {
+template <bool IS_SPLIT> struct vxd_svdag_count_visitor {
     const struct vxd_svdag_view *view;
     struct vxd_svdag_area area;
     uint64_t counts[2]; /* by this thread */
 
-    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *octants)
+    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *child_mask)
     {
         if (vxd_svdag_area_count_spot(view, &area, spot, vxd_svdag_all_states(view),
                                       counts)) {
-            *octants = vxd_svdag_octants(view, spot->ref);
+            *child_mask = vxd_svdag_child_mask(view, spot->ref);
         }
     }
 
@@ -170,8 +179,8 @@ struct count_visitor {
     }
 };
 
-/* What may stand in a region. */
-struct region_filter {
+/* Which spots may have something in a region. */
+struct vxd_svdag_region_filter {
     const struct vxd_svdag_area *area;
 
     __device__ bool may(const struct vxd_svdag_spot *spot) const
@@ -181,13 +190,14 @@ struct region_filter {
     }
 };
 
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     count_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
     __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
     size_t i = (size_t)blockIdx.x * VXD_SVDAG_WALK_WARPS + warp;
-    struct count_visitor visitor;
+    vxd_svdag_count_visitor<IS_SPLIT> visitor;
     uint64_t n_occupied;
     uint64_t n_free;
 
@@ -198,7 +208,7 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     visitor.area = vxd_svdag_area_of(call.regions + i, call.view.depth);
     visitor.counts[0] = 0;
     visitor.counts[1] = 0;
-    run_region(&call, &walks[warp], &visitor);
+    vxd_svdag_run_region(&call, &walks[warp], &visitor);
     n_occupied = vxd_svdag_warp_sum(visitor.counts[0]);
     n_free = vxd_svdag_warp_sum(visitor.counts[1]);
     if (threadIdx.x % 32 == 0) {
@@ -207,30 +217,32 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     }
 }
 
-/* A block a region: its list, and its counts begin at 0. */
+/* A block a region: makes its list, and sets its counts to 0. */
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
     region_spots_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
     struct vxd_svdag_area area =
         vxd_svdag_area_of(call.regions + blockIdx.x, call.view.depth);
     struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, blockIdx.x);
-    struct region_filter filter = {&area};
+    struct vxd_svdag_region_filter filter = {&area};
 
     if (threadIdx.x < 2) {
         call.counts[2 * (size_t)blockIdx.x + threadIdx.x] = 0;
     }
-    vxd_svdag_spots_make(&call.view, call.root, &area, REGION_LEAST_HEIGHT, &filter,
-                         &spots);
+    vxd_svdag_spots_make(&call.view, call.root, &area, VXD_SVDAG_REGION_LEAST_HEIGHT,
+                         &filter, &spots);
 }
 
 /* Row y of the grid is region y; its warps share the list. */
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     count_spots_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
     __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
     struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, blockIdx.y);
-    struct count_visitor visitor;
+    vxd_svdag_count_visitor<IS_SPLIT> visitor;
     uint64_t sums[2];
 
     visitor.view = &call.view;
@@ -253,10 +265,13 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     }
 }
 
-enum vxd_status VXD_SVDAG_FORM(vxd_svdag_count)(struct vxd_queue *queue,
-                                                const struct vxd_svdag_regions_call *call,
-                                                struct vxd_err *err)
+template <bool IS_SPLIT>
+static enum vxd_status vxd_svdag_count_launch(struct vxd_queue *queue,
+                                              const struct vxd_svdag_regions_call *call,
+                                              struct vxd_err *err)
 {
+    static_assert(IS_SPLIT == VXD_SVDAG_IS_SPLIT_FORM,
+                  "a translation unit is compiled for one form of stores");
     cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = 0;
     enum vxd_status status;
@@ -264,19 +279,22 @@ enum vxd_status VXD_SVDAG_FORM(vxd_svdag_count)(struct vxd_queue *queue,
     VXD_TRY(vxd_svdag_blocks_of(call->n, VXD_SVDAG_WALK_WARPS, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     if (call->n > VXD_SVDAG_FEW_REGIONS) {
-        count_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
+        count_kernel<IS_SPLIT><<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "count_kernel", err));
     } else {
         unsigned n_regions = (unsigned)call->n;
         unsigned n_each =
             (unsigned)queue->context->info.n_multiprocessors * 8 / n_regions + 1;
 
-        region_spots_kernel<<<n_regions, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
+        region_spots_kernel<IS_SPLIT>
+            <<<n_regions, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "region_spots_kernel", err));
-        count_spots_kernel<<<dim3(n_each, n_regions), VXD_SVDAG_WALK_THREADS, 0,
-                             stream>>>(*call);
+        count_spots_kernel<IS_SPLIT>
+            <<<dim3(n_each, n_regions), VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "count_spots_kernel", err));
     }
 out:
     return status;
 }
+
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is told of a ball's cubes and leaves all at once is what single voxels say, near and far,
- * at the ends of what coordinates and radii may be. */
+/* Relations of cubes to balls, and masks of leaves, agree with the relation of every
+ * single voxel: near the ball and far from it, and at the limits of coordinates and
+ * radii. */
 #include "gpu/svdag/brush/brush_math.h"
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
@@ -28,8 +29,8 @@ static bool is_in(const struct vxd_svdag_shape *shape, const int64_t c[3])
     return sum <= (unsigned __int128)shape->r * (unsigned __int128)shape->r;
 }
 
-/* A cube anywhere, and a ball whose surface goes near its corner: of most the centre is as far as
- * the radius along one axis, or in between along all. */
+/* A random cube, and a ball whose surface is near the cube's corner. For most, the centre
+ * is a radius away along one axis, or in between along all three. */
 static struct ball_case random_case(uint64_t *seed)
 {
     const int64_t most = VXD_SVDAG_MAX_COORDINATE;
@@ -101,17 +102,18 @@ static void test_ball_octants_are_what_each_part_is(void)
         unsigned outside;
         unsigned inside;
 
-        vxd_svdag_ball_octants(&at.shape, &extent, at.height, &outside, &inside);
+        vxd_svdag_ball_children(&at.shape, &extent, at.height, &outside, &inside);
         for (unsigned k = 0; k < 8; k++) {
-            struct vxd_svdag_extent part = vxd_svdag_extent_of(
+            struct vxd_svdag_extent child_extent = vxd_svdag_extent_of(
                 at.corner[0] + (k >> 2) * side, at.corner[1] + (k >> 1 & 1) * side,
                 at.corner[2] + (k & 1) * side, at.height - 1);
-            enum vxd_svdag_relation told = (outside >> k & 1) != 0  ? VXD_SVDAG_OUTSIDE
-                                           : (inside >> k & 1) != 0 ? VXD_SVDAG_INSIDE
-                                                                    : VXD_SVDAG_PARTIAL;
+            enum vxd_svdag_relation relation = (outside >> k & 1) != 0 ? VXD_SVDAG_OUTSIDE
+                                               : (inside >> k & 1) != 0
+                                                   ? VXD_SVDAG_INSIDE
+                                                   : VXD_SVDAG_PARTIAL;
 
-            REQUIRE(told == vxd_svdag_ball_relation(&at.shape, &part));
-            n_of[told]++;
+            REQUIRE(relation == vxd_svdag_ball_relation(&at.shape, &child_extent));
+            n_of[relation]++;
         }
         CHECK_INT(outside & inside, 0);
     }

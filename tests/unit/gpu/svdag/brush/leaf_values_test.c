@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is done with a leaf's voxels all at once, by masks or eight values at a time, is what a
- * loop over its voxels does: shifts between leaves, turns, nibbles, and values of 4 bits that
- * are packed beside such that are not. */
+/* Operations on all voxels of a leaf at once, by masks or eight values at a time, agree
+ * with a loop over its voxels: shifts between leaves, rotations, nibbles, and packed
+ * 4-bit values together with unpacked ones. */
 #include <string.h>
 
 #include "gpu/svdag/node/node_math.h"
@@ -67,7 +67,7 @@ static void test_leaf_between_eight_is_that_of_their_voxels(void)
     }
 }
 
-/* The k-th of the 48: which axis stands along each, and signs. */
+/* The k-th of the 48 rotations and reflections: a permutation of the axes, and signs. */
 static void matrix_of(int k, int8_t matrix[3][3])
 {
     static const int axes[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -105,7 +105,7 @@ static void test_turned_leaf_is_that_of_its_voxels(void)
                 }
                 turned |= (mask & bit_at(from)) != 0 ? bit_at(p) : 0;
             }
-            REQUIRE(vxd_svdag_turn(mask, matrix) == turned);
+            REQUIRE(vxd_svdag_rotate_mask(mask, matrix) == turned);
         }
     }
 }
@@ -116,7 +116,7 @@ static void test_nibbles_of_every_set_go_to_their_places_and_back(void)
 
     for (uint32_t set = 0; set < 256; set++) {
         const uint32_t nibbles = (uint32_t)gpu_random(&seed);
-        const uint32_t kept = vxd_svdag_bits_apart(set);
+        const uint32_t kept = vxd_svdag_bits_spread(set);
         uint32_t apart = 0;
         uint32_t any = 0;
         int n = 0;
@@ -127,14 +127,14 @@ static void test_nibbles_of_every_set_go_to_their_places_and_back(void)
             }
             any |= (nibbles >> 4 * i & 15u) != 0 ? 1u << i : 0;
         }
-        CHECK_INT(vxd_svdag_nibbles_apart(nibbles, kept), apart);
-        CHECK_INT(vxd_svdag_nibbles_kept(apart | ~(kept * 15u), kept),
+        CHECK_INT(vxd_svdag_nibbles_deposit(nibbles, kept), apart);
+        CHECK_INT(vxd_svdag_nibbles_extract(apart | ~(kept * 15u), kept),
                   n == 8 ? nibbles : nibbles & ((1u << 4 * n) - 1));
         CHECK_INT(vxd_svdag_nibbles_any(nibbles), any);
     }
 }
 
-/* A leaf with packed values, and the same with a value a voxel. */
+/* A leaf with packed values, and the same leaf with one value per word. */
 struct pair {
     uint16_t values[2][64];
     struct vxd_svdag_leaf leaves[2];
@@ -179,7 +179,7 @@ static void check_pair(const struct pair *pair, const struct vxd_svdag_view *vie
     CHECK_INT(memcmp(words[0], words[1], sizeof words[0]), 0);
 }
 
-/* Voxels and masks of few values or many, FREE ones between them. */
+/* Random voxels and masks, of few values or many, some of them FREE. */
 static void test_packed_values_are_those_of_a_value_a_voxel(void)
 {
     const struct vxd_svdag_view view = {.value_bits = 4, .free_value = 15};

@@ -1,32 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of exports.
+/* CUDA backend of exports.
  *
  * Cells in Morton order: one block makes a list of up to 16384 spots of the box, in order
- * (query_cuda.h); warps count the cells of each; one block sums the counts up; then warps write
- * the spots' cells, each knowing its first row. A warp goes over a spot in order: of the up to
- * 32 spots that it takes, those at the front whose cells are known are written or, before the
- * first row that is wanted, passed as a whole; the others are opened and come back.
+ * (tree_walk_cuda.h); warps count the cells of each; one block sums the counts up; then
+ * warps write the spots' cells, each knowing its first row. A warp visits a spot in
+ * order. Of the up to 32 spots that it takes, those at the front whose cells are known
+ * are written or, before the first row that is wanted, skipped as a whole; the others are
+ * expanded and come back.
  *
- * Dense arrays: a thread a leaf, or a cell where those are larger, neighbours along z side by
- * side.
+ * Dense arrays: a thread a leaf, or a cell where cells are larger; neighbours along z
+ * side by side.
  *
- * Moved: the nodes twice, and what is written: 12 to 22 bytes a row. */
-#include "gpu/svdag/query/query_cuda.h"
+ * Bytes: the nodes, twice, and what is written: 12 to 22 a row. */
+#ifndef VXD_GPU_SVDAG_DIFF_EXPORT_CELLS_CUDA_H
+#define VXD_GPU_SVDAG_DIFF_EXPORT_CELLS_CUDA_H
+
+#include "gpu/svdag/diff/cells_math.h"
 #include "gpu/svdag/diff/diff_backends.h"
+#include "gpu/svdag/query/query_cuda.h"
 
 /* Spots of lists are no lower than this, nor than cells. */
-#define CELLS_LEAST_HEIGHT 5
-#define DENSE_THREADS 128
+#define VXD_SVDAG_CELLS_LEAST_HEIGHT 5
+#define VXD_SVDAG_DENSE_THREADS 128
 
 /* --- lists of cells -------------------------------------------------------------------- */
 
-/* Cells before each spot of the list, after it the number of all. */
-static __device__ uint64_t *starts_of(const struct vxd_svdag_cells_call *call)
+/* How many cells are before each spot of the list; behind them the number of all. */
+static __device__ uint64_t *
+vxd_svdag_export_starts(const struct vxd_svdag_cells_call *call)
 {
     return (uint64_t *)((unsigned char *)call->scratch + VXD_SVDAG_SPOTS_BYTES);
 }
 
-struct cells_filter {
+template <bool IS_SPLIT> struct vxd_svdag_cells_filter {
     const struct vxd_svdag_cells_call *call;
 
     __device__ bool may(const struct vxd_svdag_spot *spot) const
@@ -35,24 +41,26 @@ struct cells_filter {
     }
 };
 
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
     cells_spots_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
     struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, 0);
-    struct cells_filter filter = {&call};
+    vxd_svdag_cells_filter<IS_SPLIT> filter = {&call};
 
     vxd_svdag_spots_make(&call.view, call.root, &call.cells.area,
-                         max(call.cells.level, CELLS_LEAST_HEIGHT), &filter, &spots);
+                         max(call.cells.level, VXD_SVDAG_CELLS_LEAST_HEIGHT), &filter,
+                         &spots);
 }
 
-struct cells_visitor {
+template <bool IS_SPLIT> struct vxd_svdag_cells_visitor {
     const struct vxd_svdag_cells_call *call;
     uint64_t n; /* by this thread */
 
-    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *octants)
+    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *child_mask)
     {
         if (vxd_svdag_cells_count_spot(&call->view, &call->cells, spot, &n)) {
-            *octants = vxd_svdag_octants(&call->view, spot->ref);
+            *child_mask = vxd_svdag_child_mask(&call->view, spot->ref);
         }
     }
 
@@ -62,19 +70,20 @@ struct cells_visitor {
     }
 };
 
-/* Leaves each spot's cells where its start will be. */
+/* Writes how many cells each spot has to where its start will be. */
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     count_cells_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
     __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
     struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, 0);
-    uint64_t *starts = starts_of(&call);
+    uint64_t *starts = vxd_svdag_export_starts(&call);
 
     for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < spots.head[0];
          i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
         struct vxd_svdag_spot spot = vxd_svdag_spots_get(&spots, (int)spots.head[1], i);
-        struct cells_visitor visitor = {&call, 0};
+        vxd_svdag_cells_visitor<IS_SPLIT> visitor = {&call, 0};
         uint64_t n;
 
         vxd_svdag_walk_run(&call.view, &walks[warp], &spot, &visitor);
@@ -85,12 +94,13 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     }
 }
 
-/* One block: counts become starts, each thread's of consecutive spots. */
+/* One block: counts become starts. A thread has consecutive spots. */
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
     sum_cells_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
     uint32_t n = vxd_svdag_spots_at(call.scratch, 0).head[0];
-    uint64_t *starts = starts_of(&call);
+    uint64_t *starts = vxd_svdag_export_starts(&call);
     uint32_t share = (n + VXD_SVDAG_SPOTS_THREADS - 1) / VXD_SVDAG_SPOTS_THREADS;
     uint32_t begin = min(n, threadIdx.x * share);
     uint32_t end = min(n, begin + share);
@@ -115,17 +125,18 @@ static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
     }
 }
 
-/* Rows of a call by number of cell: first .. last - 1. */
-struct cells_window {
+/* The cells that a call asks for: numbers first to last - 1. */
+struct vxd_svdag_cells_window {
     uint64_t first;
     uint64_t last;
 };
 
-/* Writes the cells of a spot that is as low as a cell, or as a leaf, and has n of them, the
- * first of which is number `start`; some of them are wanted. */
-static __device__ void write_cells(const struct vxd_svdag_cells_call *call,
-                                   const struct cells_window *window,
-                                   const struct vxd_svdag_spot *spot, uint64_t start)
+/* Writes the cells of a spot that is as low as a cell, or as a leaf. Its first cell is
+ * number `start`; some of them are wanted. */
+static __device__ void
+vxd_svdag_export_low_spot(const struct vxd_svdag_cells_call *call,
+                          const struct vxd_svdag_cells_window *window,
+                          const struct vxd_svdag_spot *spot, uint64_t start)
 {
     uint64_t skip = start < window->first ? window->first - start : 0;
     uint64_t from = start + skip;
@@ -140,16 +151,17 @@ static __device__ void write_cells(const struct vxd_svdag_cells_call *call,
 }
 
 /* What a thread knows of its spot. */
-struct cells_of_spot {
+struct vxd_svdag_cells_of_spot {
     uint64_t n;    /* cells, where they are known */
     bool is_known; /* without a look at what is below */
-    bool is_low;   /* a spot to write, not to open */
+    bool is_low;   /* the spot is written, not expanded */
 };
 
-static __device__ struct cells_of_spot look_at(const struct vxd_svdag_cells_call *call,
-                                               const struct vxd_svdag_spot *spot)
+static __device__ struct vxd_svdag_cells_of_spot
+vxd_svdag_export_look_at(const struct vxd_svdag_cells_call *call,
+                         const struct vxd_svdag_spot *spot)
 {
-    struct cells_of_spot found = {0, false, false};
+    struct vxd_svdag_cells_of_spot found = {0, false, false};
 
     found.is_known =
         !vxd_svdag_cells_count_spot(&call->view, &call->cells, spot, &found.n);
@@ -158,18 +170,19 @@ static __device__ struct cells_of_spot look_at(const struct vxd_svdag_cells_call
 }
 
 /* Writes what is wanted of a spot's cells, of which the first is number `start`. */
-static __device__ void write_spot(const struct vxd_svdag_cells_call *call,
-                                  const struct cells_window *window,
-                                  struct vxd_svdag_walk *walk,
-                                  const struct vxd_svdag_spot *from, uint64_t start)
+static __device__ void vxd_svdag_export_spot(const struct vxd_svdag_cells_call *call,
+                                             const struct vxd_svdag_cells_window *window,
+                                             struct vxd_svdag_walk *walk,
+                                             const struct vxd_svdag_spot *from,
+                                             uint64_t start)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t n = vxd_svdag_walk_begin(walk, from);
 
-    /* A round writes or passes the first of its spots, or opens it. */
+    /* A round writes or skips the first of its spots, or expands it. */
     while (n > 0 && start < window->last) {
         uint32_t share = vxd_svdag_walk_share(n);
-        struct cells_of_spot found = {0, true, false};
+        struct vxd_svdag_cells_of_spot found = {0, true, false};
         struct vxd_svdag_spot spot = *from;
         uint64_t end;
         bool is_wanted;
@@ -180,7 +193,7 @@ static __device__ void write_spot(const struct vxd_svdag_cells_call *call,
         if (lane < share) {
             spot =
                 vxd_svdag_spot_of(walk->refs[n - 1 - lane], walk->places[n - 1 - lane]);
-            found = look_at(call, &spot);
+            found = vxd_svdag_export_look_at(call, &spot);
         }
         /* Number of the cell after this thread's: right where all before it are known. */
         end = found.n;
@@ -197,25 +210,27 @@ static __device__ void write_spot(const struct vxd_svdag_cells_call *call,
                  1;
         n_done = min(n_done, share);
         if (lane < n_done && is_wanted) {
-            write_cells(call, window, &spot, end - found.n);
+            vxd_svdag_export_low_spot(call, window, &spot, end - found.n);
         }
-        /* Of n_done = 0 nothing is passed: the first spot is opened, so it is not low. */
+        /* n_done = 0: nothing was skipped, and the first spot is expanded, so it is
+         * not low. */
         start = n_done > 0 ? __shfl_sync(UINT32_MAX, end, (int)n_done - 1) : start;
         is_left = lane >= n_done && lane < share && !(found.is_known && found.n == 0);
         n = vxd_svdag_walk_put(
             &call->view, walk, n - share, &spot, is_left && found.is_low,
-            is_left && !found.is_low ? vxd_svdag_octants(&call->view, spot.ref) : 0);
+            is_left && !found.is_low ? vxd_svdag_child_mask(&call->view, spot.ref) : 0);
     }
 }
 
+template <bool IS_SPLIT>
 static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
     write_cells_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
     __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
     struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, 0);
-    const uint64_t *starts = starts_of(&call);
-    struct cells_window window = {call.first, call.first + call.limit};
+    const uint64_t *starts = vxd_svdag_export_starts(&call);
+    struct vxd_svdag_cells_window window = {call.first, call.first + call.limit};
 
     window.last = window.last < call.first ? UINT64_MAX : window.last;
     for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < spots.head[0];
@@ -223,27 +238,31 @@ static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
         struct vxd_svdag_spot spot = vxd_svdag_spots_get(&spots, (int)spots.head[1], i);
 
         if (starts[i + 1] > window.first && starts[i] < window.last) {
-            write_spot(&call, &window, &walks[warp], &spot, starts[i]);
+            vxd_svdag_export_spot(&call, &window, &walks[warp], &spot, starts[i]);
         }
     }
 }
 
-enum vxd_status VXD_SVDAG_FORM(vxd_svdag_export_cells)(
+template <bool IS_SPLIT>
+static enum vxd_status vxd_svdag_export_cells_launch(
     struct vxd_queue *queue, const struct vxd_svdag_cells_call *call, struct vxd_err *err)
 {
+    static_assert(IS_SPLIT == VXD_SVDAG_IS_SPLIT_FORM,
+                  "a translation unit is compiled for one form of stores");
     cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = (unsigned)queue->context->info.n_multiprocessors * 8;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    cells_spots_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
+    cells_spots_kernel<IS_SPLIT><<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "cells_spots_kernel", err));
-    count_cells_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
+    count_cells_kernel<IS_SPLIT><<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "count_cells_kernel", err));
-    sum_cells_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
+    sum_cells_kernel<IS_SPLIT><<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "sum_cells_kernel", err));
     if (call->rows.cells != NULL) {
-        write_cells_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
+        write_cells_kernel<IS_SPLIT>
+            <<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "write_cells_kernel", err));
     }
 out:
@@ -253,7 +272,7 @@ out:
 /* --- dense arrays ---------------------------------------------------------------------- */
 
 /* The spots that hold an area: leaves or cells, by number, z fastest. */
-struct dense_run {
+struct vxd_svdag_dense_run {
     struct vxd_svdag_dense_call call;
     int height;
     uint32_t low[3]; /* in spots */
@@ -261,10 +280,11 @@ struct dense_run {
     uint64_t n;
 };
 
-static __global__ void __launch_bounds__(DENSE_THREADS)
-    dense_kernel(const __grid_constant__ struct dense_run run)
+template <bool IS_SPLIT>
+static __global__ void __launch_bounds__(VXD_SVDAG_DENSE_THREADS)
+    dense_kernel(const __grid_constant__ struct vxd_svdag_dense_run run)
 {
-    uint64_t i = (uint64_t)blockIdx.x * DENSE_THREADS + threadIdx.x;
+    uint64_t i = (uint64_t)blockIdx.x * VXD_SVDAG_DENSE_THREADS + threadIdx.x;
     const struct vxd_svdag_dense_call *call = &run.call;
     struct vxd_svdag_spot spot;
     uint64_t row;
@@ -284,11 +304,14 @@ static __global__ void __launch_bounds__(DENSE_THREADS)
     (void)vxd_svdag_dense_spot(&call->view, &call->cells, &spot, &call->dense);
 }
 
-enum vxd_status VXD_SVDAG_FORM(vxd_svdag_export_dense)(
+template <bool IS_SPLIT>
+static enum vxd_status vxd_svdag_export_dense_launch(
     struct vxd_queue *queue, const struct vxd_svdag_dense_call *call, struct vxd_err *err)
 {
+    static_assert(IS_SPLIT == VXD_SVDAG_IS_SPLIT_FORM,
+                  "a translation unit is compiled for one form of stores");
     const struct vxd_svdag_area *area = &call->cells.area;
-    struct dense_run run = {*call, 0, {0, 0, 0}, {0, 0, 0}, 1};
+    struct vxd_svdag_dense_run run = {*call, 0, {0, 0, 0}, {0, 0, 0}, 1};
     unsigned n_blocks = 0;
     enum vxd_status status;
 
@@ -301,10 +324,13 @@ enum vxd_status VXD_SVDAG_FORM(vxd_svdag_export_dense)(
         run.size[axis] = last - run.low[axis] + 1;
         run.n *= run.size[axis];
     }
-    VXD_TRY(vxd_svdag_blocks_of((size_t)run.n, DENSE_THREADS, &n_blocks, err));
+    VXD_TRY(vxd_svdag_blocks_of((size_t)run.n, VXD_SVDAG_DENSE_THREADS, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    dense_kernel<<<n_blocks, DENSE_THREADS, 0, (cudaStream_t)queue->stream>>>(run);
+    dense_kernel<IS_SPLIT>
+        <<<n_blocks, VXD_SVDAG_DENSE_THREADS, 0, (cudaStream_t)queue->stream>>>(run);
     VXD_TRY(vxd_cuda_launched(queue->context, "dense_kernel", err));
 out:
     return status;
 }
+
+#endif

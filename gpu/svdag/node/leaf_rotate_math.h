@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Masks of leaves' voxels, all at once: four layers out of two leaves in a row, mirrored, axes
- * exchanged. The bit of a voxel is x1 y1 z1 x0 y0 z0 in base two (vxd_svdag_leaf_bit), so along an
- * axis a layer stands 1 or 7 units after the one before, and the next leaf's first one 9 before
- * this one's last. */
-#ifndef VXD_GPU_SVDAG_NODE_LEAF_TURN_MATH_H
-#define VXD_GPU_SVDAG_NODE_LEAF_TURN_MATH_H
+/* Operations on the 64-bit masks of leaves: cutting four layers out of two adjacent
+ * leaves, mirroring an axis, exchanging two axes. The bit of a voxel is x1 y1 z1 x0 y0 z0
+ * in base two (vxd_svdag_leaf_bit). Along an axis a layer therefore stands 1 or 7 units
+ * after the one before it, and the first layer of the next leaf stands 9 units before the
+ * last layer of this one. */
+#ifndef VXD_GPU_SVDAG_NODE_LEAF_ROTATE_MATH_H
+#define VXD_GPU_SVDAG_NODE_LEAF_ROTATE_MATH_H
 
 #include "gpu/svdag/node/node_words_math.h"
 
-/* How far along an axis the second layer is from the first: 4, 2, 1. */
+/* The unit of an axis: distance in bits from the first layer to the second one; 4, 2,
+ * 1. */
 VXD_HD int vxd_svdag_layer_unit(int axis)
 {
     return 4 >> axis;
 }
 
-/* The second and fourth layer along an axis. */
+/* Mask of the second and fourth layers along an axis. */
 VXD_HD uint64_t vxd_svdag_odd_layers(int axis)
 {
     return axis == 0   ? (uint64_t)0xf0f0f0f0f0f0f0f0
@@ -22,7 +24,7 @@ VXD_HD uint64_t vxd_svdag_odd_layers(int axis)
                        : (uint64_t)0xaaaaaaaaaaaaaaaa;
 }
 
-/* The third and fourth. */
+/* Mask of the third and fourth layers along an axis. */
 VXD_HD uint64_t vxd_svdag_high_layers(int axis)
 {
     return axis == 0   ? (uint64_t)0xffffffff00000000
@@ -30,8 +32,8 @@ VXD_HD uint64_t vxd_svdag_high_layers(int axis)
                        : (uint64_t)0xff00ff00ff00ff00;
 }
 
-/* Of two leaves, the second one behind the first along an axis, the four layers from this one on,
- * 0 to 3. */
+/* Four consecutive layers of two leaves, the second of which follows the first along an
+ * axis; `from` (0 to 3) is the first layer. */
 VXD_HD uint64_t vxd_svdag_layers_from(uint64_t first, uint64_t second, int axis, int from)
 {
     const int unit = vxd_svdag_layer_unit(axis);
@@ -52,7 +54,7 @@ VXD_HD uint64_t vxd_svdag_layers_from(uint64_t first, uint64_t second, int axis,
     }
 }
 
-/* Layers along an axis the other way round. */
+/* Reverses the order of the layers along an axis. */
 VXD_HD uint64_t vxd_svdag_mirror(uint64_t mask, int axis)
 {
     const int unit = vxd_svdag_layer_unit(axis);
@@ -63,7 +65,7 @@ VXD_HD uint64_t vxd_svdag_mirror(uint64_t mask, int axis)
     return (pairs & high) >> 8 * unit | (pairs & ~high) << 8 * unit;
 }
 
-/* What stood along one axis stands along the other, which comes after it. */
+/* Exchanges two axes; `other` is the larger one. */
 VXD_HD uint64_t vxd_svdag_swap_axes(uint64_t mask, int axis, int other)
 {
     const int shift = vxd_svdag_layer_unit(axis) - vxd_svdag_layer_unit(other);
@@ -76,7 +78,8 @@ VXD_HD uint64_t vxd_svdag_swap_axes(uint64_t mask, int axis, int other)
     return mask ^ differ ^ differ << 8 * shift;
 }
 
-/* The leaf that begins at voxel from[] (0 to 3 each) of the first of eight in octant order. */
+/* The leaf whose first voxel is from[] (0 to 3 on each axis) of the first of eight leaves
+ * in octant order. */
 VXD_HD uint64_t vxd_svdag_leaf_between(const uint64_t leaves[8], const int from[3])
 {
     uint64_t rows[4];
@@ -89,11 +92,11 @@ VXD_HD uint64_t vxd_svdag_leaf_between(const uint64_t leaves[8], const int from[
                                  from[0]);
 }
 
-/* Turned by a matrix with one 1 or -1 in each row and column: voxel p of what comes out is voxel
- * M p of the mask, counted from the other side along axes with a -1. */
-VXD_HD uint64_t vxd_svdag_turn(uint64_t mask, const int8_t matrix[3][3])
+/* Rotates a mask by a matrix with one 1 or -1 in each row and column: voxel p of the
+ * result is voxel M p of the mask, counted from the other side along axes with a -1. */
+VXD_HD uint64_t vxd_svdag_rotate_mask(uint64_t mask, const int8_t matrix[3][3])
 {
-    /* Axes of the mask, by axes of what comes out. */
+    /* The axis of the mask for each axis of the result. */
     int axes[3] = {0, 0, 0};
 
     for (int i = 0; i < 3; i++) {
@@ -106,7 +109,7 @@ VXD_HD uint64_t vxd_svdag_turn(uint64_t mask, const int8_t matrix[3][3])
     }
     if (axes[0] != 0) {
         mask = vxd_svdag_swap_axes(mask, 0, axes[0]);
-        /* Where the first axis was wanted the other one stands now. */
+        /* The exchange moved axis 0 to where axes[0] was. */
         axes[1] = axes[1] == 0 ? axes[0] : axes[1];
         axes[2] = axes[2] == 0 ? axes[0] : axes[2];
     }
