@@ -37,6 +37,7 @@ struct vxd_metrics;
 struct vxd_networks;
 struct vxd_once;
 struct vxd_scenes;
+struct vxd_schedule_calls;
 struct vxd_scheduler;
 struct vxd_slowlog;
 
@@ -61,7 +62,8 @@ struct vxd_server {
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
     struct vxd_scheduler *scheduler;
-    atomic_int state; /* enum vxd_server_state */
+    const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */
+    atomic_int state;                          /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;
     _Atomic uint64_t n_open;     /* requests made and not answered yet */
     _Atomic uint64_t n_requests; /* made since the start, for their ids */

@@ -16,7 +16,6 @@
 #include "server/request/request_prerequisite.h"
 #include "server/instance/instance.h"
 #include "server/observe/observe.h"
-#include "server/schedule/schedule.h"
 
 enum {
     DECODER_FACTOR =
@@ -376,12 +375,13 @@ static bool has_number(const struct vxd_request *request)
  * nor what may repeat a request that ran. */
 static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
 {
+    const struct vxd_server *server = request->server;
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     bool repeats = request->method->changes != NULL && has_number(request);
 
     return request->lane == VXD_LANE_NONE || replaces || repeats
                ? VXD_OK
-               : vxd_scheduler_check_room(request->server->scheduler, err);
+               : server->schedule->check_capacity(server->scheduler, err);
 }
 
 /* Queues it, unless it repeats one that runs or ran. */
@@ -408,12 +408,12 @@ out:
 
 void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body)
 {
-    struct vxd_scheduler *scheduler = request->server->scheduler;
+    const struct vxd_server *server = request->server;
     struct vxd_err err = {0};
     enum vxd_status status;
 
     VXD_TRY(check_queue(request, &err));
-    VXD_TRY(vxd_scheduler_watch(scheduler, request, &err));
+    VXD_TRY(server->schedule->watch(server->scheduler, request, &err));
     VXD_TRY(decode_and_check(request, body, &err));
     if (request->lane == VXD_LANE_NONE) {
         (void)vxd_request_answer(request, NULL, request->output);
@@ -517,7 +517,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     if (atomic_exchange(&request->answered, 1) != 0) {
         return false;
     }
-    vxd_scheduler_unwatch(server->scheduler, request);
+    server->schedule->unwatch(server->scheduler, request);
     if (queues) {
         request->queue_ms =
             (double)((started != 0 ? started : now) - request->received_ns) / 1e6;

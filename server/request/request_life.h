@@ -19,6 +19,7 @@
 #include "proto/wire/wire.h"
 #include "server/request/method.h"
 
+struct vxd_scheduler;
 struct vxd_server;
 
 #define VXD_TOKEN_BYTES 256
@@ -142,6 +143,39 @@ struct vxd_request {
     bool queued;       /* in the scheduler's list */
     bool submitted;
     bool continues; /* another has run ahead of it: it has begun, for all but the lanes */
+};
+
+/* What requests ask of the scheduler. It hands these functions in (server->schedule), so that
+ * nothing here includes it: the scheduler is built on requests. All are for any thread. */
+struct vxd_schedule_calls {
+    /* Whether the queue has capacity for one more request, asked before its body is decoded:
+     * refusing it then costs next to nothing, however large it is. Nothing is reserved; push
+     * looks again.
+     * errors  UNAVAILABLE  as push */
+    enum vxd_status (*check_capacity)(struct vxd_scheduler *scheduler,
+                                      struct vxd_err *err);
+
+    /* Queues a checked request and holds a reference of its own. Superseded requests of the same
+     * client and stream are answered ABORTED.
+     * errors  UNAVAILABLE  the queue is full, says its limit; or the server shuts down
+     *         ABORTED      superseded itself: keep_last of its stream that arrived later wait */
+    enum vxd_status (*push)(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                            struct vxd_err *err);
+
+    /* Queues a request whose prerequisite has run: it takes no capacity, and nothing supersedes
+     * it.
+     * errors  UNAVAILABLE  the server has shut down */
+    enum vxd_status (*push_next)(struct vxd_scheduler *scheduler,
+                                 struct vxd_request *request, struct vxd_err *err);
+
+    /* Starts the request's clock: from then on it is answered DEADLINE_EXCEEDED when its
+     * deadline passes, whatever it is doing.
+     * errors  RESOURCE_EXHAUSTED */
+    enum vxd_status (*watch)(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                             struct vxd_err *err);
+
+    /* The request is answered: stops its clock. */
+    void (*unwatch)(struct vxd_scheduler *scheduler, struct vxd_request *request);
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.

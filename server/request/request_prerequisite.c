@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "server/instance/instance.h"
-#include "server/schedule/schedule.h"
 
 enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *err)
 {
+    const struct vxd_server *server = request->server;
     bool waits = false;
     enum vxd_status status = VXD_OK;
 
@@ -18,7 +18,7 @@ enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *e
         status = request->method->ahead(request, &waits, err);
     }
     return status == VXD_OK && !waits
-               ? vxd_scheduler_push(request->server->scheduler, request, err)
+               ? server->schedule->push(server->scheduler, request, err)
                : status;
 }
 
@@ -27,6 +27,7 @@ static void reply(struct vxd_request *ahead, const struct vxd_err *err,
                   const ProtobufCMessage *output)
 {
     struct vxd_request *request = ahead->transport;
+    const struct vxd_server *server = request->server;
     struct vxd_err why = *err;
     enum vxd_status status = err->code;
 
@@ -38,7 +39,7 @@ static void reply(struct vxd_request *ahead, const struct vxd_err *err,
         status = request->method->take_ahead(request, output, &why);
     }
     if (status == VXD_OK) {
-        status = vxd_scheduler_push_next(request->server->scheduler, request, &why);
+        status = server->schedule->push_next(server->scheduler, request, &why);
     }
     if (status != VXD_OK) {
         (void)vxd_request_answer(request, &why, NULL);
@@ -90,14 +91,14 @@ enum vxd_status vxd_request_create_ahead(struct vxd_request *request,
 
 enum vxd_status vxd_request_submit_ahead(struct vxd_request *ahead, struct vxd_err *err)
 {
-    struct vxd_scheduler *scheduler = ahead->server->scheduler;
-    enum vxd_status status = vxd_scheduler_watch(scheduler, ahead, err);
+    const struct vxd_server *server = ahead->server;
+    enum vxd_status status = server->schedule->watch(server->scheduler, ahead, err);
 
     if (status == VXD_OK) {
-        status = vxd_scheduler_push(scheduler, ahead, err);
+        status = server->schedule->push(server->scheduler, ahead, err);
     }
     if (status != VXD_OK) {
-        vxd_scheduler_unwatch(scheduler, ahead);
+        server->schedule->unwatch(server->scheduler, ahead);
     }
     vxd_request_drop(ahead);
     return status;

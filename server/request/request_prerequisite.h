@@ -10,7 +10,7 @@
 #include "server/request/request_life.h"
 
 /* Queues a checked request, or what has to run ahead of it.
- * errors  as vxd_scheduler_push, and those of what runs ahead */
+ * errors  as push of struct vxd_schedule_calls, and those of what runs ahead */
 enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *err);
 
 /* A request that will run ahead of `request`, which it holds: of that method, with a decoder,
@@ -22,7 +22,7 @@ enum vxd_status vxd_request_create_ahead(struct vxd_request *request,
                                          struct vxd_request **out, struct vxd_err *err);
 
 /* Queues it. Consumes the caller's reference, also where it fails; then `request` gets no
- * answer from it. errors  as vxd_scheduler_push */
+ * answer from it. errors  as push of struct vxd_schedule_calls */
 enum vxd_status vxd_request_submit_ahead(struct vxd_request *ahead, struct vxd_err *err);
 
 #endif

@@ -343,7 +343,8 @@ static void answer_superseded(struct vxd_scheduler *scheduler, struct vxd_reques
 }
 
 /* Whether the list takes one more; the mutex is held. */
-static enum vxd_status check_room(struct vxd_scheduler *scheduler, struct vxd_err *err)
+static enum vxd_status check_capacity_locked(struct vxd_scheduler *scheduler,
+                                             struct vxd_err *err)
 {
     struct vxd_metrics *metrics = scheduler->server->metrics;
     uint32_t limit = atomic_load(&scheduler->server->limits.queue);
@@ -362,19 +363,19 @@ static enum vxd_status check_room(struct vxd_scheduler *scheduler, struct vxd_er
     return VXD_OK;
 }
 
-enum vxd_status vxd_scheduler_check_room(struct vxd_scheduler *scheduler,
-                                         struct vxd_err *err)
+static enum vxd_status check_capacity(struct vxd_scheduler *scheduler,
+                                      struct vxd_err *err)
 {
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
-    status = check_room(scheduler, err);
+    status = check_capacity_locked(scheduler, err);
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return status;
 }
 
-enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
-                                   struct vxd_request *request, struct vxd_err *err)
+static enum vxd_status push(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                            struct vxd_err *err)
 {
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     const struct vxd_request *newer;
@@ -392,7 +393,7 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
     } else {
         superseded = replaces ? take_superseded(scheduler, request) : NULL;
         /* What takes another's place needs none of its own. */
-        status = superseded != NULL ? VXD_OK : check_room(scheduler, err);
+        status = superseded != NULL ? VXD_OK : check_capacity_locked(scheduler, err);
     }
     if (status == VXD_OK) {
         vxd_request_hold(request);
@@ -406,8 +407,8 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
     return status;
 }
 
-enum vxd_status vxd_scheduler_push_next(struct vxd_scheduler *scheduler,
-                                        struct vxd_request *request, struct vxd_err *err)
+static enum vxd_status push_next(struct vxd_scheduler *scheduler,
+                                 struct vxd_request *request, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
@@ -483,16 +484,19 @@ static void expire(void *context, struct vxd_request *request)
     vxd_request_drop(request);
 }
 
-enum vxd_status vxd_scheduler_watch(struct vxd_scheduler *scheduler,
-                                    struct vxd_request *request, struct vxd_err *err)
+static enum vxd_status watch(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                             struct vxd_err *err)
 {
     return vxd_timer_add(scheduler->timer, request, first_limit_ns(request), err);
 }
 
-void vxd_scheduler_unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request)
+static void unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request)
 {
     vxd_timer_remove(scheduler->timer, request);
 }
+
+static const struct vxd_schedule_calls calls = {check_capacity, push, push_next, watch,
+                                                unwatch};
 
 const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *scheduler)
 {
@@ -527,6 +531,7 @@ enum vxd_status vxd_scheduler_create(struct vxd_server *server,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the scheduler");
     }
     scheduler->server = server;
+    server->schedule = &calls;
     vxd_context_get_memory(server->context, &memory);
     scheduler->memory_bytes = memory.device_budget_bytes;
     if (n_lanes > VXD_MAX_LANES) {

@@ -406,7 +406,7 @@ enum vxd_status vxd_scene_network_check(struct vxd_request *request,
                                         struct vxd_scene_network *network,
                                         struct vxd_err *err);
 /* Sends the cloud through the network, ahead of the request (request_ahead.h).
- * errors  as Infer's; INVALID_ARGUMENT of labels; as vxd_scheduler_push */
+ * errors  as Infer's; INVALID_ARGUMENT of labels; as vxd_request_submit_ahead's */
 enum vxd_status vxd_scene_network_run(struct vxd_request *request,
                                       struct vxd_scene_network *network,
                                       struct vxd_err *err);
