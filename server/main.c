@@ -14,7 +14,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/notify.h"
 #include "server/config/config.h"
-#include "server/registry/scenes/scenes.h"
+#include "server/registry/registry.h"
 #include "server/schedule/schedule.h"
 #include "server/server.h"
 #include "server/signals.h"
@@ -222,9 +222,9 @@ static int run(struct daemon *d)
         return fail("cannot start", &err);
     }
     if (d->config.data_dir[0] != '\0' &&
-        vxd_scenes_open_journal(d->server.scenes, d->server.once, &d->data_dir, &err) !=
-            VXD_OK) {
-        return fail("cannot bring back the scenes", &err);
+        vxd_registry_open_journal(d->server.registry, d->server.once, &d->data_dir,
+                                  &err) != VXD_OK) {
+        return fail("cannot bring back what is durable", &err);
     }
     d->server.event_fd = vxd_signals_fd(d->signals);
     if (open_transports(d, &err) != VXD_OK) {

@@ -14,6 +14,7 @@
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
+#include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
@@ -106,6 +107,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
                             err));
     VXD_TRY(open_context(server, err));
+    VXD_TRY(vxd_registry_create(server->context, &server->registry, err));
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
@@ -120,10 +122,11 @@ out:
 void vxd_server_close(struct vxd_server *server)
 {
     vxd_scheduler_destroy(server->scheduler);
-    vxd_scenes_close_journal(server->scenes);
+    vxd_registry_close_journal(server->registry);
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_scenes_destroy(server->scenes);
+    vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
     }
@@ -135,6 +138,7 @@ void vxd_server_close(struct vxd_server *server)
     server->maps = NULL;
     server->networks = NULL;
     server->scenes = NULL;
+    server->registry = NULL;
     server->context = NULL;
     server->once = NULL;
     server->slowlog = NULL;

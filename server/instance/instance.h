@@ -36,6 +36,7 @@ struct vxd_method_table;
 struct vxd_metrics;
 struct vxd_networks;
 struct vxd_once;
+struct vxd_registry;
 struct vxd_scenes;
 struct vxd_schedule_calls;
 struct vxd_scheduler;
@@ -58,6 +59,7 @@ struct vxd_server {
     struct vxd_slowlog *slowlog;
     struct vxd_once *once;
     struct vxd_context *context;
+    struct vxd_registry *registry; /* what keeps durable things on disk */
     struct vxd_maps *maps;
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;

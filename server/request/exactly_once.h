@@ -70,6 +70,12 @@ struct vxd_journal_txn;
 enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
                                        struct vxd_journal_txn *txn, struct vxd_err *err);
 
+/* Adds what a request that is filed is answered, so that it is known after a start; its output stays
+ * as it is. Harmless where it is not filed.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_once_put_outcome(struct vxd_request *request, int64_t unix_ns,
+                                     struct vxd_journal_txn *txn, struct vxd_err *err);
+
 /* The outcome of a request of an earlier process, by its description, or a client's floor, also of
  * one that went; in the order of their times. What does not fit the limits is left out, and
  * forgotten by the disk too. Before any request.

@@ -250,6 +250,27 @@ static enum vxd_status restore_floor(struct vxd_once *once,
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for floors");
 }
 
+enum vxd_status vxd_once_put_outcome(struct vxd_request *request, int64_t unix_ns,
+                                     struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    uint8_t client[VXD_ONCE_CLIENT_BYTES];
+    uint8_t bytes[VXD_ONCE_COPY_BYTES];
+    struct vxd_journal_reply reply = {
+        .client = client, .unix_ns = unix_ns, .bytes = bytes};
+    enum vxd_status status;
+
+    if (request->once == NULL) {
+        return VXD_OK; /* over HTTP without a key */
+    }
+    vxd_once_describe(request, client, &reply.n_client_bytes, &reply.sequence,
+                      reply.digest);
+    vxd_once_pack_copy(request->output, bytes, &reply.n_bytes);
+    VXD_TRY(vxd_once_put_forgotten(request->server->once, unix_ns, txn, err));
+    VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
+out:
+    return status;
+}
+
 /* vxd_once_pack_copy marks those that something was dropped of. */
 static bool has_dropped(const void *reply, size_t n_reply_bytes)
 {

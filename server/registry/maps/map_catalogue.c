@@ -21,7 +21,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <nettle/sha2.h>
 
 #include "proto/base/name.h"
 
@@ -29,45 +28,8 @@ enum {
     OWNER_KIND = 77,
     LAYOUT = 1,
     PIECE_BYTES = 4 << 20,
-    MAX_DESCRIPTION_BYTES = 1 << 16,
-    CUT_NAME = 42 /* of a long name, in a family's */
+    MAX_DESCRIPTION_BYTES = 1 << 16
 };
-
-static const char family_prefix[] = "map:";
-
-void vxd_map_family_name(const char *map, char out[VXD_JOURNAL_NAME_BYTES])
-{
-    size_t n_prefix = sizeof family_prefix - 1;
-    struct sha256_ctx hash;
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    size_t at;
-
-    if (strlen(map) + n_prefix < VXD_JOURNAL_NAME_BYTES) {
-        (void)snprintf(out, VXD_JOURNAL_NAME_BYTES, "%s%s", family_prefix, map);
-        return;
-    }
-    sha256_init(&hash);
-    sha256_update(&hash, strlen(map), (const uint8_t *)map);
-    sha256_digest(&hash, sizeof digest, digest);
-    (void)snprintf(out, VXD_JOURNAL_NAME_BYTES, "%s%.*s~", family_prefix, CUT_NAME, map);
-    at = strlen(out);
-    for (size_t i = 0; i < 8; i++, at += 2) {
-        (void)snprintf(out + at, VXD_JOURNAL_NAME_BYTES - at, "%02x", digest[i]);
-    }
-}
-
-bool vxd_is_map_family(const struct vxd_journal_family *family)
-{
-    return strncmp(family->name, family_prefix, sizeof family_prefix - 1) == 0;
-}
-
-void vxd_map_name_of_family(const struct vxd_journal_family *family,
-                            char out[VXD_NAME_BYTES])
-{
-    (void)snprintf(out, VXD_NAME_BYTES, "%s",
-                   vxd_is_map_family(family) ? family->name + sizeof family_prefix - 1
-                                             : "");
-}
 
 /* --- descriptions ----------------------------------------------------------------------- */
 

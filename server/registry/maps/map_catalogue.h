@@ -19,14 +19,6 @@ struct vxd_map_described {
     int64_t created_unix_ns;
 };
 
-/* A family's name in the journal, of which scenes have theirs too: "map:" and the map's name, a
- * long one cut and its digest behind it. */
-void vxd_map_family_name(const char *map, char out[VXD_JOURNAL_NAME_BYTES]);
-/* What follows "map:" there: the map's name, unless that is a long one. */
-void vxd_map_name_of_family(const struct vxd_journal_family *family,
-                            char out[VXD_NAME_BYTES]);
-bool vxd_is_map_family(const struct vxd_journal_family *family);
-
 /* Adds a description; out of memory shows at the end (vxd_bytes_out). */
 void vxd_map_describe(struct vxd_bytes_out *out, const struct vxd_map_described *map);
 

@@ -5,11 +5,9 @@
 
 #include <pthread.h>
 
-#include "server/durable/journal/journal.h"
 #include "server/registry/maps/map_catalogue.h"
 #include "server/registry/maps/named_maps.h"
-
-struct vxd_scene_saver;
+#include "server/registry/registry.h"
 
 struct vxd_maps {
     uint64_t limit_bytes;
@@ -22,15 +20,10 @@ struct vxd_maps {
     struct vxd_queue *queue; /* for freeing what is left at the end */
     pthread_mutex_t mutex;   /* guards list and sizes against vxd_maps_estimate */
     struct vxd_map *first;
-    struct vxd_map *unnamed; /* made and not findable (yet, or any more) */
-    /* maps_journal.c; journal NULL: nothing is durable */
-    struct vxd_journal *journal; /* borrowed, as the next two */
-    const struct vxd_data_dir *dir;
-    struct vxd_scene_saver *saver; /* whose thread writes maps' snapshots too */
+    struct vxd_map *unnamed;       /* made and not findable (yet, or any more) */
+    struct vxd_registry *registry; /* borrowed; has the journal */
     bool is_recovering; /* limits do not count: what is on the disk comes back */
     _Atomic size_t n_durable;
-    _Atomic uint64_t n_snapshots; /* files written */
-    _Atomic uint64_t n_failed_snapshots;
 };
 
 /* maps.c. A new map's first epoch: see vxd_map_epoch. */
@@ -53,11 +46,14 @@ enum vxd_status vxd_map_bring_back(struct vxd_queue *queue, struct vxd_journal *
                                    const struct vxd_map_described *map, uint64_t sequence,
                                    struct vxd_hashmap **out, struct vxd_err *err);
 
-/* maps_recover.c. All maps that the journal has.
- * errors  as vxd_maps_open_journal */
-enum vxd_status vxd_maps_recover(struct vxd_maps *maps,
-                                 const struct vxd_journal_found *found,
-                                 struct vxd_err *err);
+/* maps_recover.c. What the registry of durable things needs of maps. */
+extern const struct vxd_durable_kind vxd_maps_kind;
+
+/* maps_save.c. Writes a map's snapshot file.
+ * in      owner  struct vxd_maps
+ * errors  as save of struct vxd_durable_kind */
+enum vxd_status vxd_maps_save(void *owner, struct vxd_registry_save *save,
+                              struct vxd_err *err);
 
 /* maps_journal.c. What the journal's row says of a map. */
 void vxd_map_get_description(const struct vxd_map *map, struct vxd_map_described *out);

@@ -9,34 +9,13 @@
  *   a failure leaves in memory what is not on the disk: from then on nobody sees the map until it
  *             has been brought back from the disk, which is tried at once and at each request
  *   start     newest valid snapshot, then the records after it, in order
- *   snapshot  by the thread that writes scenes' (scenes_save.c), from the last snapshot and the
- *             records after it, in a map of its own on the CPU: no request waits for it */
+ *   snapshot  on the registry's thread (registry_saver.c), from the last snapshot and the records
+ *             after it, in a map of its own on the CPU: no request waits for it */
 #ifndef VXD_SERVER_REGISTRY_MAPS_MAPS_JOURNAL_H
 #define VXD_SERVER_REGISTRY_MAPS_MAPS_JOURNAL_H
 
 #include "server/durable/record/record.h"
 #include "server/registry/maps/named_maps.h"
-
-struct vxd_scene_saver;
-
-/* Brings back the durable maps, once, before anything runs. Journal, directory and saver are
- * borrowed until the close. Logs its progress.
- * errors  those of journal.h and recovery.h; no memory for a map */
-enum vxd_status vxd_maps_open_journal(struct vxd_maps *maps, struct vxd_journal *journal,
-                                      const struct vxd_data_dir *dir,
-                                      struct vxd_scene_saver *saver,
-                                      const struct vxd_journal_found *found,
-                                      struct vxd_err *err);
-
-/* Nothing runs any more, nor does the saver. Harmless without one. */
-void vxd_maps_close_journal(struct vxd_maps *maps);
-
-bool vxd_maps_have_journal(const struct vxd_maps *maps);
-
-/* Any thread; the saver's. Whether the journal has a map of this family. */
-bool vxd_maps_is_family(struct vxd_maps *maps, uint32_t journal_id);
-/* Writes its snapshot file; false where it should be tried again. Blocking. */
-bool vxd_maps_save(struct vxd_maps *maps, uint32_t journal_id);
 
 /* --- on the write lane ------------------------------------------------------------------- */
 

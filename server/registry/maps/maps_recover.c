@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Durable maps after a start. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/clock.h"
 #include "proto/base/name.h"
-#include "server/durable/recovery/recovery.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
-#include "server/registry/maps/maps_journal.h"
-#include "server/registry/scenes/scenes_recover.h"
-#include "server/instance/instance.h"
 
 struct recovery {
     struct vxd_maps *maps;
     struct vxd_map *map; /* in hand, not findable yet, with one reference */
-    int64_t logged_ns;   /* 0: not yet, so that the first line comes at once */
+    struct vxd_registry_start *start;
 };
 
 static void let_go(struct recovery *recovery)
@@ -76,10 +71,12 @@ static enum vxd_status describe(const struct recovery *recovery,
         vxd_map_get_description(map, out); /* of a file that was no good otherwise */
         return VXD_OK;
     }
-    VXD_TRY(describe_by_file(recovery->maps->dir, row->id, out, err));
-    vxd_map_family_name(out->terms.name, name);
+    VXD_TRY(describe_by_file(vxd_registry_get_data_dir(recovery->maps->registry), row->id,
+                             out, err));
+    vxd_registry_family_name(&vxd_maps_kind, out->terms.name, name);
     if (strcmp(name, row->name) != 0) {
-        vxd_map_name_of_family(row, out->terms.name);
+        (void)snprintf(out->terms.name, sizeof out->terms.name, "%s",
+                       row->name + strlen(vxd_maps_kind.prefix));
     }
     if (!vxd_is_name(out->terms.name)) {
         status = vxd_fail(err, VXD_DATA_LOSS, NULL, "its name is another map's");
@@ -167,7 +164,6 @@ static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *m
 {
     struct vxd_journal_family row = *family;
     struct vxd_bytes_out bytes = {0};
-    struct vxd_journal_txn *txn = NULL;
     struct vxd_map_described described;
     uint64_t now_ns = (uint64_t)vxd_clock_unix_ns();
     enum vxd_status status;
@@ -182,15 +178,10 @@ static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *m
     row.epoch = map->generation;
     row.spec = bytes.bytes;
     row.n_spec_bytes = bytes.n;
-    status = !bytes.is_out_of_memory ? vxd_journal_begin(maps->journal, &txn, err)
-                                     : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                                                "no memory for a map's description");
-    VXD_TRY(status);
-    VXD_TRY(vxd_journal_put_family(txn, &row, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
-out:
-    vxd_journal_abandon(txn);
+    status = !bytes.is_out_of_memory
+                 ? vxd_registry_rewrite_family(maps->registry, &row, err)
+                 : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "no memory for a map's description");
     free(bytes.bytes);
     return status;
 }
@@ -205,7 +196,8 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     enum vxd_status status;
 
     if (map == NULL) { /* its name is free again */
-        return vxd_journal_forget_family(maps->journal, result->family->id, err);
+        return vxd_journal_forget_family(vxd_registry_get_journal(maps->registry),
+                                         result->family->id, err);
     }
     VXD_TRY(vxd_hashmap_size(maps->queue, map->hashmap, &n_entries, err));
     map->n_entries = n_entries;
@@ -226,62 +218,56 @@ out:
 static void progress(void *user, const struct vxd_recovery_progress *at)
 {
     struct recovery *recovery = user;
-    int64_t now = vxd_clock_ns();
-    char text[96];
 
-    if (now - recovery->logged_ns < 1000000000) {
-        return;
-    }
-    recovery->logged_ns = now;
-    (void)snprintf(text, sizeof text,
-                   "%" PRIu64 " of %" PRIu64 " records, map %zu of %zu", at->i_record,
-                   at->n_records, at->i_family + 1, at->n_families);
-    vxd_log(VXD_LOG_INFO, "bringing back maps", "done", text, "map", at->name);
+    vxd_registry_log_progress(recovery->start, at);
 }
 
-/* Those whose snapshot was due when the last start ended. */
-static void ask_again(struct vxd_maps *maps)
+static bool is_ours(const struct vxd_journal_family *row)
 {
-    struct vxd_journal_state state;
-
-    for (const struct vxd_map *m = maps->first; m != NULL; m = m->next) {
-        if (m->terms.durable &&
-            vxd_journal_get_state(maps->journal, m->durable.journal_id, &state, NULL) ==
-                VXD_OK &&
-            state.snapshot_due) {
-            vxd_scene_saver_ask(maps->saver, m->durable.journal_id);
-        }
-    }
+    return vxd_registry_is_of_kind(&vxd_maps_kind, row);
 }
 
-enum vxd_status vxd_maps_recover(struct vxd_maps *maps,
-                                 const struct vxd_journal_found *found,
-                                 struct vxd_err *err)
+static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
+                               struct vxd_err *err)
 {
-    struct recovery recovery = {.maps = maps};
+    struct vxd_maps *maps = owner;
+    struct recovery recovery = {.maps = maps, .start = start};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,
                                                  .own_record = apply,
-                                                 .is_ours = vxd_is_map_family,
-                                                 .is_not_last = true,
+                                                 .is_ours = is_ours,
                                                  .done = done,
                                                  .progress = progress};
-    struct vxd_recovery_result result;
     enum vxd_status status;
-    char text[96];
 
     maps->is_recovering = true;
-    status = vxd_recover(maps->dir, maps->journal, found, &visitor, &result, err);
+    status = vxd_registry_recover(start, &visitor, err);
     maps->is_recovering = false;
     let_go(&recovery);
-    if (status == VXD_OK && result.n_families > 0) {
-        (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",
-                       result.n_families, result.n_replayed);
-        vxd_log(VXD_LOG_INFO, "maps are back", "families", text);
-    }
-    if (status == VXD_OK) {
-        ask_again(maps);
-    }
     return status;
 }
+
+static void log_event(enum vxd_registry_event event, const char *name, const char *text)
+{
+    switch (event) {
+    case VXD_REGISTRY_RECOVERING:
+        vxd_log(VXD_LOG_INFO, "bringing back maps", "done", text, "map", name);
+        break;
+    case VXD_REGISTRY_RECOVERED:
+        vxd_log(VXD_LOG_INFO, "maps are back", "families", text);
+        break;
+    case VXD_REGISTRY_SAVED:
+        vxd_log(VXD_LOG_INFO, "snapshot written", "map", name, "seconds", text);
+        break;
+    case VXD_REGISTRY_NOT_SAVED:
+        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "map", name, "error", text);
+        break;
+    }
+}
+
+const struct vxd_durable_kind vxd_maps_kind = {.noun = "map",
+                                               .prefix = "map:",
+                                               .log = log_event,
+                                               .recover = recover,
+                                               .save = vxd_maps_save};

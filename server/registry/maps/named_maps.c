@@ -22,6 +22,7 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
         free(maps);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the maps");
     }
+    maps->registry = server->registry;
     vxd_context_get_memory(server->context, &memory);
     maps->limit_bytes = server->config.map_bytes > 0 ? server->config.map_bytes
                                                      : memory.device_budget_bytes / 2;
@@ -38,6 +39,7 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
     if (server->config.data_dir[0] != '\0') {
         vxd_map_file_sweep(server->config.data_dir);
     }
+    vxd_registry_add(server->registry, &vxd_maps_kind, maps);
     *out = maps;
     return VXD_OK;
 }
@@ -382,8 +384,8 @@ void vxd_maps_get_usage(const struct vxd_maps *maps, struct vxd_maps_usage *out)
     out->n_bytes = atomic_load(&maps->n_bytes);
     out->limit_bytes = maps->limit_bytes;
     out->n_durable = atomic_load(&maps->n_durable);
-    out->n_snapshots = atomic_load(&maps->n_snapshots);
-    out->n_failed_snapshots = atomic_load(&maps->n_failed_snapshots);
+    vxd_registry_count_snapshots(maps->registry, &vxd_maps_kind, &out->n_snapshots,
+                                 &out->n_failed_snapshots);
 }
 
 void vxd_maps_estimate(struct vxd_maps *maps, const char *name, size_t *entry_bytes,

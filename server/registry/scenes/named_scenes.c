@@ -6,6 +6,7 @@
 
 #include "proto/base/clock.h"
 #include "server/registry/scenes/scenes_internal.h"
+#include "server/registry/scenes/scenes_recover.h"
 #include "server/instance/instance.h"
 
 enum {
@@ -48,7 +49,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
     }
     vxd_context_get_memory(server->context, &memory);
     scenes->context = server->context;
-    scenes->maps = server->maps;
+    scenes->registry = server->registry;
     scenes->limit_bytes = server->config.scene_bytes > 0 ? server->config.scene_bytes
                                                          : memory.device_budget_bytes / 2;
     scenes->token_limit_bytes = server->config.token_scene_bytes > 0
@@ -62,6 +63,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
         vxd_scenes_destroy(scenes);
         return status;
     }
+    vxd_registry_add(server->registry, &vxd_scenes_kind, scenes);
     *out = scenes;
     return VXD_OK;
 }
@@ -254,7 +256,8 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
     }
     VXD_TRY(vxd_scene_family_new(scene, queue, err));
     if (terms->durable) {
-        scene->family->journal_id = vxd_journal_new_family(scenes->journal);
+        scene->family->journal_id =
+            vxd_journal_new_family(vxd_registry_get_journal(scenes->registry));
     }
     VXD_TRY(vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, err));
     *out = scene;

@@ -9,7 +9,7 @@
 #include "server/registry/scenes/named_scenes.h"
 
 struct vxd_svdag_transfer;
-struct vxd_maps;
+struct vxd_registry;
 
 struct vxd_scenes {
     struct vxd_context *context;
@@ -31,12 +31,8 @@ struct vxd_scenes {
     struct vxd_scene *first;
     struct vxd_scene *reserved; /* scenes that wait for their names; by `next` */
     struct vxd_scene_family *families;
-    /* scenes_journal.c; NULL: nothing is durable */
-    struct vxd_journal *journal;
-    const struct vxd_data_dir *dir; /* borrowed */
-    struct vxd_scene_saver *saver;
-    struct vxd_maps *maps; /* whose durable ones share journal and saver; borrowed */
-    bool is_recovering;    /* limits do not count: what is on the disk comes back */
+    struct vxd_registry *registry; /* borrowed; has the journal */
+    bool is_recovering; /* limits do not count: what is on the disk comes back */
 };
 
 /* A store, for as long as somebody has a version of it pinned. */

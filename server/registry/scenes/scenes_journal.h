@@ -13,24 +13,6 @@
 #include "server/durable/record/record.h"
 #include "server/registry/scenes/named_scenes.h"
 
-struct vxd_once;
-
-/* Opens the journal in a directory that is locked, which is borrowed, and brings back the scenes and the
- * exactly-once outcomes that are there. Once, before anything runs. Logs its progress.
- * errors  those of journal.h and recovery.h; no memory for a scene */
-enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_once *once,
-                                        const struct vxd_data_dir *dir,
-                                        struct vxd_err *err);
-
-/* Nothing runs any more: writes what waits and closes it. Harmless without one. */
-void vxd_scenes_close_journal(struct vxd_scenes *scenes);
-
-/* NULL: there is none. Borrowed. */
-struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes);
-
-/* Where it is; of a journal that there is. Borrowed. */
-const struct vxd_data_dir *vxd_scenes_get_data_dir(struct vxd_scenes *scenes);
-
 /* --- on the write lane ------------------------------------------------------------------- */
 
 /* What the journal gets of one change. Zero-initialised = nothing. */
@@ -77,12 +59,6 @@ enum vxd_status vxd_scene_commit_snapshot(struct vxd_scene *scene,
                                           struct vxd_request *request,
                                           const struct vxd_scene_snapshot *snapshot,
                                           bool drop, struct vxd_err *err);
-
-/* Adds what a request that is filed is answered (exactly_once.h), so that it is known after a
- * start; its output stays as it is. Harmless where it is not filed.
- * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_put_outcome(struct vxd_request *request, int64_t unix_ns,
-                                      struct vxd_journal_txn *txn, struct vxd_err *err);
 
 void vxd_scene_free_entry(struct vxd_scene_entry *entry);
 

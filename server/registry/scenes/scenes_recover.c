@@ -3,20 +3,14 @@
  * Until a family is done its scenes keep all versions, since what a name keeps is known last. */
 #include "server/registry/scenes/scenes_recover.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/clock.h"
 #include "proto/base/name.h"
-#include "server/durable/recovery/recovery.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
-#include "server/registry/maps/map_catalogue.h"
 #include "server/registry/scenes/scene_catalogue.h"
-#include "server/registry/scenes/scenes_journal.h"
 #include "server/registry/scenes/scenes_replay.h"
-#include "server/instance/instance.h"
 
 enum {
     ON_CUDA_AT_ONCE = 64
@@ -27,7 +21,7 @@ struct recovery {
     uint64_t least_generation;  /* of the family that is recovered */
     struct vxd_scene_plan plan; /* of its records */
     size_t most_together;       /* of them, as one edit */
-    uint64_t logged_ns;         /* 0: not yet, so that the first line comes at once */
+    struct vxd_registry_start *start;
 };
 
 struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
@@ -138,8 +132,8 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
     vxd_scene_plan_free(&recovery->plan);
     recovery->plan.backend = backend_of(recovery->scenes);
     recovery->most_together = most_at_once(recovery->scenes);
-    return vxd_journal_read_items(recovery->scenes->journal, VXD_JOURNAL_NAMED, row->id,
-                                  plan_name, recovery, err);
+    return vxd_journal_read_items(vxd_registry_get_journal(recovery->scenes->registry),
+                                  VXD_JOURNAL_NAMED, row->id, plan_name, recovery, err);
 }
 
 static void foresee(void *user, const struct vxd_journal_family *row, uint64_t sequence,
@@ -397,9 +391,10 @@ out:
 static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
                                      struct vxd_err *err)
 {
-    enum vxd_status status = vxd_journal_forget_family(scenes->journal, id, err);
+    enum vxd_status status =
+        vxd_journal_forget_family(vxd_registry_get_journal(scenes->registry), id, err);
 
-    vxd_scene_saver_ask(scenes->saver, id);
+    vxd_registry_ask_snapshot(scenes->registry, id);
     return status;
 }
 
@@ -410,8 +405,6 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     struct vxd_scenes *scenes = recovery->scenes;
     struct vxd_scene_family *family = vxd_scenes_find_family(scenes, result->family->id);
     struct vxd_journal_family row = *result->family;
-    struct vxd_journal_txn *txn = NULL;
-    enum vxd_status status = VXD_OK;
 
     if (family == NULL) {
         /* Of one that lost something people may want to see what is left. */
@@ -433,64 +426,65 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
          scene = scene->next_in_family) {
         scene->generation = row.epoch;
     }
-    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
-    VXD_TRY(vxd_journal_put_family(txn, &row, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
-out:
-    vxd_journal_abandon(txn);
-    return status;
+    return vxd_registry_rewrite_family(scenes->registry, &row, err);
 }
 
 static void progress(void *user, const struct vxd_recovery_progress *at)
 {
     struct recovery *recovery = user;
-    uint64_t now = (uint64_t)vxd_clock_ns();
-    char text[96];
 
-    if (now - recovery->logged_ns < UINT64_C(1000000000)) {
-        return;
-    }
-    recovery->logged_ns = now;
-    (void)snprintf(text, sizeof text,
-                   "%" PRIu64 " of %" PRIu64 " records, scene %zu of %zu", at->i_record,
-                   at->n_records, at->i_family + 1, at->n_families);
-    vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", at->name);
+    vxd_registry_log_progress(recovery->start, at);
 }
 
-static bool is_scenes(const struct vxd_journal_family *family)
+static bool is_ours(const struct vxd_journal_family *row)
 {
-    return !vxd_is_map_family(family);
+    return vxd_registry_is_of_kind(&vxd_scenes_kind, row);
 }
 
-enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
-                                   const struct vxd_journal_found *found,
-                                   struct vxd_err *err)
+static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
+                               struct vxd_err *err)
 {
-    struct recovery recovery = {.scenes = scenes};
+    struct vxd_scenes *scenes = owner;
+    struct recovery recovery = {.scenes = scenes, .start = start};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,
                                                  .records = apply,
                                                  .records_at_once = most_at_once(scenes),
                                                  .foresee = foresee,
-                                                 .is_ours = is_scenes,
+                                                 .is_ours = is_ours,
                                                  .item = name_version,
                                                  .done = done,
                                                  .progress = progress};
-    struct vxd_recovery_result result;
     enum vxd_status status;
-    char text[96];
 
     scenes->is_recovering = true;
-    status = vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
+    status = vxd_registry_recover(start, &visitor, err);
     scenes->is_recovering = false;
     vxd_scene_plan_free(&recovery.plan);
-
-    if (status == VXD_OK && result.n_families > 0) {
-        (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",
-                       result.n_families, result.n_replayed);
-        vxd_log(VXD_LOG_INFO, "scenes are back", "families", text);
-    }
     return status;
 }
+
+static void log_event(enum vxd_registry_event event, const char *name, const char *text)
+{
+    switch (event) {
+    case VXD_REGISTRY_RECOVERING:
+        vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", name);
+        break;
+    case VXD_REGISTRY_RECOVERED:
+        vxd_log(VXD_LOG_INFO, "scenes are back", "families", text);
+        break;
+    case VXD_REGISTRY_SAVED:
+        vxd_log(VXD_LOG_INFO, "snapshot written", "scene", name, "seconds", text);
+        break;
+    case VXD_REGISTRY_NOT_SAVED:
+        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "scene", name, "error", text);
+        break;
+    }
+}
+
+const struct vxd_durable_kind vxd_scenes_kind = {.noun = "scene",
+                                                 .prefix = "",
+                                                 .log = log_event,
+                                                 .recover = recover,
+                                                 .save = vxd_scenes_save};

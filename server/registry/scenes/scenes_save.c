@@ -1,39 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The thread that writes snapshot files: of a family that is due, what everybody sees at one
- * moment (its histories, and the number of the last record in them), and the image of all their
- * roots, which stay as they are whatever comes meanwhile. Bytes: scenes_load.c. */
-#include <pthread.h>
+/* Snapshot files of scenes: of a family, what everybody sees at one moment (its histories, and the
+ * number of the last record in them), and the image of all their roots, which stay as they are
+ * whatever comes meanwhile. The bytes are described in scenes_load.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "gpu/svdag/image/image.h"
-#include "proto/base/clock.h"
-#include "server/observe/log/log.h"
-#include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scene_catalogue.h"
-#include "server/registry/scenes/scenes_journal.h"
 #include "server/registry/scenes/scenes_recover.h"
-#include "server/instance/instance.h"
 
 enum {
     STEP_NS = 5000000, /* the pool's workers are shared with requests */
     TAKE_TRIES = 1000,
-    TAKE_STEP_NS = 5000000, /* a commit or so */
-    RETRY_S = 60            /* after a file that could not be written */
-};
-
-struct vxd_scene_saver {
-    struct vxd_scenes *scenes;
-    struct vxd_queue *queue;
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
-    uint32_t *due; /* ids, each once */
-    size_t n_due;
-    size_t capacity;
-    bool may_begin; /* all scenes are there */
-    bool stopping;
+    TAKE_STEP_NS = 5000000 /* a commit or so */
 };
 
 /* What is written of a family. */
@@ -41,7 +21,7 @@ struct picture {
     struct vxd_scene_family *family; /* held by its scene */
     struct vxd_scene *scene;         /* one of it, held */
     struct vxd_scene_state state;    /* pins the store */
-    struct vxd_snapshot_head head;
+    struct vxd_registry_save *save;
     struct vxd_bytes_out catalogue;
     uint32_t *roots;
     size_t n_roots;
@@ -85,7 +65,7 @@ static void copy_family(struct picture *picture)
     struct vxd_scene_family *family = picture->family;
     size_t n_scenes;
 
-    picture->head.sequence = family->decided;
+    picture->save->head.sequence = family->decided;
     (void)count_roots(family, &n_scenes);
     vxd_bytes_put_number(&picture->catalogue, n_scenes);
     for (const struct vxd_scene *s = family->first; s != NULL; s = s->next_in_family) {
@@ -116,20 +96,17 @@ static struct vxd_scene *hold_one(struct vxd_scenes *scenes, uint32_t journal_id
     return scene;
 }
 
-static enum vxd_status take(struct vxd_scene_saver *saver, struct picture *picture,
+static enum vxd_status take(struct vxd_scenes *scenes, struct picture *picture,
                             struct vxd_err *err)
 {
-    struct vxd_scenes *scenes = saver->scenes;
+    struct vxd_snapshot_head *head = &picture->save->head;
     size_t n_scenes;
     size_t n_roots;
 
     picture->family = picture->scene->family;
-    picture->head.family = picture->family->journal_id;
-    picture->head.epoch = picture->scene->generation;
-    picture->head.rules_version = VXD_RULES_VERSION;
-    picture->head.unix_ns = vxd_clock_unix_ns();
-    (void)snprintf(picture->head.name, sizeof picture->head.name, "%s",
-                   picture->scene->terms.name);
+    head->epoch = picture->scene->generation;
+    head->rules_version = VXD_RULES_VERSION;
+    (void)snprintf(head->name, sizeof head->name, "%s", picture->scene->terms.name);
     vxd_scenes_lock(scenes);
     n_roots = count_roots(picture->family, &n_scenes);
     vxd_scenes_unlock(scenes);
@@ -196,219 +173,57 @@ static enum vxd_status put_end(struct vxd_svdag_saving *saving, struct picture *
     return status;
 }
 
-static enum vxd_status write_image(struct vxd_scene_saver *saver, struct picture *picture,
+static enum vxd_status write_image(struct picture *picture,
                                    struct vxd_snapshot_writer *writer,
                                    struct vxd_err *err)
 {
+    struct vxd_queue *queue = picture->save->queue;
     struct vxd_svdag_saving *saving = NULL;
     bool is_done = false;
     enum vxd_status status;
 
-    VXD_TRY(vxd_svdag_image_begin(saver->queue, picture->state.svdag, picture->roots,
+    VXD_TRY(vxd_svdag_image_begin(queue, picture->state.svdag, picture->roots,
                                   picture->n_roots, &saving, err));
     while (!is_done) {
-        VXD_TRY(vxd_svdag_image_step(saver->queue, saving, STEP_NS, put_piece, writer,
-                                     &is_done, err));
+        VXD_TRY(vxd_svdag_image_step(queue, saving, STEP_NS, put_piece, writer, &is_done,
+                                     err));
     }
     status = put_end(saving, picture, writer, err);
 out:
-    vxd_svdag_image_end(saver->queue, saving);
+    vxd_svdag_image_end(queue, saving);
     return status;
 }
 
-static enum vxd_status write_file(struct vxd_scene_saver *saver, struct picture *picture,
+static enum vxd_status write_file(void *user, struct vxd_snapshot_writer *writer,
                                   struct vxd_err *err)
 {
-    struct vxd_scenes *scenes = saver->scenes;
-    struct vxd_snapshot_writer *writer = NULL;
+    struct picture *picture = user;
     enum vxd_status status;
 
-    VXD_TRY(vxd_snapshot_begin(scenes->dir, &picture->head, &writer, err));
     VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_CATALOGUE, picture->catalogue.bytes,
                                picture->catalogue.n, err));
-    VXD_TRY(write_image(saver, picture, writer, err));
-    status = vxd_snapshot_conclude(writer, scenes->journal, err);
-    writer = NULL;
+    VXD_TRY(write_image(picture, writer, err));
 out:
-    vxd_snapshot_abandon(writer);
     return status;
 }
 
-/* Of a family that the journal has no more: its files are not needed. */
-static void remove_files(struct vxd_scenes *scenes, uint32_t journal_id)
+enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
+                                struct vxd_err *err)
 {
-    struct vxd_journal_state state;
-    struct vxd_err err = {0};
-
-    if (vxd_journal_get_state(scenes->journal, journal_id, &state, NULL) ==
-            VXD_NOT_FOUND &&
-        vxd_snapshot_remove_all(scenes->dir, journal_id, &err) != VXD_OK) {
-        vxd_log(VXD_LOG_WARNING, "files of a scene that was dropped are left", "error",
-                err.message);
-    }
-}
-
-/* False where it should be tried again. */
-static bool save(struct vxd_scene_saver *saver, uint32_t journal_id)
-{
-    struct vxd_scenes *scenes = saver->scenes;
-    struct picture picture = {.scene = hold_one(scenes, journal_id)};
-    int64_t since_ns = vxd_clock_ns();
-    struct vxd_err err = {0};
-    char took[32];
+    struct vxd_scenes *scenes = owner;
+    struct picture picture = {.scene = hold_one(scenes, save->row->id), .save = save};
     enum vxd_status status;
 
-    if (picture.scene == NULL && vxd_maps_is_family(scenes->maps, journal_id)) {
-        return vxd_maps_save(scenes->maps, journal_id);
-    }
     if (picture.scene == NULL) {
-        remove_files(scenes, journal_id);
-        return true;
+        save->is_empty = true;
+        return VXD_OK;
     }
-    VXD_TRY(take(saver, &picture, &err));
-    status = write_file(saver, &picture, &err);
+    VXD_TRY(take(scenes, &picture, err));
+    status = vxd_registry_write_snapshot(save, write_file, &picture, err);
 out:
-    (void)snprintf(took, sizeof took, "%.3f", (double)(vxd_clock_ns() - since_ns) / 1e9);
-    if (status == VXD_OK) {
-        vxd_log(VXD_LOG_INFO, "snapshot written", "scene", picture.head.name, "seconds",
-                took);
-    } else {
-        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "scene", picture.head.name,
-                "error", err.message);
-    }
     free(picture.catalogue.bytes);
     free(picture.roots);
-    vxd_scene_unpin(scenes, &picture.state, saver->queue);
-    vxd_scene_drop(picture.scene, saver->queue);
-    (void)vxd_queue_wait(saver->queue, NULL);
-    return status == VXD_OK;
-}
-
-/* --- the thread ------------------------------------------------------------------------- */
-
-/* With the mutex held. */
-static void wait_to_retry(struct vxd_scene_saver *saver)
-{
-    struct timespec until = {0};
-    int result = 0;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += RETRY_S;
-    while (!saver->stopping && result == 0) {
-        result = pthread_cond_timedwait(&saver->wake, &saver->mutex, &until);
-    }
-}
-
-static void *run(void *argument)
-{
-    struct vxd_scene_saver *saver = argument;
-
-    (void)pthread_mutex_lock(&saver->mutex);
-    while (!saver->stopping) {
-        uint32_t id;
-        bool is_done;
-
-        if (saver->n_due == 0 || !saver->may_begin) {
-            (void)pthread_cond_wait(&saver->wake, &saver->mutex);
-            continue;
-        }
-        id = saver->due[0];
-        saver->n_due--;
-        memmove(saver->due, saver->due + 1, saver->n_due * sizeof *saver->due);
-        (void)pthread_mutex_unlock(&saver->mutex);
-        is_done = save(saver, id);
-        if (!is_done) {
-            /* The journal tells once, and grows until there is a file. */
-            vxd_scene_saver_ask(saver, id);
-        }
-        (void)pthread_mutex_lock(&saver->mutex);
-        if (!is_done) {
-            wait_to_retry(saver);
-        }
-    }
-    (void)pthread_mutex_unlock(&saver->mutex);
-    return NULL;
-}
-
-void vxd_scene_saver_ask(struct vxd_scene_saver *saver, uint32_t journal_id)
-{
-    bool is_there = false;
-
-    (void)pthread_mutex_lock(&saver->mutex);
-    for (size_t i = 0; i < saver->n_due; i++) {
-        is_there = is_there || saver->due[i] == journal_id;
-    }
-    if (!is_there && saver->n_due == saver->capacity) {
-        size_t capacity = saver->capacity > 0 ? 2 * saver->capacity : 64;
-        uint32_t *larger = realloc(saver->due, capacity * sizeof *larger);
-
-        if (larger != NULL) {
-            saver->due = larger;
-            saver->capacity = capacity;
-        }
-    }
-    /* Without memory the journal grows until a later start asks again. */
-    if (!is_there && saver->n_due < saver->capacity) {
-        saver->due[saver->n_due++] = journal_id;
-        (void)pthread_cond_signal(&saver->wake);
-    }
-    (void)pthread_mutex_unlock(&saver->mutex);
-}
-
-enum vxd_status vxd_scene_saver_start(struct vxd_scenes *scenes,
-                                      struct vxd_scene_saver **out, struct vxd_err *err)
-{
-    struct vxd_scene_saver *saver = calloc(1, sizeof *saver);
-    enum vxd_status status;
-
-    if (saver == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for snapshots");
-    }
-    saver->scenes = scenes;
-    status = vxd_queue_create(scenes->context, &saver->queue, err);
-    if (status != VXD_OK) {
-        free(saver);
-        return status;
-    }
-    (void)pthread_mutex_init(&saver->mutex, NULL);
-    if (!vxd_clock_init_condition(&saver->wake)) {
-        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for snapshots");
-    } else if (pthread_create(&saver->thread, NULL, run, saver) != 0) {
-        (void)pthread_cond_destroy(&saver->wake);
-        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for snapshots");
-    }
-    if (status != VXD_OK) {
-        vxd_queue_destroy(saver->queue);
-        (void)pthread_mutex_destroy(&saver->mutex);
-        free(saver);
-        return status;
-    }
-    *out = saver;
-    return VXD_OK;
-}
-
-void vxd_scene_saver_begin(struct vxd_scene_saver *saver)
-{
-    (void)pthread_mutex_lock(&saver->mutex);
-    saver->may_begin = true;
-    (void)pthread_cond_signal(&saver->wake);
-    (void)pthread_mutex_unlock(&saver->mutex);
-}
-
-void vxd_scene_saver_stop(struct vxd_scene_saver *saver)
-{
-    (void)pthread_mutex_lock(&saver->mutex);
-    saver->stopping = true;
-    (void)pthread_cond_signal(&saver->wake);
-    (void)pthread_mutex_unlock(&saver->mutex);
-    (void)pthread_join(saver->thread, NULL);
-}
-
-void vxd_scene_saver_destroy(struct vxd_scene_saver *saver)
-{
-    vxd_queue_destroy(saver->queue);
-    (void)pthread_cond_destroy(&saver->wake);
-    (void)pthread_mutex_destroy(&saver->mutex);
-    free(saver->due);
-    free(saver);
+    vxd_scene_unpin(scenes, &picture.state, save->queue);
+    vxd_scene_drop(picture.scene, save->queue);
+    return status;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "server/instance/instance.h"
+#include "server/registry/registry.h"
 #include "server/service/map/map.h"
 #include "server/service/service.h"
 
@@ -39,7 +40,7 @@ static enum vxd_status read_durability(const struct vxd_request *request,
                                                            : "fsync",
                               "goes with durable");
     }
-    if (!vxd_maps_have_journal(request->server->maps)) {
+    if (vxd_registry_get_journal(request->server->registry) == NULL) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "durable",
                         "the server keeps nothing: it has no data_dir");
     }

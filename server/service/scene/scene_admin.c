@@ -4,8 +4,9 @@
 
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
-#include "server/service/service.h"
+#include "server/registry/registry.h"
 #include "server/service/scene/scene.h"
+#include "server/service/service.h"
 
 /* --- create ----------------------------------------------------------------------------- */
 
@@ -38,7 +39,7 @@ static enum vxd_status read_durability(const struct vxd_request *request,
     if (durability == NULL) {
         return VXD_OK;
     }
-    if (vxd_scenes_get_journal(request->server->scenes) == NULL) {
+    if (vxd_registry_get_journal(request->server->registry) == NULL) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "durability",
                         "the server keeps nothing: it has no data_dir");
     }

@@ -5,7 +5,7 @@
 
 #include "server/durable/snapshot/snapshot_internal.h"
 #include "server/registry/maps/maps.h"
-#include "server/registry/scenes/scenes_recover.h"
+#include "server/registry/registry.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/maps_disk.h"
 #include "voxeld/v1/hashmap.pb-c.h"
@@ -421,7 +421,7 @@ static void test_drop_beside_a_snapshot_is_no_failure(void)
         for (int i = 0; i < vxd_test_rounds(700); i++) {
             CHECK_INT(world_ask(&world, world_map_change("a", 1, json), 0, json), VXD_OK);
         }
-        vxd_scene_saver_ask(world.server->scenes->saver, round);
+        vxd_registry_ask_snapshot(world.server->registry, round);
         (void)nanosleep(&pause, NULL);
         CHECK_INT(world_ask(&world, "map_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
         wait_ms(20);

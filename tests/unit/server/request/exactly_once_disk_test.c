@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "server/method_table.h"
+#include "server/registry/registry.h"
 #include "server/request/exactly_once_internal.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/scenes_disk.h"
@@ -65,7 +66,7 @@ static size_t count_rows(struct world *world)
     uint64_t n_damaged = 0;
     size_t n = 0;
 
-    CHECK_INT(vxd_journal_read_replies(vxd_scenes_get_journal(world->server->scenes),
+    CHECK_INT(vxd_journal_read_replies(vxd_registry_get_journal(world->server->registry),
                                        count_row, &n, &n_damaged, NULL),
               VXD_OK);
     CHECK_INT(n_damaged, 0);
