@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "server/config/config_keys.h"
-#include "server/model/json_value.h"
 
 enum {
     MAX_FILE_BYTES = 1024 * 1024,
@@ -57,12 +56,33 @@ void vxd_config_default(struct vxd_config *config)
     config->drain_timeout_ms = 10000;
 }
 
+static const char *kind_name(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
 static enum vxd_status fail_kind(const struct reader *r, const char *path,
                                  const char *wanted, const json_t *value)
 {
     return vxd_fail(r->err, VXD_INVALID_ARGUMENT, path,
                     "%.100s: \"%s\" must be %s, not %s", r->file, path, wanted,
-                    vxd_json_kind(value));
+                    kind_name(value));
 }
 
 static enum vxd_status read_integer(const struct reader *r, const char *path,
@@ -305,7 +325,7 @@ enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_by
     if (!json_is_object(root)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                          "%.100s: the file must be one object, not %s", name,
-                         vxd_json_kind(root)));
+                         kind_name(root)));
     }
     VXD_TRY(read_members(&r, "", root));
     *config = *r.config;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 /* CIE 1976 L*a*b*, of D65's white. */

@@ -5,6 +5,7 @@
 
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 struct query {

@@ -10,6 +10,7 @@
 #include "server/instance/instance.h"
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 enum {

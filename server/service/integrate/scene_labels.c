@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 static enum vxd_status fail_entry(struct vxd_err *err, size_t i, const char *member,

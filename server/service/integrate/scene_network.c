@@ -9,6 +9,7 @@
 #include "server/service/infer/infer.h"
 #include "server/service/network/network.h"
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 /* --- check -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 enum {

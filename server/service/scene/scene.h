@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the methods of scene.proto share. Private to service/scene*.c.
+/* What the methods of scene.proto share.
  *
  * check (any thread) looks at what the message alone says; the scene is found when the
  * request's turn has come, in submit, and with it how metres become units, which materials
@@ -13,7 +13,6 @@
 #include "gpu/svdag/scan/scan.h"
 #include "gpu/svdag/brush/brush.h"
 #include "server/request/request.h"
-#include "server/model/model.h"
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
 
@@ -307,132 +306,6 @@ enum vxd_status vxd_scene_read_heights(struct vxd_request *request,
                                        const Voxeld__V1__SceneHeightfield *field,
                                        const char *path, struct vxd_svdag_op *out,
                                        bool *outside, struct vxd_err *err);
-
-/* --- scene_rule.c: materials of points --------------------------------------------------- */
-
-enum {
-    VXD_SCENE_RULE_CHANNELS = 3
-};
-
-/* What a rule looks at, one to three columns of the decoded features. */
-struct vxd_scene_rule {
-    const Voxeld__V1__SceneMaterialRule *message; /* NULL = CONSTANT, material 0 */
-    int n_channels;
-};
-
-/* The cloud as the engine shall read it: x, y, z, and the fields of the rule under names of
- * ours; the data stays where it is. The cloud was checked.
- * errors  INVALID_ARGUMENT    "rule.kind", "rule.field"; a field is missing
- *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_rule_bind(struct vxd_request *request,
-                                    const Voxeld__V1__SceneMaterialRule *message,
-                                    const Voxeld__V1__Cloud *cloud,
-                                    struct vxd_scene_rule *rule, Voxeld__V1__Cloud **out,
-                                    struct vxd_err *err);
-/* Names of the columns. */
-extern const char *const vxd_scene_rule_channels[VXD_SCENE_RULE_CHANNELS];
-
-/* Whether the scene has what the rule needs.
- * errors  INVALID_ARGUMENT, FAILED_PRECONDITION  "rule.material", "rule.kind" */
-enum vxd_status vxd_scene_rule_check(const struct vxd_scene_rule *rule,
-                                     const struct vxd_scene *scene, struct vxd_err *err);
-
-/* Materials of n points, from their rows of features; of HEIGHT from their positions, n x 3
- * voxels from base_z. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_rule_apply(const struct vxd_scene_rule *rule,
-                                     const struct vxd_scene_spec *spec, const float *rows,
-                                     double base_z, size_t n, uint16_t *out,
-                                     struct vxd_err *err);
-
-/* --- scene_labels.c, scene_network.c: materials of a network's labels ---------------------- */
-
-enum {
-    VXD_SCENE_MAX_LABELS = 4096, /* of a network, and entries of a request */
-    VXD_SCENE_NO_MATERIAL = -1
-};
-
-struct vxd_scene_label {
-    int32_t label;
-    int32_t material;       /* or VXD_SCENE_NO_MATERIAL */
-    const char *label_name; /* "" = the numbers are given */
-    const char *material_name;
-};
-
-/* What a request says of the network, and then what that has said. */
-struct vxd_scene_network {
-    const Voxeld__V1__SceneIntegrateRequest *message; /* NULL: without a network */
-    struct vxd_scene_label *entries;                  /* of label_to_material */
-    size_t n_entries;
-    /* Known once the network is. */
-    int32_t n_labels;
-    int32_t fill_label; /* of points without one */
-    /* Once it has run. */
-    struct vxd_buffer labels; /* host, int32 of every point */
-    char *digest;
-    Voxeld__V1__NetworkTimings *timings;
-};
-
-/* A scan's points by what becomes of them, device memory: those with a material of their own,
- * and those that hit nothing; either in the cloud's order, source by source. */
-struct vxd_scene_split {
-    const float *positions;
-    const uint16_t *values;
-    const float *dropped;
-    size_t *n_kept; /* of each source; NULL: all */
-};
-
-/* Reads label_to_material as far as it can be without network and scene.
- * errors  INVALID_ARGUMENT  "label_to_material[2].material", ...; RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_labels_check(struct vxd_request *request,
-                                       struct vxd_scene_network *network,
-                                       struct vxd_err *err);
-/* Finds its labels among the network's: entries get numbers.
- * errors  INVALID_ARGUMENT  no such label, one twice, too many labels */
-enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
-                                      const struct vxd_model_output *output,
-                                      struct vxd_err *err);
-/* A table of the materials of labels 0 to n_labels - 1 and, behind them, of fill_label, in
- * memory of the request's. errors  INVALID_ARGUMENT  the scene has no such material, or
- * fewer than labels; RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_labels_table(struct vxd_request *request,
-                                       const struct vxd_scene_network *network,
-                                       const struct vxd_scene_spec *spec,
-                                       const int32_t **out, struct vxd_err *err);
-
-/* The part of a request that names a network; message NULL where it names none.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_network_check(struct vxd_request *request,
-                                        const Voxeld__V1__SceneIntegrateRequest *message,
-                                        struct vxd_scene_network *network,
-                                        struct vxd_err *err);
-/* Sends the cloud through the network, ahead of the request (request_ahead.h).
- * errors  as Infer's; INVALID_ARGUMENT of labels; as vxd_request_submit_ahead's */
-enum vxd_status vxd_scene_network_run(struct vxd_request *request,
-                                      struct vxd_scene_network *network,
-                                      struct vxd_err *err);
-/* Keeps what Infer answered. errors  RESOURCE_EXHAUSTED  also where the network says so */
-enum vxd_status vxd_scene_network_take(struct vxd_request *request,
-                                       const ProtobufCMessage *answer, size_t n_points,
-                                       struct vxd_scene_network *network,
-                                       struct vxd_err *err);
-/* Splits n_points, which come from sources of n_of_source points each, by their labels.
- * Memory is the request's. errors  as vxd_scene_labels_table */
-enum vxd_status vxd_scene_network_split(struct vxd_request *request,
-                                        struct vxd_queue *queue,
-                                        const struct vxd_scene_network *network,
-                                        const struct vxd_scene_spec *spec,
-                                        const float *positions, size_t n_points,
-                                        const size_t *n_of_source, size_t n_sources,
-                                        struct vxd_scene_split *out, struct vxd_err *err);
-void vxd_scene_network_free(struct vxd_request *request,
-                            struct vxd_scene_network *network);
-
-/* scene_colour.c: the palette's nearest entries to n colours, r g b 0 to 255 each, in CIELAB
- * (D65); of equally near ones the first. Colours that are not finite take `other`.
- * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_nearest_colours(const struct vxd_scene_spec *spec,
-                                          const float *colours, size_t n, uint16_t other,
-                                          uint16_t *out, struct vxd_err *err);
 
 /* --- scene_ply.c ------------------------------------------------------------------------ */
 

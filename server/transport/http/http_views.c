@@ -8,6 +8,7 @@
 #include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/observe/observe.h"
+#include "server/service/admin/admin.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_HTML "text/html; charset=utf-8"

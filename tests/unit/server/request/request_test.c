@@ -8,6 +8,7 @@
 #include "server/observe/log/log.h"
 #include "server/observe/observe.h"
 #include "server/server.h"
+#include "server/service/admin/admin.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
