@@ -13,7 +13,7 @@
 
 enum {
     MAX_FILE_BYTES = 1024 * 1024,
-    PATH_ROOM = 96 /* of a key's path, as vxd_err.field */
+    PATH_BYTES = 96 /* of a key's path, as vxd_err.field */
 };
 
 /* What the value readers share. */
@@ -78,10 +78,10 @@ static const char *kind_name(const json_t *value)
 }
 
 static enum vxd_status fail_kind(const struct reader *r, const char *path,
-                                 const char *wanted, const json_t *value)
+                                 const char *expected, const json_t *value)
 {
     return vxd_fail(r->err, VXD_INVALID_ARGUMENT, path,
-                    "%.100s: \"%s\" must be %s, not %s", r->file, path, wanted,
+                    "%.100s: \"%s\" must be %s, not %s", r->file, path, expected,
                     kind_name(value));
 }
 
@@ -190,7 +190,7 @@ static enum vxd_status read_list(const struct reader *r,
     }
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(value, i);
-        char path[PATH_ROOM];
+        char path[PATH_BYTES];
         enum vxd_status status;
         uint64_t number = 0;
 
@@ -279,7 +279,7 @@ static enum vxd_status read_members(const struct reader *r, const char *section,
     json_object_foreach(object, name, value)
     {
         const struct vxd_config_entry *entry;
-        char path[PATH_ROOM];
+        char path[PATH_BYTES];
         enum vxd_status status;
 
         (void)snprintf(path, sizeof path, "%s%s%.60s", section,

@@ -39,7 +39,7 @@ const char *vxd_json_kind(const json_t *value);
 
 /* "a must be WANTED, not KIND" */
 enum vxd_status vxd_json_fail_type(const struct vxd_json *json, const char *path,
-                                   const char *wanted, const json_t *value);
+                                   const char *expected, const json_t *value);
 
 /* path + "." + name, or name where path is empty; cut where it is too long. */
 void vxd_json_join(char out[VXD_JSON_PATH_BYTES], const char *path, const char *name);

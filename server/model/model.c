@@ -43,13 +43,13 @@ READER(read_format)
 READER(read_name)
 {
     struct top *top = to;
-    const char *wanted = top->reader->model->name;
+    const char *expected = top->reader->model->name;
     char name[VXD_MODEL_NAME_BYTES];
     enum vxd_status status = vxd_json_text(json, path, value, name, sizeof name);
 
-    if (status == VXD_OK && strcmp(name, wanted) != 0) {
+    if (status == VXD_OK && strcmp(name, expected) != 0) {
         return vxd_json_fail(json, path, "\"name\" is \"%s\", the file's is \"%s\"", name,
-                             wanted);
+                             expected);
     }
     return status;
 }
@@ -234,7 +234,7 @@ static enum vxd_status read_layers(struct vxd_model_reader *reader, const json_t
     return VXD_OK;
 }
 
-static enum vxd_status make_room(struct vxd_model_reader *reader)
+static enum vxd_status reserve_nodes(struct vxd_model_reader *reader)
 {
     reader->nodes = calloc(VXD_NET_MAX_LAYERS + 1, sizeof reader->nodes[0]);
     reader->sets = calloc(VXD_NET_MAX_LAYERS + 1, sizeof reader->sets[0]);
@@ -316,11 +316,12 @@ out:
     return status;
 }
 
-static enum vxd_status read_parts(struct vxd_model_reader *reader, const struct top *top)
+static enum vxd_status read_sections(struct vxd_model_reader *reader,
+                                     const struct top *top)
 {
     enum vxd_status status;
 
-    VXD_TRY(make_room(reader));
+    VXD_TRY(reserve_nodes(reader));
     VXD_TRY(vxd_model_read_input(reader, top->input));
     VXD_TRY(begin_nodes(reader));
     if (top->defaults != NULL) {
@@ -401,7 +402,7 @@ enum vxd_status vxd_model_parse(const char *name, const char *text, size_t n_tex
     VXD_TRY(vxd_safetensors_parse(top.weights_file, weights, n_weights, &file, err));
     reader.tensors.name = top.weights_file;
     reader.tensors.file = &file;
-    VXD_TRY(read_parts(&reader, &top));
+    VXD_TRY(read_sections(&reader, &top));
     make_digest(text, n_text, weights, n_weights, reader.model->digest);
 out:
     vxd_safetensors_free(&file);
@@ -420,7 +421,7 @@ static enum vxd_status list_tensors(const char *name, const char *text, size_t n
     VXD_TRY(begin_reader(name, &reader, err));
     reader.tensors.list = list;
     VXD_TRY(read_top(&reader, text, n_text, top));
-    VXD_TRY(read_parts(&reader, top));
+    VXD_TRY(read_sections(&reader, top));
 out:
     end_reader(&reader, NULL);
     return status;

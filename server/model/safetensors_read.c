@@ -134,7 +134,7 @@ static enum vxd_status read_entry(const struct vxd_json *json, const char *name,
     char path[VXD_JSON_PATH_BYTES];
     enum vxd_status status;
     size_t n = strlen(name);
-    size_t wanted;
+    size_t expected;
 
     (void)snprintf(path, sizeof path, "weights[%.60s]", name);
     if (n < 1 || n >= sizeof out->name) {
@@ -149,8 +149,8 @@ static enum vxd_status read_entry(const struct vxd_json *json, const char *name,
         return vxd_json_fail(json, path,
                              "dtype, shape or data_offsets of the tensor is missing");
     }
-    if (!vxd_size_mul(out->n_elements, entry.element_bytes, &wanted) ||
-        entry.end < out->begin || entry.end - out->begin != wanted) {
+    if (!vxd_size_mul(out->n_elements, entry.element_bytes, &expected) ||
+        entry.end < out->begin || entry.end - out->begin != expected) {
         return vxd_json_fail(json, path,
                              "data_offsets %zu to %zu are not the bytes of its shape",
                              out->begin, entry.end);
@@ -158,7 +158,7 @@ static enum vxd_status read_entry(const struct vxd_json *json, const char *name,
     if (entry.end > n_data) {
         return vxd_json_fail(json, path, "ends at byte %zu of %zu", entry.end, n_data);
     }
-    out->n_bytes = wanted;
+    out->n_bytes = expected;
 out:
     return status;
 }

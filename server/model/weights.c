@@ -61,12 +61,12 @@ static enum vxd_status fail_shape(const struct vxd_json *json,
                                   size_t n_dims)
 {
     char has[SHAPE_TEXT_BYTES];
-    char wanted[SHAPE_TEXT_BYTES];
+    char expected[SHAPE_TEXT_BYTES];
 
     print_shape(has, shape, n_dims);
-    print_shape(wanted, want->shape, want->n_dims);
+    print_shape(expected, want->shape, want->n_dims);
     return vxd_json_fail(json, want->path, "tensor \"%.60s\" is %s, the layer needs %s",
-                         want->name, has, wanted);
+                         want->name, has, expected);
 }
 
 /* Adds to the list, or finds the name there already, of the same shape. */
@@ -89,16 +89,16 @@ static enum vxd_status list_want(struct vxd_tensors *tensors, const struct vxd_j
                         "%.70s: more than %d bytes of weights", json->file,
                         VXD_MODEL_MAX_WEIGHT_BYTES);
     }
-    if (list->n == list->n_room) {
-        size_t n_room = list->n_room > 0 ? 2 * list->n_room : 64;
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity > 0 ? 2 * list->capacity : 64;
         struct vxd_tensor_want *wants =
-            realloc(list->wants, n_room * sizeof list->wants[0]);
+            realloc(list->wants, capacity * sizeof list->wants[0]);
 
         if (wants == NULL) {
             return vxd_json_no_memory(json);
         }
         list->wants = wants;
-        list->n_room = n_room;
+        list->capacity = capacity;
     }
     list->wants[list->n] = *want;
     list->wants[list->n++].path = NULL;

@@ -34,7 +34,7 @@ struct vxd_tensor_want {
 struct vxd_tensor_list {
     struct vxd_tensor_want *wants; /* their paths do not live on: NULL */
     size_t n;
-    size_t n_room;
+    size_t capacity;
 };
 
 /* Where tensors come from: a file, or, where it is NULL, they are only listed. */

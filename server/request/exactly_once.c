@@ -38,7 +38,7 @@ enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
     }
     once->max_bytes = max_bytes;
     once->max_clients = max_clients;
-    once->max_floors = VXD_ONCE_FLOORS;
+    once->max_watermarks = VXD_ONCE_WATERMARKS;
     umac128_set_key(&once->hash, key);
     *out = once;
     return VXD_OK;
@@ -105,18 +105,18 @@ static void forget(struct vxd_once_record *record)
     free(record);
 }
 
-/* Nothing of it runs. What it asked for keeps a floor, so that it cannot come again. */
+/* Nothing of it runs. What it asked for keeps a watermark, so that it cannot come again. */
 static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
 {
     struct vxd_once_client **at = bucket_of(once, client->principal, client->client_id);
-    struct vxd_once_floor *floor = client->floor;
+    struct vxd_once_watermark *watermark = client->watermark;
     bool is_noted;
 
     for (size_t i = 0; i < client->n_records; i++) {
-        vxd_once_raise_floor(floor, client->records[i]->sequence);
+        vxd_once_raise_watermark(watermark, client->records[i]->sequence);
     }
-    floor->is_on_disk = floor->is_on_disk || client->n_on_disk > 0;
-    is_noted = vxd_once_note_floor(once, floor); /* then its outcomes may go */
+    watermark->is_on_disk = watermark->is_on_disk || client->n_on_disk > 0;
+    is_noted = vxd_once_note_watermark(once, watermark); /* then its outcomes may go */
     while (client->n_records > 0) {
         if (is_noted) {
             vxd_once_note_forgotten(client->records[0], false);
@@ -133,7 +133,7 @@ static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
     once->usage.n_clients--;
     once->usage.n_bytes -= sizeof *client;
     free(client);
-    vxd_once_keep_floor(once, floor);
+    vxd_once_keep_watermark(once, watermark);
 }
 
 void vxd_once_destroy(struct vxd_once *once)
@@ -144,7 +144,7 @@ void vxd_once_destroy(struct vxd_once *once)
     while (once->oldest != NULL) {
         forget_client(once, once->oldest);
     }
-    vxd_once_free_floors(once);
+    vxd_once_free_watermarks(once);
     (void)pthread_mutex_destroy(&once->mutex);
     free(once->forgotten);
     free(once);
@@ -181,14 +181,14 @@ static struct vxd_once_record *find_lowest(const struct vxd_once_client *client)
 
 static void forget_outcome(struct vxd_once_record *record)
 {
-    vxd_once_raise_floor(record->client->floor, record->sequence);
+    vxd_once_raise_watermark(record->client->watermark, record->sequence);
     vxd_once_note_forgotten(record, true);
     forget(record);
 }
 
 /* Makes room for n_bytes more. */
-static bool make_room(struct vxd_once *once, struct vxd_once_client *client,
-                      uint64_t n_bytes)
+static bool reserve_bytes(struct vxd_once *once, struct vxd_once_client *client,
+                          uint64_t n_bytes)
 {
     while (once->usage.n_bytes + n_bytes > once->max_bytes) {
         struct vxd_once_client *silent = find_silent(once, client);
@@ -218,10 +218,10 @@ struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
     return client;
 }
 
-/* With its floor, which stays the caller's on a failure. */
+/* With its watermark, which stays the caller's on a failure. */
 static enum vxd_status add_client(struct vxd_once *once,
                                   const struct vxd_request *request,
-                                  struct vxd_once_floor *floor,
+                                  struct vxd_once_watermark *watermark,
                                   struct vxd_once_client **out, struct vxd_err *err)
 {
     struct vxd_once_client *client;
@@ -238,13 +238,13 @@ static enum vxd_status add_client(struct vxd_once *once,
         }
         forget_client(once, silent);
     }
-    client = make_room(once, NULL, sizeof *client) ? calloc(1, sizeof *client) : NULL;
-    if (client == NULL || floor == NULL) {
+    client = reserve_bytes(once, NULL, sizeof *client) ? calloc(1, sizeof *client) : NULL;
+    if (client == NULL || watermark == NULL) {
         free(client);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "no memory to remember outcomes of another client");
     }
-    client->floor = floor;
+    client->watermark = watermark;
     (void)snprintf(client->principal, sizeof client->principal, "%s",
                    request->principal.name);
     (void)snprintf(client->client_id, sizeof client->client_id, "%s", request->client_id);
@@ -262,7 +262,7 @@ enum vxd_status vxd_once_find_client(struct vxd_once *once,
                                      const struct vxd_request *request,
                                      struct vxd_once_client **out, struct vxd_err *err)
 {
-    struct vxd_once_floor *floor;
+    struct vxd_once_watermark *watermark;
     enum vxd_status status;
 
     *out = vxd_once_look_up(once, request->principal.name, request->client_id);
@@ -271,11 +271,12 @@ enum vxd_status vxd_once_find_client(struct vxd_once *once,
         enter_list(once, *out);
         return VXD_OK;
     }
-    /* First: the floor of who makes place may drive out the oldest one. */
-    floor = vxd_once_take_floor(once, request->principal.name, request->client_id);
-    status = add_client(once, request, floor, out, err);
-    if (status != VXD_OK && floor != NULL) {
-        vxd_once_keep_floor(once, floor);
+    /* First: the watermark of who makes place may drive out the oldest one. */
+    watermark =
+        vxd_once_take_watermark(once, request->principal.name, request->client_id);
+    status = add_client(once, request, watermark, out, err);
+    if (status != VXD_OK && watermark != NULL) {
+        vxd_once_keep_watermark(once, watermark);
     }
     return status;
 }
@@ -302,11 +303,11 @@ static enum vxd_status make_place(struct vxd_once_client *client, uint64_t seque
 {
     struct vxd_once_record *lowest;
 
-    if (sequence > 0 && sequence <= client->floor->sequence) {
+    if (sequence > 0 && sequence <= client->watermark->sequence) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "header.sequence",
                         "%" PRIu64 " is not above %" PRIu64 ", the highest that was "
                         "forgotten: whether it took effect is not known any more",
-                        sequence, client->floor->sequence);
+                        sequence, client->watermark->sequence);
     }
     if (client->n_records < VXD_ONCE_OUTCOMES) {
         return VXD_OK;
@@ -339,7 +340,7 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     if (status != VXD_OK) {
         return status;
     }
-    if (make_room(once, client, sizeof *record + VXD_ONCE_REPLY_BYTES)) {
+    if (reserve_bytes(once, client, sizeof *record + VXD_ONCE_REPLY_BYTES)) {
         record = calloc(1, sizeof *record);
     }
     if (record != NULL) {
@@ -414,7 +415,7 @@ static enum vxd_status replay(const struct vxd_once_record *record,
                       record->n_bytes, &request->output, err);
 }
 
-static void let_go(struct vxd_request *requests)
+static void drop_answered_list(struct vxd_request *requests)
 {
     while (requests != NULL) {
         struct vxd_request *next = requests->next_repeat;
@@ -465,7 +466,7 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
     }
 out:
     (void)pthread_mutex_unlock(&once->mutex);
-    let_go(dropped);
+    drop_answered_list(dropped);
     return status;
 }
 
@@ -497,7 +498,7 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
         for (struct vxd_request *r = waiting; r != NULL; r = r->next_repeat) {
             (void)vxd_request_answer(r, err, err == NULL ? output : NULL);
         }
-        let_go(waiting);
+        drop_answered_list(waiting);
         (void)pthread_mutex_lock(&once->mutex);
     }
     if (err != NULL) {
@@ -556,7 +557,7 @@ void vxd_once_abandon(struct vxd_request *request)
         }
         vxd_request_drop(first);
     }
-    let_go(dropped);
+    drop_answered_list(dropped);
 }
 
 struct vxd_request *vxd_once_find_waiting(struct vxd_once *once)

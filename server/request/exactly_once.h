@@ -12,7 +12,7 @@
  *
  * Memory is bounded: VXD_ONCE_OUTCOMES a client, and limits.replay_* in all; whole clients
  * go first that were silent longest. Of each that went its highest sequence stays, and all up to
- * that are refused, since what they did is not known any more; of VXD_ONCE_FLOORS clients, those
+ * that are refused, since what they did is not known any more; of VXD_ONCE_WATERMARKS clients, those
  * that went last. Beyond that, and of keys, which have no order, a repeated request that was
  * forgotten is a new one. The disk has of all this what changed a durable thing, and no more.
  * Thread-safe; no reply is given with the lock held. */
@@ -24,7 +24,7 @@
 
 enum {
     VXD_ONCE_OUTCOMES = 64,      /* remembered a client */
-    VXD_ONCE_FLOORS = 65536,     /* clients that went; some 100 bytes each */
+    VXD_ONCE_WATERMARKS = 65536, /* clients that went; some 100 bytes each */
     VXD_ONCE_REPLY_BYTES = 4096, /* larger replies lose their arrays */
     VXD_ONCE_MAX_WAITING = 64,   /* repeated requests that wait, of all clients */
     VXD_ONCE_DIGEST_BYTES = 16
@@ -76,7 +76,7 @@ enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
 enum vxd_status vxd_once_put_outcome(struct vxd_request *request, int64_t unix_ns,
                                      struct vxd_journal_txn *txn, struct vxd_err *err);
 
-/* The outcome of a request of an earlier process, by its description, or a client's floor, also of
+/* The outcome of a request of an earlier process, by its description, or a client's watermark, also of
  * one that went; in the order of their times. What does not fit the limits is left out, and
  * forgotten by the disk too. Before any request.
  * errors  DATA_LOSS           a description that is none

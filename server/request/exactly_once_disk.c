@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exactly-once across starts. Outcomes of changes that are in the journal are beside them, and the
  * disk forgets what memory forgets: each change's transaction takes along what was forgotten since
- * the one before. What is forgotten of a client that goes on is known by its floor:
+ * the one before. What is forgotten of a client that goes on is known by its watermark:
  *
  *   as many outcomes as there may be   all below the lowest is forgotten, which needs no row
- *   fewer                              a row of sequence 0 without a key has the floor: 8 bytes
- *   none: the client went              such a row too, until its floor goes (exactly_once_floors.c)
+ *   fewer                              a row of sequence 0 without a key has the watermark: 8 bytes
+ *   none: the client went              such a row too, until its watermark goes (exactly_once_watermarks.c)
  *
  * Rows that the disk was not told of (too many at once) come back with the next start, which
  * forgets them again. */
@@ -109,27 +109,27 @@ void vxd_once_describe(const struct vxd_request *request,
 
 static bool note(struct vxd_once *once, const struct vxd_once_forgotten *forgotten)
 {
-    if (once->n_forgotten == once->forgotten_room) {
-        size_t room = 2 * once->forgotten_room + 64;
+    if (once->n_forgotten == once->forgotten_capacity) {
+        size_t capacity = 2 * once->forgotten_capacity + 64;
         struct vxd_once_forgotten *more =
-            room <= (size_t)2 * VXD_ONCE_MAX_FORGOTTEN
-                ? realloc(once->forgotten, room * sizeof *more)
+            capacity <= (size_t)2 * VXD_ONCE_MAX_FORGOTTEN
+                ? realloc(once->forgotten, capacity * sizeof *more)
                 : NULL;
 
         if (more == NULL) {
             return false;
         }
         once->forgotten = more;
-        once->forgotten_room = room;
+        once->forgotten_capacity = capacity;
     }
     once->forgotten[once->n_forgotten++] = *forgotten;
     return true;
 }
 
-void vxd_once_note_forgotten(struct vxd_once_record *record, bool tells_floor)
+void vxd_once_note_forgotten(struct vxd_once_record *record, bool has_watermark)
 {
     struct vxd_once_forgotten forgotten = {.sequence = record->sequence,
-                                           .tells_floor = tells_floor};
+                                           .has_watermark = has_watermark};
     const struct vxd_once_client *client = record->client;
 
     if (record->is_on_disk) {
@@ -139,37 +139,40 @@ void vxd_once_note_forgotten(struct vxd_once_record *record, bool tells_floor)
     }
 }
 
-bool vxd_once_note_floor(struct vxd_once *once, const struct vxd_once_floor *floor)
+bool vxd_once_note_watermark(struct vxd_once *once,
+                             const struct vxd_once_watermark *watermark)
 {
-    struct vxd_once_forgotten forgotten = {.tells_floor = true};
+    struct vxd_once_forgotten forgotten = {.has_watermark = true};
 
-    if (!floor->is_on_disk) {
+    if (!watermark->is_on_disk) {
         return true;
     }
-    forgotten.n_owner_bytes = describe_owner(
-        floor->names, floor->names + strlen(floor->names) + 1, "", forgotten.owner);
+    forgotten.n_owner_bytes =
+        describe_owner(watermark->names, watermark->names + strlen(watermark->names) + 1,
+                       "", forgotten.owner);
     return note(once, &forgotten);
 }
 
-/* The floor of a client that is known or went, unless its outcomes on the disk tell it; NULL. */
-static struct vxd_once_floor *floor_to_put(struct vxd_once *once,
-                                           const struct vxd_request *asked)
+/* The watermark of a client that is known or went, unless its outcomes on the disk tell it; NULL. */
+static struct vxd_once_watermark *watermark_to_put(struct vxd_once *once,
+                                                   const struct vxd_request *asked)
 {
     const struct vxd_once_client *client =
         vxd_once_look_up(once, asked->principal.name, asked->client_id);
 
     if (client == NULL) {
-        return vxd_once_find_floor(once, asked->principal.name, asked->client_id);
+        return vxd_once_find_watermark(once, asked->principal.name, asked->client_id);
     }
     /* Of others that run it is not known yet whether the disk will have them. */
-    return client->n_on_disk < VXD_ONCE_OUTCOMES || client->n_running > 1 ? client->floor
-                                                                          : NULL;
+    return client->n_on_disk < VXD_ONCE_OUTCOMES || client->n_running > 1
+               ? client->watermark
+               : NULL;
 }
 
-static enum vxd_status put_floor(struct vxd_once *once,
-                                 const struct vxd_once_forgotten *forgotten,
-                                 int64_t unix_ns, struct vxd_journal_txn *txn,
-                                 struct vxd_err *err)
+static enum vxd_status put_watermark(struct vxd_once *once,
+                                     const struct vxd_once_forgotten *forgotten,
+                                     int64_t unix_ns, struct vxd_journal_txn *txn,
+                                     struct vxd_err *err)
 {
     struct vxd_request asked = {0};
     uint8_t bytes[FLOOR_BYTES];
@@ -178,20 +181,20 @@ static enum vxd_status put_floor(struct vxd_once *once,
                                     .unix_ns = unix_ns,
                                     .bytes = bytes,
                                     .n_bytes = sizeof bytes};
-    struct vxd_once_floor *floor;
+    struct vxd_once_watermark *watermark;
 
-    if (!forgotten->tells_floor ||
+    if (!forgotten->has_watermark ||
         !read_owner(forgotten->owner, forgotten->n_owner_bytes, &asked) ||
         asked.idempotency_key[0] != '\0') {
         return VXD_OK;
     }
-    floor = floor_to_put(once, &asked);
-    if (floor == NULL || floor->sequence == 0) {
+    watermark = watermark_to_put(once, &asked);
+    if (watermark == NULL || watermark->sequence == 0) {
         return VXD_OK;
     }
-    memcpy(bytes, &floor->sequence,
+    memcpy(bytes, &watermark->sequence,
            sizeof bytes); /* little-endian hosts alone (base.h) */
-    floor->is_on_disk = true;
+    watermark->is_on_disk = true;
     return vxd_journal_put_reply(txn, &row, err);
 }
 
@@ -208,7 +211,7 @@ enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
         status = vxd_journal_forget_reply(txn, forgotten->owner, forgotten->n_owner_bytes,
                                           forgotten->sequence, err);
         if (status == VXD_OK) {
-            status = put_floor(once, forgotten, unix_ns, txn, err);
+            status = put_watermark(once, forgotten, unix_ns, txn, err);
         }
     }
     if (status == VXD_OK) {
@@ -220,34 +223,36 @@ enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
 
 /* Coming back ------------------------------------------------------------------------------- */
 
-static enum vxd_status restore_floor(struct vxd_once *once,
-                                     const struct vxd_request *asked, const void *bytes,
-                                     size_t n_bytes, struct vxd_err *err)
+static enum vxd_status restore_watermark(struct vxd_once *once,
+                                         const struct vxd_request *asked,
+                                         const void *bytes, size_t n_bytes,
+                                         struct vxd_err *err)
 {
     const char *principal = asked->principal.name;
     const struct vxd_once_client *client;
-    struct vxd_once_floor *floor;
+    struct vxd_once_watermark *watermark;
     uint64_t sequence = 0;
 
     if (n_bytes != FLOOR_BYTES) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "a client's floor is damaged");
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "a client's watermark is damaged");
     }
     memcpy(&sequence, bytes, sizeof sequence);
     (void)pthread_mutex_lock(&once->mutex);
     client = vxd_once_look_up(once, principal, asked->client_id);
-    floor = client != NULL ? client->floor
-                           : vxd_once_take_floor(once, principal, asked->client_id);
-    if (floor != NULL) {
-        vxd_once_raise_floor(floor, sequence);
-        floor->is_on_disk = true;
+    watermark = client != NULL
+                    ? client->watermark
+                    : vxd_once_take_watermark(once, principal, asked->client_id);
+    if (watermark != NULL) {
+        vxd_once_raise_watermark(watermark, sequence);
+        watermark->is_on_disk = true;
         if (client == NULL) {
-            vxd_once_keep_floor(once, floor);
+            vxd_once_keep_watermark(once, watermark);
         }
     }
     (void)pthread_mutex_unlock(&once->mutex);
-    return floor != NULL
+    return watermark != NULL
                ? VXD_OK
-               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for floors");
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for watermarks");
 }
 
 enum vxd_status vxd_once_put_outcome(struct vxd_request *request, int64_t unix_ns,
@@ -311,7 +316,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "an outcome's owner is damaged");
     }
     if (sequence == 0 && asked.idempotency_key[0] == '\0') {
-        return restore_floor(once, &asked, reply, n_reply_bytes, err);
+        return restore_watermark(once, &asked, reply, n_reply_bytes, err);
     }
     (void)pthread_mutex_lock(&once->mutex);
     status = vxd_once_find_client(once, &asked, &owner, err);

@@ -12,15 +12,15 @@
 
 enum {
     VXD_ONCE_BUCKETS = 1024,
-    VXD_ONCE_FLOOR_BUCKETS = 16384,
+    VXD_ONCE_WATERMARK_BUCKETS = 16384,
     VXD_ONCE_MAX_FORGOTTEN = 4096
 };
 
 /* What a client is known by when its outcomes are forgotten. */
-struct vxd_once_floor {
-    struct vxd_once_floor *in_bucket; /* these three: of a client that went */
-    struct vxd_once_floor *newer;     /* went later */
-    struct vxd_once_floor *older;
+struct vxd_once_watermark {
+    struct vxd_once_watermark *in_bucket; /* these three: of a client that went */
+    struct vxd_once_watermark *newer;     /* went later */
+    struct vxd_once_watermark *older;
     uint64_t sequence; /* the highest that was forgotten, 0 = none */
     bool is_on_disk;   /* a row has it, or had one that was */
     char names[];      /* principal and client_id, each with its 0 */
@@ -32,8 +32,8 @@ struct vxd_once_client {
     struct vxd_once_record *records[VXD_ONCE_OUTCOMES]; /* by when they came */
     size_t n_records;
     size_t n_running;
-    struct vxd_once_floor *floor; /* its own */
-    size_t n_on_disk;             /* of its outcomes by sequence */
+    struct vxd_once_watermark *watermark; /* its own */
+    size_t n_on_disk;                     /* of its outcomes by sequence */
     struct vxd_once_client *in_bucket;
     struct vxd_once_client *newer; /* heard later */
     struct vxd_once_client *older;
@@ -53,12 +53,12 @@ struct vxd_once_record {
     uint8_t *reply; /* VXD_ONCE_REPLY_BYTES until it is done */
 };
 
-/* What the disk has and memory has no more: an outcome, or (sequence 0, no key) a floor. */
+/* What the disk has and memory has no more: an outcome, or (sequence 0, no key) a watermark. */
 struct vxd_once_forgotten {
     uint8_t owner[VXD_ONCE_CLIENT_BYTES];
     size_t n_owner_bytes;
     uint64_t sequence;
-    bool tells_floor; /* what the floor is now takes its place */
+    bool has_watermark; /* what the watermark is now takes its place */
 };
 
 struct vxd_once {
@@ -70,14 +70,15 @@ struct vxd_once {
     struct vxd_once_client *newest;
     struct vxd_once_client *oldest;
     struct vxd_once_usage usage;
-    struct vxd_once_floor *floors[VXD_ONCE_FLOOR_BUCKETS]; /* of clients that went */
-    struct vxd_once_floor *newest_floor;
-    struct vxd_once_floor *oldest_floor;
-    size_t n_floors;
-    size_t max_floors;                    /* VXD_ONCE_FLOORS, but in tests */
+    struct vxd_once_watermark
+        *watermarks[VXD_ONCE_WATERMARK_BUCKETS]; /* of clients that went */
+    struct vxd_once_watermark *newest_watermark;
+    struct vxd_once_watermark *oldest_watermark;
+    size_t n_watermarks;
+    size_t max_watermarks;                /* VXD_ONCE_WATERMARKS, but in tests */
     struct vxd_once_forgotten *forgotten; /* first come first */
     size_t n_forgotten;
-    size_t forgotten_room;
+    size_t forgotten_capacity;
 };
 
 /* exactly_once.c ---------------------------------------------------------------------------- */
@@ -105,29 +106,34 @@ uint64_t vxd_once_record_bytes(const struct vxd_once_record *record);
 
 /* exactly_once_disk.c ----------------------------------------------------------------------- */
 
-/* An outcome is forgotten: the disk is told with the next one that is put there, and of the floor
+/* An outcome is forgotten: the disk is told with the next one that is put there, and of the watermark
  * that it left, unless its whole client goes, which is noted by itself. */
-void vxd_once_note_forgotten(struct vxd_once_record *record, bool tells_floor);
-/* A floor that the disk has, or is to have, became another one, or is gone for good. */
+void vxd_once_note_forgotten(struct vxd_once_record *record, bool has_watermark);
+/* A watermark that the disk has, or is to have, became another one, or is gone for good. */
 /* False: the disk will not be told, and must keep the outcomes that tell it. */
-bool vxd_once_note_floor(struct vxd_once *once, const struct vxd_once_floor *floor);
+bool vxd_once_note_watermark(struct vxd_once *once,
+                             const struct vxd_once_watermark *watermark);
 
-static inline void vxd_once_raise_floor(struct vxd_once_floor *floor, uint64_t sequence)
+static inline void vxd_once_raise_watermark(struct vxd_once_watermark *watermark,
+                                            uint64_t sequence)
 {
-    floor->sequence = sequence > floor->sequence ? sequence : floor->sequence;
+    watermark->sequence = sequence > watermark->sequence ? sequence : watermark->sequence;
 }
 
-/* exactly_once_floors.c --------------------------------------------------------------------- */
+/* exactly_once_watermarks.c --------------------------------------------------------------------- */
 
-/* The floor of a client that went; NULL. */
-struct vxd_once_floor *vxd_once_find_floor(struct vxd_once *once, const char *principal,
-                                           const char *client_id);
+/* The watermark of a client that went; NULL. */
+struct vxd_once_watermark *vxd_once_find_watermark(struct vxd_once *once,
+                                                   const char *principal,
+                                                   const char *client_id);
 /* The same, the caller's from now on; a new one where there is none. NULL = no memory. */
-struct vxd_once_floor *vxd_once_take_floor(struct vxd_once *once, const char *principal,
-                                           const char *client_id);
+struct vxd_once_watermark *vxd_once_take_watermark(struct vxd_once *once,
+                                                   const char *principal,
+                                                   const char *client_id);
 /* Of a client that goes; the one that went first may go for good. */
-void vxd_once_keep_floor(struct vxd_once *once, struct vxd_once_floor *take_floor);
+void vxd_once_keep_watermark(struct vxd_once *once,
+                             struct vxd_once_watermark *take_watermark);
 /* With all of it. */
-void vxd_once_free_floors(struct vxd_once *once);
+void vxd_once_free_watermarks(struct vxd_once *once);
 
 #endif

@@ -80,11 +80,12 @@ struct vxd_method {
 
     /* Optional, on any thread, when a request that repeats no other is about to be queued:
      * another one may have to run before it (request_prerequisite.h). Where one does, *waits is set,
-     * and take_ahead gets its output, on that one's thread. */
-    enum vxd_status (*ahead)(struct vxd_request *request, bool *waits,
-                             struct vxd_err *err);
-    enum vxd_status (*take_ahead)(struct vxd_request *request,
-                                  const ProtobufCMessage *output, struct vxd_err *err);
+     * and take_prerequisite gets its output, on that one's thread. */
+    enum vxd_status (*prerequisite)(struct vxd_request *request, bool *waits,
+                                    struct vxd_err *err);
+    enum vxd_status (*take_prerequisite)(struct vxd_request *request,
+                                         const ProtobufCMessage *output,
+                                         struct vxd_err *err);
 
     /* Optional, on the transport's thread: builds request->input from a file sent as a
      * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */

@@ -17,12 +17,14 @@ enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *e
  * without an input. The caller sets the input, which may point into that of `request`, has
  * method->check look at it and submits it, or drops it.
  * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_request_create_ahead(struct vxd_request *request,
-                                         const struct vxd_method *method,
-                                         struct vxd_request **out, struct vxd_err *err);
+enum vxd_status vxd_request_create_prerequisite(struct vxd_request *request,
+                                                const struct vxd_method *method,
+                                                struct vxd_request **out,
+                                                struct vxd_err *err);
 
 /* Queues it. Consumes the caller's reference, also where it fails; then `request` gets no
  * answer from it. errors  as push of struct vxd_schedule_calls */
-enum vxd_status vxd_request_submit_ahead(struct vxd_request *ahead, struct vxd_err *err);
+enum vxd_status vxd_request_submit_prerequisite(struct vxd_request *prerequisite,
+                                                struct vxd_err *err);
 
 #endif

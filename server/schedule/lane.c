@@ -259,9 +259,10 @@ static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
 }
 
 /* Without the mutex: what collects scenes goes on, after requests that took this long. */
-static void tend_scenes(struct vxd_lane *lane, int64_t requests_ns)
+static void collect_scenes(struct vxd_lane *lane, int64_t requests_ns)
 {
-    if (vxd_scenes_tend(lane->scheduler->server->scenes, lane->queue, requests_ns)) {
+    if (vxd_scenes_collect_due(lane->scheduler->server->scenes, lane->queue,
+                               requests_ns)) {
         (void)vxd_queue_wait(lane->queue, NULL);
     }
 }
@@ -288,7 +289,7 @@ static void wait_for_work(struct vxd_lane *lane)
     }
     if (lane->kind == VXD_LANE_WRITE && vxd_scenes_are_due(scheduler->server->scenes)) {
         (void)pthread_mutex_unlock(&scheduler->mutex);
-        tend_scenes(lane, 0);
+        collect_scenes(lane, 0);
         (void)pthread_mutex_lock(&scheduler->mutex);
         return;
     }
@@ -331,7 +332,7 @@ static void *run(void *argument)
         run_request(lane, request);
         if (lane->kind == VXD_LANE_WRITE) {
             /* Also where requests never cease. */
-            tend_scenes(lane, vxd_clock_ns() - begin_ns);
+            collect_scenes(lane, vxd_clock_ns() - begin_ns);
         }
         (void)pthread_mutex_lock(&scheduler->mutex);
     }

@@ -78,10 +78,10 @@ void vxd_map_describe(struct vxd_bytes_out *out, const struct vxd_map_described 
     vxd_bytes_put_signed(out, map->created_unix_ns);
 }
 
-static void get_text(struct vxd_bytes_in *in, char *out, size_t room)
+static void get_text(struct vxd_bytes_in *in, char *out, size_t capacity)
 {
     uint64_t n = vxd_bytes_get_number(in);
-    const uint8_t *from = n < room ? vxd_bytes_get(in, (size_t)n) : NULL;
+    const uint8_t *from = n < capacity ? vxd_bytes_get(in, (size_t)n) : NULL;
 
     out[0] = '\0';
     if (from == NULL || (n > 0 && memchr(from, 0, (size_t)n) != NULL)) {

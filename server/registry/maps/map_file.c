@@ -47,7 +47,7 @@ enum {
     SUM_BYTES = 8,
     MAX_HEAD_BYTES = HEAD_BYTES + VXD_HASHMAP_MAX_VALUES * ARRAY_BYTES + SUM_BYTES,
     MAX_SECTIONS = 2 + VXD_HASHMAP_MAX_VALUES,
-    PATH_ROOM = 2 * VXD_PATH_BYTES
+    PATH_BYTES = 2 * VXD_PATH_BYTES
 };
 
 static const char magic[] = "VXDMAP\r\n"; /* a transfer that changes line ends shows */
@@ -196,9 +196,9 @@ static enum vxd_status write_file(int fd, const char *path,
                                   const struct vxd_hashmap_image *image,
                                   struct vxd_map_file_info *out, struct vxd_err *err)
 {
-    struct vxd_hashmap_image parts = *image;
+    struct vxd_hashmap_image contents = *image;
     struct section sections[MAX_SECTIONS];
-    int n_sections = list_sections(spec, &parts, sections);
+    int n_sections = list_sections(spec, &contents, sections);
     uint8_t head[MAX_HEAD_BYTES];
     struct vxd_sum digest;
     size_t n_head;
@@ -259,9 +259,9 @@ enum vxd_status vxd_map_file_write(const char *directory, const char *name,
                                    const struct vxd_hashmap_image *image,
                                    struct vxd_map_file_info *out, struct vxd_err *err)
 {
-    char folder[PATH_ROOM];
-    char path[PATH_ROOM];
-    char beside[PATH_ROOM];
+    char folder[PATH_BYTES];
+    char path[PATH_BYTES];
+    char beside[PATH_BYTES];
     enum vxd_status status;
     int fd = -1;
 
@@ -291,7 +291,7 @@ out:
 
 void vxd_map_file_sweep(const char *directory)
 {
-    char folder[PATH_ROOM];
+    char folder[PATH_BYTES];
     DIR *entries;
     const struct dirent *entry;
 
@@ -588,7 +588,7 @@ enum vxd_status vxd_map_file_read(struct vxd_context *context, const char *direc
                                   struct vxd_hashmap_image *image,
                                   struct vxd_map_file_info *out, struct vxd_err *err)
 {
-    char path[PATH_ROOM];
+    char path[PATH_BYTES];
     enum vxd_status status;
     FILE *file;
 

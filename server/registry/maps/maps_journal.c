@@ -78,7 +78,7 @@ out:
 }
 
 /* When nothing waits that was built on what failed. */
-static void mend(struct vxd_maps *maps, struct vxd_map *map)
+static void bring_back_when_possible(struct vxd_maps *maps, struct vxd_map *map)
 {
     struct vxd_err err = {0};
 
@@ -87,22 +87,22 @@ static void mend(struct vxd_maps *maps, struct vxd_map *map)
     }
 }
 
-void vxd_map_spoil(struct vxd_maps *maps, struct vxd_map *map)
+void vxd_map_mark_broken(struct vxd_maps *maps, struct vxd_map *map)
 {
     if (map->durable.journal_id != 0) {
         map->durable.is_broken = true;
-        mend(maps, map);
+        bring_back_when_possible(maps, map);
     }
 }
 
-enum vxd_status vxd_map_check_seen(struct vxd_maps *maps, struct vxd_map *map,
-                                   struct vxd_err *err)
+enum vxd_status vxd_map_check_visible(struct vxd_maps *maps, struct vxd_map *map,
+                                      struct vxd_err *err)
 {
     if (map->durable.is_leaving) {
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                         "the map \"%s\" is being dropped; try again", map->terms.name);
     }
-    mend(maps, map);
+    bring_back_when_possible(maps, map);
     return !map->durable.is_broken
                ? VXD_OK
                : vxd_fail(
@@ -249,7 +249,7 @@ out:
 /* --- what is decided ------------------------------------------------------------------------ */
 
 /* Its name is free again. */
-static void take_away(struct vxd_maps *maps, struct vxd_map *map)
+static void remove_map(struct vxd_maps *maps, struct vxd_map *map)
 {
     if (!map->durable.is_gone) {
         map->durable.is_gone = true;
@@ -258,8 +258,8 @@ static void take_away(struct vxd_maps *maps, struct vxd_map *map)
     }
 }
 
-void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
-                          struct vxd_map_entry *entry, bool committed)
+void vxd_map_end_change(struct vxd_maps *maps, struct vxd_map *map,
+                        struct vxd_map_entry *entry, bool committed)
 {
     struct vxd_map_durable *durable;
 
@@ -273,15 +273,15 @@ void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
         durable->is_broken = durable->is_broken || !committed;
     } else if (entry->kind == VXD_MAP_MADE && !committed) {
         durable->is_broken = true;
-        take_away(maps, map);
+        remove_map(maps, map);
     } else if (entry->kind == VXD_MAP_DROPPED) {
         durable->is_leaving = false;
         if (committed) {
             /* Before the map goes: with its last reference the id is lost. */
             vxd_registry_ask_snapshot(maps->registry, durable->journal_id);
-            take_away(maps, map);
+            remove_map(maps, map);
             return;
         }
     }
-    mend(maps, map);
+    bring_back_when_possible(maps, map);
 }

@@ -22,8 +22,8 @@
 /* Whether anybody may see the map: brings it back where that is due.
  * errors  UNAVAILABLE  a change could not be written, and what it left is not gone yet; it is
  *                      being dropped */
-enum vxd_status vxd_map_check_seen(struct vxd_maps *maps, struct vxd_map *map,
-                                   struct vxd_err *err);
+enum vxd_status vxd_map_check_visible(struct vxd_maps *maps, struct vxd_map *map,
+                                      struct vxd_err *err);
 
 /* Whether a change of so many bytes can be handed over now. Harmless for other maps.
  * errors  UNAVAILABLE  the disk does not take it, or too much waits for it */
@@ -58,11 +58,11 @@ enum vxd_status vxd_map_hand_over(struct vxd_maps *maps, struct vxd_map *map,
                                   struct vxd_map_entry *entry, struct vxd_err *err);
 
 /* It is decided, in this order; also where it could not be handed over. */
-void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
-                          struct vxd_map_entry *entry, bool committed);
+void vxd_map_end_change(struct vxd_maps *maps, struct vxd_map *map,
+                        struct vxd_map_entry *entry, bool committed);
 
 /* Memory has a change that will never be handed over. */
-void vxd_map_spoil(struct vxd_maps *maps, struct vxd_map *map);
+void vxd_map_mark_broken(struct vxd_maps *maps, struct vxd_map *map);
 
 /* Whether somebody who looks at the map now, NULL = at all, sees what is not decided. */
 bool vxd_map_is_waiting(struct vxd_maps *maps, const struct vxd_map *map);

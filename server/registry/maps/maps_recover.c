@@ -14,7 +14,7 @@ struct recovery {
     struct vxd_registry_start *start;
 };
 
-static void let_go(struct recovery *recovery)
+static void release_map(struct recovery *recovery)
 {
     if (recovery->map != NULL) {
         vxd_map_drop(recovery->maps, recovery->maps->queue, recovery->map);
@@ -96,7 +96,7 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
     enum vxd_status status;
 
     status = describe(recovery, row, &described, &fault);
-    let_go(recovery);
+    release_map(recovery);
     if (status == VXD_DATA_LOSS && row->n_spec_bytes == 0) {
         vxd_log(VXD_LOG_ERROR, "a map cannot be brought back", "map", row->name, "reason",
                 fault.message);
@@ -210,7 +210,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
         VXD_TRY(raise_generation(maps, map, result->family, err));
     }
     vxd_maps_publish(maps, map);
-    let_go(recovery); /* the registry holds it */
+    release_map(recovery); /* the registry holds it */
 out:
     return status;
 }
@@ -244,7 +244,7 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
     maps->is_recovering = true;
     status = vxd_registry_recover(start, &visitor, err);
     maps->is_recovering = false;
-    let_go(&recovery);
+    release_map(&recovery);
     return status;
 }
 

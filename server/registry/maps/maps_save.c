@@ -10,7 +10,7 @@
 #include "server/registry/maps/maps_internal.h"
 
 /* What is written of a map. */
-struct picture {
+struct capture {
     struct vxd_map_described described;
     struct vxd_queue *queue;
     struct vxd_hashmap *hashmap;
@@ -19,15 +19,15 @@ struct picture {
 static enum vxd_status write_file(void *user, struct vxd_snapshot_writer *writer,
                                   struct vxd_err *err)
 {
-    struct picture *picture = user;
+    struct capture *capture = user;
 
-    return vxd_map_write_snapshot(writer, &picture->described, picture->queue,
-                                  picture->hashmap, err);
+    return vxd_map_write_snapshot(writer, &capture->described, capture->queue,
+                                  capture->hashmap, err);
 }
 
 /* With a context of its own, of one thread: this one. */
-static enum vxd_status save_picture(struct vxd_registry_save *save,
-                                    struct picture *picture, struct vxd_err *err)
+static enum vxd_status save_capture(struct vxd_registry_save *save,
+                                    struct capture *capture, struct vxd_err *err)
 {
     const struct vxd_context_options options = {.backend = VXD_BACKEND_CPU,
                                                 .n_threads = 1};
@@ -37,21 +37,21 @@ static enum vxd_status save_picture(struct vxd_registry_save *save,
     enum vxd_status status;
 
     VXD_TRY(vxd_map_read_description(save->row->spec, save->row->n_spec_bytes,
-                                     &picture->described, err));
+                                     &capture->described, err));
     VXD_TRY(vxd_journal_get_state(journal, save->row->id, &state, err));
     save->head.sequence = state.last_sequence;
     save->head.rules_version = VXD_MAP_RULES_VERSION;
     VXD_TRY(vxd_context_create(&options, &context, err));
-    VXD_TRY(vxd_queue_create(context, &picture->queue, err));
+    VXD_TRY(vxd_queue_create(context, &capture->queue, err));
     VXD_TRY(vxd_map_bring_back(
-        picture->queue, journal, vxd_registry_get_data_dir(save->registry), save->row->id,
-        &picture->described, state.last_sequence, &picture->hashmap, err));
-    status = vxd_registry_write_snapshot(save, write_file, picture, err);
+        capture->queue, journal, vxd_registry_get_data_dir(save->registry), save->row->id,
+        &capture->described, state.last_sequence, &capture->hashmap, err));
+    status = vxd_registry_write_snapshot(save, write_file, capture, err);
 out:
-    if (picture->queue != NULL) {
-        vxd_hashmap_destroy(picture->queue, picture->hashmap);
-        (void)vxd_queue_wait(picture->queue, NULL);
-        vxd_queue_destroy(picture->queue);
+    if (capture->queue != NULL) {
+        vxd_hashmap_destroy(capture->queue, capture->hashmap);
+        (void)vxd_queue_wait(capture->queue, NULL);
+        vxd_queue_destroy(capture->queue);
     }
     if (context != NULL) {
         vxd_context_destroy(context);
@@ -62,12 +62,12 @@ out:
 enum vxd_status vxd_maps_save(void *owner, struct vxd_registry_save *save,
                               struct vxd_err *err)
 {
-    struct picture *picture = calloc(1, sizeof *picture);
-    enum vxd_status status = picture != NULL ? save_picture(save, picture, err)
+    struct capture *capture = calloc(1, sizeof *capture);
+    enum vxd_status status = capture != NULL ? save_capture(save, capture, err)
                                              : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                                                         "no memory for a snapshot");
 
     (void)owner; /* all that is written comes from the disk */
-    free(picture);
+    free(capture);
     return status;
 }

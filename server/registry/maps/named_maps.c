@@ -180,20 +180,21 @@ static uint64_t bytes_of_owner(const struct vxd_map *list, const char *owner)
 }
 
 /* What the limits leave for a map, what it has already included. */
-struct room {
+struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
 };
 
-static struct room find_room(const struct vxd_maps *maps,
-                             const struct vxd_map_terms *terms, const struct vxd_map *map)
+static struct allowed_bytes find_allowed_bytes(const struct vxd_maps *maps,
+                                               const struct vxd_map_terms *terms,
+                                               const struct vxd_map *map)
 {
     uint64_t own = map != NULL ? map->n_bytes : 0;
     uint64_t others = atomic_load(&maps->n_bytes) - own;
     uint64_t owners = bytes_of_owner(maps->first, terms->owner) +
                       bytes_of_owner(maps->unnamed, terms->owner) - own;
 
-    return (struct room){
+    return (struct allowed_bytes){
         .of_all = maps->limit_bytes > others ? maps->limit_bytes - others : 0,
         .of_owner =
             maps->token_limit_bytes > owners ? maps->token_limit_bytes - owners : 0};
@@ -202,14 +203,15 @@ static struct room find_room(const struct vxd_maps *maps,
 size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                           const struct vxd_map *map)
 {
-    struct room room;
+    struct allowed_bytes allowed_bytes;
     uint64_t allowed;
 
     if (maps->is_recovering) {
         return 0; /* the context's budget */
     }
-    room = find_room(maps, terms, map);
-    allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
+    allowed_bytes = find_allowed_bytes(maps, terms, map);
+    allowed = allowed_bytes.of_owner < allowed_bytes.of_all ? allowed_bytes.of_owner
+                                                            : allowed_bytes.of_all;
 
     if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
         allowed = terms->max_bytes;
@@ -220,9 +222,9 @@ size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_term
 void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                       const struct vxd_map *map, struct vxd_err *err)
 {
-    struct room room = find_room(maps, terms, map);
-    bool is_owners = room.of_owner < room.of_all;
-    uint64_t left = is_owners ? room.of_owner : room.of_all;
+    struct allowed_bytes allowed_bytes = find_allowed_bytes(maps, terms, map);
+    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
+    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
     char what[96];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||

@@ -209,7 +209,7 @@ void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,
                      struct vxd_queue *queue);
 
 /* What there is to say of the history, at one moment. */
-struct vxd_scene_past {
+struct vxd_scene_log_summary {
     uint64_t version; /* the newest */
     int64_t changed_unix_ns;
     uint64_t oldest; /* kept, snapshots aside */
@@ -218,7 +218,8 @@ struct vxd_scene_past {
     size_t n_sharing; /* scenes of its family */
 };
 
-void vxd_scene_get_past(const struct vxd_scene *scene, struct vxd_scene_past *out);
+void vxd_scene_get_log_summary(const struct vxd_scene *scene,
+                               struct vxd_scene_log_summary *out);
 
 /* Copies up to n_most kept versions below a number (0 = all), newest first; how many. */
 size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
@@ -320,10 +321,10 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
 /* A slice of a collection that is under way or due, or as many as take as long as the requests
  * since took: else one that makes nodes faster than slices carry them over would never be
  * collected. False when there is nothing to do. On the write lane, between requests. */
-bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue,
-                     int64_t requests_ns);
+bool vxd_scenes_collect_due(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                            int64_t requests_ns);
 
-/* Whether vxd_scenes_tend has something to do. */
+/* Whether vxd_scenes_collect_due has something to do. */
 bool vxd_scenes_are_due(struct vxd_scenes *scenes);
 
 struct vxd_scenes_usage {

@@ -21,12 +21,13 @@ enum {
 /* --- memory ----------------------------------------------------------------------------- */
 
 /* Bytes that the limits leave for a store, what it has already included. */
-struct room {
+struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
 };
 
-static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
+static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *family,
+                                               uint64_t own)
 {
     const struct vxd_scenes *scenes = family->scenes;
     uint64_t others = atomic_load(&scenes->n_bytes) - own;
@@ -39,7 +40,7 @@ static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
         }
     }
     vxd_scenes_unlock(scenes);
-    return (struct room){
+    return (struct allowed_bytes){
         .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
         .of_owner =
             scenes->token_limit_bytes > owners ? scenes->token_limit_bytes - owners : 0};
@@ -47,8 +48,10 @@ static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
 
 static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
 {
-    struct room room = room_for(family, own);
-    uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
+    struct allowed_bytes allowed_bytes = find_allowed_bytes(family, own);
+    uint64_t allowed = allowed_bytes.of_owner < allowed_bytes.of_all
+                           ? allowed_bytes.of_owner
+                           : allowed_bytes.of_all;
 
     if (family->scenes->is_recovering) {
         /* A replay keeps more than there was: nothing is collected in between. */
@@ -71,9 +74,9 @@ void vxd_scene_allow(struct vxd_scene *scene)
 static void explain(const struct vxd_scene_family *family, uint64_t own,
                     struct vxd_err *err)
 {
-    struct room room = room_for(family, own);
-    bool is_owners = room.of_owner < room.of_all;
-    uint64_t left = is_owners ? room.of_owner : room.of_all;
+    struct allowed_bytes allowed_bytes = find_allowed_bytes(family, own);
+    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
+    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
     char what[160];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -424,7 +427,7 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
     struct vxd_scene_family *family = scene->family;
     enum vxd_status status = VXD_OK;
 
-    /* One that began may have ended between requests (vxd_scenes_tend). */
+    /* One that began may have ended between requests (vxd_scenes_collect_due). */
     *is_done = *which > 0 && family->transfer == NULL &&
                family->n_collections == *which && family->collected.after.n_bytes > 0;
     if (!*is_done) {
@@ -457,8 +460,8 @@ static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
     return family;
 }
 
-bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue,
-                     int64_t requests_ns)
+bool vxd_scenes_collect_due(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                            int64_t requests_ns)
 {
     struct vxd_scene_family *family = NULL;
     struct vxd_err err = {0};

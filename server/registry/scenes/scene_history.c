@@ -195,16 +195,17 @@ void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,
     state->svdag = NULL;
 }
 
-void vxd_scene_get_past(const struct vxd_scene *scene, struct vxd_scene_past *out)
+void vxd_scene_get_log_summary(const struct vxd_scene *scene,
+                               struct vxd_scene_log_summary *out)
 {
     const struct vxd_scene_history *history = &scene->history;
 
     vxd_scenes_lock(scene->scenes);
-    *out = (struct vxd_scene_past){.version = newest(history)->number,
-                                   .changed_unix_ns = newest(history)->unix_ns,
-                                   .oldest = history->versions[0].number,
-                                   .n_versions = history->n - history->n_waiting,
-                                   .n_snapshots = history->n_snapshots};
+    *out = (struct vxd_scene_log_summary){.version = newest(history)->number,
+                                          .changed_unix_ns = newest(history)->unix_ns,
+                                          .oldest = history->versions[0].number,
+                                          .n_versions = history->n - history->n_waiting,
+                                          .n_snapshots = history->n_snapshots};
     for (const struct vxd_scene *other = scene->family->first; other != NULL;
          other = other->next_in_family) {
         out->n_sharing++;

@@ -146,10 +146,10 @@ static enum vxd_status drop_all_named(const struct vxd_scene *scene,
 /* The last scene of a family: nothing of it is needed any more. */
 static bool is_last(const struct vxd_scene *scene)
 {
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
 
-    vxd_scene_get_past(scene, &past);
-    return past.n_sharing == 1;
+    vxd_scene_get_log_summary(scene, &summary);
+    return summary.n_sharing == 1;
 }
 
 static bool is_referring(const struct vxd_scene_entry *entry)
@@ -220,8 +220,8 @@ out:
     return status;
 }
 
-void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
-                            bool committed)
+void vxd_scene_end_record(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
+                          bool committed)
 {
     struct vxd_scene_family *family = scene->family;
 

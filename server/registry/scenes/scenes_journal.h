@@ -49,8 +49,8 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
 
 /* What was handed over is decided, in this order; call it after everybody sees the change or
  * it was taken back. */
-void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
-                            bool committed);
+void vxd_scene_end_record(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
+                          bool committed);
 
 /* Writes a snapshot's name, or that it is forgotten, with the request's outcome, and waits for the
  * disk: that is rare enough for the write lane.

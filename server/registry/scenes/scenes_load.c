@@ -15,7 +15,7 @@
 #include "server/registry/scenes/scenes_recover.h"
 
 enum {
-    PART_BYTES = 1 << 20,
+    CHUNK_BYTES = 1 << 20,
     MAX_SCENES = 65536
 };
 
@@ -24,17 +24,17 @@ static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
                                 enum vxd_snapshot_kind kind, struct vxd_bytes_out *out,
                                 struct vxd_err *err)
 {
-    size_t n_read = PART_BYTES;
+    size_t n_read = CHUNK_BYTES;
     enum vxd_status status = VXD_OK;
 
-    while (n_read == PART_BYTES) {
-        uint8_t *to = vxd_bytes_room(out, PART_BYTES);
+    while (n_read == CHUNK_BYTES) {
+        uint8_t *to = vxd_bytes_room(out, CHUNK_BYTES);
 
         if (to == NULL) {
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                             "no memory for a snapshot's %zu bytes", out->n);
         }
-        status = vxd_snapshot_read(reader, kind, to, PART_BYTES, &n_read, err);
+        status = vxd_snapshot_read(reader, kind, to, CHUNK_BYTES, &n_read, err);
         if (status != VXD_OK) {
             return status;
         }
@@ -53,8 +53,8 @@ struct image {
 };
 
 /* Room for all words that the file may have: page-locked where a GPU takes them. */
-static enum vxd_status make_room(struct vxd_context *context, uint64_t n_bytes,
-                                 struct image *image, struct vxd_err *err)
+static enum vxd_status reserve_words(struct vxd_context *context, uint64_t n_bytes,
+                                     struct image *image, struct vxd_err *err)
 {
     if (vxd_svdag_image_alloc(context, n_bytes / sizeof(uint32_t), &image->memory, err) ==
         VXD_OK) {
@@ -82,11 +82,11 @@ static enum vxd_status read_words(struct vxd_context *context,
                                   struct vxd_snapshot_reader *reader, struct image *image,
                                   uint64_t *n_words, struct vxd_err *err)
 {
-    uint64_t room = vxd_snapshot_get_size(reader) / sizeof(uint32_t);
+    uint64_t capacity = vxd_snapshot_get_size(reader) / sizeof(uint32_t);
     enum vxd_status status;
 
     *n_words = 0;
-    VXD_TRY(make_room(context, room * sizeof(uint32_t), image, err));
+    VXD_TRY(reserve_words(context, capacity * sizeof(uint32_t), image, err));
     for (;;) {
         uint8_t head[4] = {0};
         size_t n_read;
@@ -96,7 +96,7 @@ static enum vxd_status read_words(struct vxd_context *context,
                                   err));
         n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 |
             (size_t)head[3] << 24;
-        if (n_read < sizeof head || n > room - *n_words) {
+        if (n_read < sizeof head || n > capacity - *n_words) {
             VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's image is cut off"));
         }
         if (n == 0) {

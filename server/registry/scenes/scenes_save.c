@@ -17,7 +17,7 @@ enum {
 };
 
 /* What is written of a family. */
-struct picture {
+struct capture {
     struct vxd_scene_family *family; /* held by its scene */
     struct vxd_scene *scene;         /* one of it, held */
     struct vxd_scene_state state;    /* pins the store */
@@ -43,7 +43,7 @@ static size_t count_roots(const struct vxd_scene_family *family, size_t *n_scene
 
 /* Locks, at a moment when no change waits that is made from an older version: such a one may be
  * out of the history before the change is in it. */
-static bool lock_for_picture(struct vxd_scenes *scenes,
+static bool lock_for_capture(struct vxd_scenes *scenes,
                              const struct vxd_scene_family *family)
 {
     const struct timespec step = {.tv_nsec = TAKE_STEP_NS};
@@ -60,22 +60,22 @@ static bool lock_for_picture(struct vxd_scenes *scenes,
 }
 
 /* With the mutex held: copies it all. */
-static void copy_family(struct picture *picture)
+static void copy_family(struct capture *capture)
 {
-    struct vxd_scene_family *family = picture->family;
+    struct vxd_scene_family *family = capture->family;
     size_t n_scenes;
 
-    picture->save->head.sequence = family->decided;
+    capture->save->head.sequence = family->decided;
     (void)count_roots(family, &n_scenes);
-    vxd_bytes_put_number(&picture->catalogue, n_scenes);
+    vxd_bytes_put_number(&capture->catalogue, n_scenes);
     for (const struct vxd_scene *s = family->first; s != NULL; s = s->next_in_family) {
         if (!s->is_named) {
             continue; /* dropped, and somebody has it yet */
         }
-        vxd_scene_describe(&picture->catalogue, &s->terms, &s->spec, s->generation,
+        vxd_scene_describe(&capture->catalogue, &s->terms, &s->spec, s->generation,
                            s->created_unix_ns);
-        vxd_scene_write_history(&picture->catalogue, &s->history, picture->roots,
-                                &picture->n_roots);
+        vxd_scene_write_history(&capture->catalogue, &s->history, capture->roots,
+                                &capture->n_roots);
     }
 }
 
@@ -96,39 +96,39 @@ static struct vxd_scene *hold_one(struct vxd_scenes *scenes, uint32_t journal_id
     return scene;
 }
 
-static enum vxd_status take(struct vxd_scenes *scenes, struct picture *picture,
+static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
                             struct vxd_err *err)
 {
-    struct vxd_snapshot_head *head = &picture->save->head;
+    struct vxd_snapshot_head *head = &capture->save->head;
     size_t n_scenes;
     size_t n_roots;
 
-    picture->family = picture->scene->family;
-    head->epoch = picture->scene->generation;
+    capture->family = capture->scene->family;
+    head->epoch = capture->scene->generation;
     head->rules_version = VXD_RULES_VERSION;
-    (void)snprintf(head->name, sizeof head->name, "%s", picture->scene->terms.name);
+    (void)snprintf(head->name, sizeof head->name, "%s", capture->scene->terms.name);
     vxd_scenes_lock(scenes);
-    n_roots = count_roots(picture->family, &n_scenes);
+    n_roots = count_roots(capture->family, &n_scenes);
     vxd_scenes_unlock(scenes);
     /* A few versions may come in between. */
     n_roots += n_roots / 8 + 64;
-    picture->roots = calloc(n_roots, sizeof *picture->roots);
-    if (picture->roots == NULL) {
+    capture->roots = calloc(n_roots, sizeof *capture->roots);
+    if (capture->roots == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
     }
-    if (!lock_for_picture(scenes, picture->family)) {
+    if (!lock_for_capture(scenes, capture->family)) {
         return vxd_fail(err, VXD_UNAVAILABLE, NULL, "undos or branches never cease");
     }
-    if (count_roots(picture->family, &n_scenes) > n_roots || n_scenes == 0) {
+    if (count_roots(capture->family, &n_scenes) > n_roots || n_scenes == 0) {
         vxd_scenes_unlock(scenes);
         return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the scene changes too fast");
     }
-    copy_family(picture);
-    picture->state.store = picture->family->store;
-    picture->state.svdag = picture->family->store->svdag;
-    picture->state.store->references++;
+    copy_family(capture);
+    capture->state.store = capture->family->store;
+    capture->state.svdag = capture->family->store->svdag;
+    capture->state.store->references++;
     vxd_scenes_unlock(scenes);
-    return !picture->catalogue.is_out_of_memory
+    return !capture->catalogue.is_out_of_memory
                ? VXD_OK
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a catalogue");
 }
@@ -150,21 +150,21 @@ out:
     return status;
 }
 
-static enum vxd_status put_end(struct vxd_svdag_saving *saving, struct picture *picture,
+static enum vxd_status put_end(struct vxd_svdag_saving *saving, struct capture *capture,
                                struct vxd_snapshot_writer *writer, struct vxd_err *err)
 {
     struct vxd_bytes_out end = {0};
     struct vxd_svdag_image_info info;
     enum vxd_status status;
 
-    vxd_svdag_image_result(saving, &info, picture->roots);
+    vxd_svdag_image_result(saving, &info, capture->roots);
     vxd_bytes_put(&end, "\0\0\0\0", 4);
     vxd_bytes_put_number(&end, info.n_words);
     vxd_bytes_put_number(&end, info.leaves);
     vxd_bytes_put_number(&end, info.inner);
-    vxd_bytes_put_number(&end, picture->n_roots);
-    for (size_t i = 0; i < picture->n_roots; i++) {
-        vxd_bytes_put_number(&end, picture->roots[i]);
+    vxd_bytes_put_number(&end, capture->n_roots);
+    for (size_t i = 0; i < capture->n_roots; i++) {
+        vxd_bytes_put_number(&end, capture->roots[i]);
     }
     status = !end.is_out_of_memory
                  ? vxd_snapshot_write(writer, VXD_SNAPSHOT_IMAGE, end.bytes, end.n, err)
@@ -173,22 +173,22 @@ static enum vxd_status put_end(struct vxd_svdag_saving *saving, struct picture *
     return status;
 }
 
-static enum vxd_status write_image(struct picture *picture,
+static enum vxd_status write_image(struct capture *capture,
                                    struct vxd_snapshot_writer *writer,
                                    struct vxd_err *err)
 {
-    struct vxd_queue *queue = picture->save->queue;
+    struct vxd_queue *queue = capture->save->queue;
     struct vxd_svdag_saving *saving = NULL;
     bool is_done = false;
     enum vxd_status status;
 
-    VXD_TRY(vxd_svdag_image_begin(queue, picture->state.svdag, picture->roots,
-                                  picture->n_roots, &saving, err));
+    VXD_TRY(vxd_svdag_image_begin(queue, capture->state.svdag, capture->roots,
+                                  capture->n_roots, &saving, err));
     while (!is_done) {
         VXD_TRY(vxd_svdag_image_step(queue, saving, STEP_NS, put_piece, writer, &is_done,
                                      err));
     }
-    status = put_end(saving, picture, writer, err);
+    status = put_end(saving, capture, writer, err);
 out:
     vxd_svdag_image_end(queue, saving);
     return status;
@@ -197,12 +197,12 @@ out:
 static enum vxd_status write_file(void *user, struct vxd_snapshot_writer *writer,
                                   struct vxd_err *err)
 {
-    struct picture *picture = user;
+    struct capture *capture = user;
     enum vxd_status status;
 
-    VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_CATALOGUE, picture->catalogue.bytes,
-                               picture->catalogue.n, err));
-    VXD_TRY(write_image(picture, writer, err));
+    VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_CATALOGUE, capture->catalogue.bytes,
+                               capture->catalogue.n, err));
+    VXD_TRY(write_image(capture, writer, err));
 out:
     return status;
 }
@@ -211,19 +211,19 @@ enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
                                 struct vxd_err *err)
 {
     struct vxd_scenes *scenes = owner;
-    struct picture picture = {.scene = hold_one(scenes, save->row->id), .save = save};
+    struct capture capture = {.scene = hold_one(scenes, save->row->id), .save = save};
     enum vxd_status status;
 
-    if (picture.scene == NULL) {
+    if (capture.scene == NULL) {
         save->is_empty = true;
         return VXD_OK;
     }
-    VXD_TRY(take(scenes, &picture, err));
-    status = vxd_registry_write_snapshot(save, write_file, &picture, err);
+    VXD_TRY(take(scenes, &capture, err));
+    status = vxd_registry_write_snapshot(save, write_file, &capture, err);
 out:
-    free(picture.catalogue.bytes);
-    free(picture.roots);
-    vxd_scene_unpin(scenes, &picture.state, save->queue);
-    vxd_scene_drop(picture.scene, save->queue);
+    free(capture.catalogue.bytes);
+    free(capture.roots);
+    vxd_scene_unpin(scenes, &capture.state, save->queue);
+    vxd_scene_drop(capture.scene, save->queue);
     return status;
 }

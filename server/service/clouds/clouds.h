@@ -113,7 +113,7 @@ enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
                                 const struct vxd_query_item *item, size_t most,
-                                const char *wanted, char ***out, size_t *n,
+                                const char *expected, char ***out, size_t *n,
                                 struct vxd_err *err);
 
 /* Numbers separated by commas; returns how many, 0 when the text is anything else or has more
@@ -122,6 +122,6 @@ size_t vxd_query_numbers(const char *text, double *out, size_t most);
 
 /* INVALID_ARGUMENT: the value is not what is wanted. */
 enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
-                               const char *wanted);
+                               const char *expected);
 
 #endif

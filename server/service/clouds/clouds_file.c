@@ -10,10 +10,10 @@
 #include "server/service/service.h"
 
 enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
-                               const char *wanted)
+                               const char *expected)
 {
     return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is \"%.60s\", it must be %s",
-                    item->value, wanted);
+                    item->value, expected);
 }
 
 size_t vxd_query_numbers(const char *text, double *out, size_t most)
@@ -46,7 +46,7 @@ enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
 
 enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
                                 const struct vxd_query_item *item, size_t most,
-                                const char *wanted, char ***out, size_t *n,
+                                const char *expected, char ***out, size_t *n,
                                 struct vxd_err *err)
 {
     const char *text = item->value;
@@ -60,7 +60,7 @@ enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
         char *name;
 
         if (n_bytes == 0 || *n == most) {
-            return vxd_query_fail(err, item, wanted);
+            return vxd_query_fail(err, item, expected);
         }
         name = vxd_message_text(decoder, text, n_bytes, err);
         if (name == NULL) {

@@ -11,7 +11,7 @@ static bool wants_inverse(const struct vxd_infer_job *job)
     const struct vxd_model *model = job->network->model;
 
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
-        if (job->outputs[i].wanted &&
+        if (job->outputs[i].is_selected &&
             vxd_model_output(model, i)->kind == VXD_MODEL_POINTS) {
             return true;
         }

@@ -22,7 +22,7 @@ struct vxd_infer_array {
 
 /* One output of the network, for one request. */
 struct vxd_infer_output {
-    bool wanted;
+    bool is_selected;
     size_t n_rows;
     int64_t shape[4]; /* of the values, or with argmax of labels and scores */
     size_t n_shape;

@@ -69,7 +69,7 @@ static enum vxd_status choose_output(struct vxd_infer_job *job, size_t index,
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
         bool is_it = strcmp(vxd_model_output(model, i)->name, name) == 0;
 
-        job->outputs[i].wanted = job->outputs[i].wanted || is_all || is_it;
+        job->outputs[i].is_selected = job->outputs[i].is_selected || is_all || is_it;
         found = found || is_it;
     }
     if (found) {
@@ -93,7 +93,7 @@ static enum vxd_status choose_outputs(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
-        job->outputs[i].wanted =
+        job->outputs[i].is_selected =
             job->input->n_outputs == 0 &&
             vxd_network_is_default_output(vxd_model_output(model, i));
     }
@@ -164,7 +164,7 @@ enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *n
                         n, known);
     }
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
-        job->outputs[i].wanted = i == *index;
+        job->outputs[i].is_selected = i == *index;
     }
     return VXD_OK;
 }

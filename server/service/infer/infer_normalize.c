@@ -121,19 +121,19 @@ enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *que
     struct vxd_context *context = vxd_queue_context(queue);
     size_t n_most = most_kept(leader);
     size_t n_columns = 4 + (size_t)input->n_features;
-    struct vxd_buffer room = {0};
+    struct vxd_buffer host = {0};
     float *positions;
     uint32_t *picked;
     size_t n;
     enum vxd_status status;
 
     /* Where the host may write is not where features follow positions without a gap. */
-    VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * 4 * sizeof(float), &room,
+    VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * 4 * sizeof(float), &host,
                            err));
     VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * n_columns * sizeof(float),
                            &batch->normal_host, err));
-    positions = room.ptr;
-    picked = (uint32_t *)room.ptr + 3 * n_most;
+    positions = host.ptr;
+    picked = (uint32_t *)host.ptr + 3 * n_most;
     pick_all(leader, positions, picked);
     n = batch->starts[batch->n_items];
     if (n > 0) {
@@ -145,7 +145,7 @@ enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *que
         batch->picked = (const uint32_t *)(const void *)(to + (n_columns - 1) * n);
     }
 out:
-    vxd_host_free(context, &room);
+    vxd_host_free(context, &host);
     return status;
 }
 

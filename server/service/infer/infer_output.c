@@ -9,10 +9,10 @@
 /* What is left of 2 GiB for the arrays when the small parts are in. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
-static bool is_wanted(const struct vxd_request *leader, size_t i)
+static bool is_selected_by_any(const struct vxd_request *leader, size_t i)
 {
     for (const struct vxd_request *r = leader; r != NULL; r = vxd_infer_next(leader, r)) {
-        if (((const struct vxd_infer_job *)r->state)->outputs[i].wanted) {
+        if (((const struct vxd_infer_job *)r->state)->outputs[i].is_selected) {
             return true;
         }
     }
@@ -63,7 +63,7 @@ enum vxd_status vxd_infer_fetch_counts(struct vxd_request *leader,
         struct vxd_net_result *result = &batch->net_results[i];
         const void *bytes = NULL;
 
-        if (!is_wanted(leader, i)) {
+        if (!is_selected_by_any(leader, i)) {
             continue;
         }
         VXD_TRY(vxd_net_run_result(batch->run, output->engine_output, result, err));
@@ -223,7 +223,7 @@ enum vxd_status vxd_infer_fetch_outputs(struct vxd_request *leader,
         size_t n_bytes = 0;
 
         for (size_t i = 0; i < n_outputs; i++) {
-            if (job->outputs[i].wanted) {
+            if (job->outputs[i].is_selected) {
                 VXD_TRY(fetch_output(r, queue, batch, i, &n_bytes, err));
             }
         }
@@ -239,7 +239,7 @@ void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue
 
     for (size_t i = 0; i < vxd_model_n_outputs(job->network->model); i++) {
         struct vxd_infer_output *output = &job->outputs[i];
-        bool wanted = output->wanted;
+        bool is_selected = output->is_selected;
 
         vxd_device_free(queue, &output->values.device);
         vxd_device_free(queue, &output->labels.device);
@@ -247,6 +247,6 @@ void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue
         vxd_host_free(context, &output->labels.host);
         vxd_host_free(context, &output->coords);
         memset(output, 0, sizeof *output);
-        output->wanted = wanted;
+        output->is_selected = is_selected;
     }
 }

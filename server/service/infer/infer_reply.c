@@ -92,7 +92,7 @@ static enum vxd_status set_outputs(struct vxd_request *request,
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
         Voxeld__V1__InferOutput *output;
 
-        if (!job->outputs[i].wanted) {
+        if (!job->outputs[i].is_selected) {
             continue;
         }
         output =

@@ -107,7 +107,7 @@ enum vxd_status vxd_scene_network_check(struct vxd_request *request,
                                         struct vxd_scene_network *network,
                                         struct vxd_err *err);
 /* Sends the cloud through the network, as the request's prerequisite (request_prerequisite.h).
- * errors  as Infer's; INVALID_ARGUMENT of labels; as vxd_request_submit_ahead's */
+ * errors  as Infer's; INVALID_ARGUMENT of labels; as vxd_request_submit_prerequisite's */
 enum vxd_status vxd_scene_network_run(struct vxd_request *request,
                                       struct vxd_scene_network *network,
                                       struct vxd_err *err);

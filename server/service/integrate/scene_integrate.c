@@ -126,8 +126,8 @@ out:
 
 /* --- the network, ahead of submit ---------------------------------------------------------- */
 
-enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *waits,
-                                          struct vxd_err *err)
+enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bool *waits,
+                                                 struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
     enum vxd_status status;
@@ -143,9 +143,9 @@ enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *wai
     return status;
 }
 
-enum vxd_status vxd_scene_integrate_take_ahead(struct vxd_request *request,
-                                               const ProtobufCMessage *output,
-                                               struct vxd_err *err)
+enum vxd_status vxd_scene_integrate_take_prerequisite(struct vxd_request *request,
+                                                      const ProtobufCMessage *output,
+                                                      struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
 

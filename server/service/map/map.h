@@ -55,8 +55,8 @@ struct vxd_map_read_job {
     struct vxd_map_job base; /* first: request->state is both */
     size_t n;                /* rows */
     size_t first;            /* export: entries skipped */
-    bool wanted[VXD_HASHMAP_MAX_VALUES];
-    size_t n_wanted;
+    bool selected[VXD_HASHMAP_MAX_VALUES];
+    size_t n_selected;
     struct vxd_map_output *indices;
     struct vxd_map_output *found;
     struct vxd_map_output *neighbours;
@@ -202,7 +202,8 @@ int vxd_map_find_array(const struct vxd_map_spec *spec, const char *name);
 /* The arrays named in a request ("*" = all) as wanted[i].
  * errors  INVALID_ARGUMENT  no array has the name */
 enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *const *names,
-                                      size_t n_names, bool wanted[VXD_HASHMAP_MAX_VALUES],
+                                      size_t n_names,
+                                      bool selected[VXD_HASHMAP_MAX_VALUES],
                                       struct vxd_err *err);
 
 /* hashmap_write.c: updates one array after the other; all or none are changed. has_changed:

@@ -107,7 +107,7 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
     if (map != NULL) {
         job->base.map = map;
         vxd_map_hold(map);
-        VXD_TRY(vxd_map_check_seen(maps, map, err));
+        VXD_TRY(vxd_map_check_visible(maps, map, err));
     }
     if (map != NULL && !is_equal(map, job)) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
@@ -244,7 +244,7 @@ enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queu
          m = vxd_maps_next(maps, m)) {
         struct vxd_err why;
 
-        (void)vxd_map_check_seen(maps, m, &why); /* brings it back where it can be */
+        (void)vxd_map_check_visible(maps, m, &why); /* brings it back where it can be */
         status = vxd_map_new_info(job->arena, m, &reply->maps[reply->n_maps], err);
         if (status != VXD_OK) {
             return status;
@@ -302,7 +302,7 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
     if (map->terms.durable) {
         job->map = map; /* of others this is no use */
         vxd_map_hold(map);
-        VXD_TRY(vxd_map_check_seen(request->server->maps, map, err));
+        VXD_TRY(vxd_map_check_visible(request->server->maps, map, err));
     }
     VXD_TRY(vxd_map_new_info(request->decoder, map, &reply->map, err));
     VXD_TRY(vxd_hashmap_get_stats(queue, map->hashmap, &stats, err));

@@ -54,7 +54,7 @@ static void end(struct vxd_request *request, bool committed)
                 map->terms.owner);
     }
     commit->is_ended = true;
-    vxd_map_note_decided(request->server->maps, map, &commit->entry, committed);
+    vxd_map_end_change(request->server->maps, map, &commit->entry, committed);
 }
 
 void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit,
@@ -76,7 +76,7 @@ void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit
 void vxd_map_end_commit(struct vxd_request *request, struct vxd_map_commit *commit)
 {
     if (commit->has_changed && !commit->is_ended) {
-        vxd_map_spoil(request->server->maps, commit->map);
+        vxd_map_mark_broken(request->server->maps, commit->map);
     }
     vxd_record_bytes_free(&commit->entry.record);
 }

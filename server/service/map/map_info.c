@@ -291,10 +291,11 @@ int vxd_map_find_array(const struct vxd_map_spec *spec, const char *name)
 }
 
 enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *const *names,
-                                      size_t n_names, bool wanted[VXD_HASHMAP_MAX_VALUES],
+                                      size_t n_names,
+                                      bool selected[VXD_HASHMAP_MAX_VALUES],
                                       struct vxd_err *err)
 {
-    memset(wanted, 0, VXD_HASHMAP_MAX_VALUES * sizeof *wanted);
+    memset(selected, 0, VXD_HASHMAP_MAX_VALUES * sizeof *selected);
     for (size_t i = 0; i < n_names; i++) {
         int array = vxd_map_find_array(spec, names[i]);
         bool is_all = strcmp(names[i], "*") == 0;
@@ -307,7 +308,7 @@ enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *con
                             "the map has no array \"%.63s\"", names[i]);
         }
         for (int k = 0; k < spec->engine.n_values; k++) {
-            wanted[k] = wanted[k] || is_all || k == array;
+            selected[k] = selected[k] || is_all || k == array;
         }
     }
     return VXD_OK;

@@ -31,7 +31,7 @@ enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"", name);
     }
     vxd_map_hold(job->map);
-    return vxd_map_check_seen(request->server->maps, job->map, err);
+    return vxd_map_check_visible(request->server->maps, job->map, err);
 }
 
 enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,

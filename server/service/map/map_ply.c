@@ -168,7 +168,7 @@ static enum vxd_status add_arrays(struct vxd_map_read_job *job, struct vxd_queue
         size_t n_bytes = vxd_dtype_bytes(ply_dtype(dtype));
         const void *data;
 
-        if (!job->wanted[i]) {
+        if (!job->selected[i]) {
             continue;
         }
         VXD_TRY(widen(job, queue, job->rows[i]->bytes, dtype, n_elements * job->n, &data,
@@ -190,7 +190,7 @@ static enum vxd_status new_ply(struct vxd_request *request, struct vxd_queue *qu
     size_t n = 3;
 
     for (int i = 0; i < job->base.map->spec.engine.n_values; i++) {
-        n += job->wanted[i] ? job->base.map->spec.engine.values[i].n_elements : 0;
+        n += job->selected[i] ? job->base.map->spec.engine.values[i].n_elements : 0;
     }
     if (n > MAX_PLY_COLUMNS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "format",
@@ -266,7 +266,7 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
 {
     struct vxd_map_read_job *job = request->state;
     struct ply ply = {0};
-    size_t n_room;
+    size_t n_most;
     void *block;
     long n_bytes;
     FILE *stream = NULL;
@@ -274,9 +274,9 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
 
     VXD_TRY(new_ply(request, queue, &ply, err));
     VXD_TRY(check_names(&ply, err));
-    VXD_TRY(bound_file(&ply, job->n, &n_room, err));
-    VXD_TRY(vxd_map_take_host(&job->base, queue, n_room, &block, err));
-    stream = fmemopen(block, n_room, "wb");
+    VXD_TRY(bound_file(&ply, job->n, &n_most, err));
+    VXD_TRY(vxd_map_take_host(&job->base, queue, n_most, &block, err));
+    stream = fmemopen(block, n_most, "wb");
     if (stream == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a PLY file"));
     }

@@ -128,8 +128,8 @@ enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err
 
 /* Every stage but the last of a query that goes over its rows in parts: the rows of the part
  * that begins at *done, which moves on; sets request->more. */
-size_t vxd_scene_next_part(struct vxd_request *request, size_t n, size_t part,
-                           size_t *done);
+size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
+                            size_t *done);
 
 /* Gives the blocks back before release does; nothing queued may use the host's. */
 void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue);

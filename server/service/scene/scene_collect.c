@@ -31,7 +31,7 @@ static enum vxd_status begin_verify(struct vxd_request *request, struct vxd_queu
     const Voxeld__V1__SceneVerifyRequest *input =
         (const Voxeld__V1__SceneVerifyRequest *)request->input;
     struct verify_job *job = request->state;
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
     size_t n_most;
     void *block;
     enum vxd_status status;
@@ -42,14 +42,14 @@ static enum vxd_status begin_verify(struct vxd_request *request, struct vxd_queu
     if (job->reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    vxd_scene_get_past(job->base.scene, &past);
-    n_most = past.n_versions + past.n_snapshots;
+    vxd_scene_get_log_summary(job->base.scene, &summary);
+    n_most = summary.n_versions + summary.n_snapshots;
     VXD_TRY(vxd_scene_take_host(request, n_most, sizeof(uint32_t), &block, err));
     job->roots = block;
     vxd_scene_unpin(request->server->scenes, &job->base.state, queue);
     job->n_roots =
         vxd_scene_pin_roots(job->base.scene, &job->base.state, job->roots, n_most);
-    job->reply->n_versions = past.n_versions;
+    job->reply->n_versions = summary.n_versions;
     job->reply->n_roots = job->n_roots;
 out:
     return status;

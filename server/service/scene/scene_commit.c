@@ -148,7 +148,7 @@ static void end(struct vxd_request *request, bool committed)
 
     job->commit.effect(request, committed);
     if (job->commit.is_handed_over) {
-        vxd_scene_note_decided(scene, &job->commit.entry, committed);
+        vxd_scene_end_record(scene, &job->commit.entry, committed);
     }
 }
 

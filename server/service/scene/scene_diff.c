@@ -82,12 +82,13 @@ static enum vxd_status read_from(struct vxd_scene *scene,
     struct vxd_scene_at at = {input->from != NULL ? input->from->version : 0,
                               input->from != NULL ? input->from->snapshot : NULL};
     struct vxd_scene_state from;
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
     enum vxd_status status;
 
     if (input->from == NULL && scene == job->base.scene) {
-        vxd_scene_get_past(scene, &past);
-        at.version = past.version > past.oldest ? past.version - 1 : past.version;
+        vxd_scene_get_log_summary(scene, &summary);
+        at.version =
+            summary.version > summary.oldest ? summary.version - 1 : summary.version;
     }
     status = vxd_scene_pin(scene, &at, &from, err);
     if (status != VXD_OK) {

@@ -274,7 +274,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
 {
     Voxeld__V1__SceneInfo *info =
         vxd_message_new(arena, &voxeld__v1__scene_info__descriptor, err);
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
     struct vxd_svdag_usage usage;
     enum vxd_status status;
 
@@ -288,19 +288,19 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(add_keeping(arena, &scene->terms, info, err));
-    vxd_scene_get_past(scene, &past);
+    vxd_scene_get_log_summary(scene, &summary);
     vxd_scene_get_usage(scene, &usage);
-    info->version = past.version;
-    info->oldest_version = past.oldest;
-    info->n_snapshots = (uint32_t)past.n_snapshots;
-    info->n_sharing = (uint32_t)past.n_sharing;
+    info->version = summary.version;
+    info->oldest_version = summary.oldest;
+    info->n_snapshots = (uint32_t)summary.n_snapshots;
+    info->n_sharing = (uint32_t)summary.n_sharing;
     info->generation = scene->generation;
     info->n_bytes = usage.n_bytes;
     info->max_bytes = scene->terms.max_bytes;
     info->node_bytes = usage.node_bytes;
     info->n_nodes = usage.n_leaves + usage.n_inner;
     info->created_ns = scene->created_unix_ns;
-    info->changed_ns = past.changed_unix_ns;
+    info->changed_ns = summary.changed_unix_ns;
     *out = info;
 out:
     return status;

@@ -241,11 +241,11 @@ enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err
     return VXD_OK;
 }
 
-size_t vxd_scene_next_part(struct vxd_request *request, size_t n, size_t part,
-                           size_t *done)
+size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
+                            size_t *done)
 {
     size_t left = n - *done;
-    size_t now = left < part ? left : part;
+    size_t now = left < chunk_rows ? left : chunk_rows;
 
     *done += now;
     request->more = *done < n;

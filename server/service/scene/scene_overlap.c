@@ -9,7 +9,7 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    PART = 1 << 10,            /* rows of one stage, so that others come in between */
+    CHUNK_ROWS = 1 << 10,      /* rows of one stage, so that others come in between */
     MAX_COUNTED_RADIUS = 1024, /* voxels: counting a ball takes time with its square */
     MAX_COUNTED_UNITS = MAX_COUNTED_RADIUS * VXD_SVDAG_UNIT
 };
@@ -64,7 +64,7 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
                 : vxd_scene_check_numbers(input->balls, "balls", 4, false, &job->n, err));
     VXD_TRY(boxes ? check_finite(input->boxes, "boxes", 6, err)
                   : check_finite(input->balls, "balls", 4, err));
-    request->bulk = job->n > request->server->config.bulk_points / PART;
+    request->bulk = job->n > request->server->config.bulk_points / CHUNK_ROWS;
     request->cost_bytes = job->n * (sizeof(struct vxd_svdag_region) + 40);
 out:
     return status;
@@ -174,7 +174,7 @@ enum vxd_status vxd_scene_overlap_submit(struct vxd_request *request,
     if (base->scene == NULL) {
         VXD_TRY(begin(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, CHUNK_ROWS, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_overlap(queue, base->state.svdag, base->state.root,
                                   job->regions + first, n,

@@ -78,7 +78,7 @@ enum vxd_status vxd_scene_values_submit(struct vxd_request *request,
     if (job->base.scene == NULL) {
         VXD_TRY(begin_values(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, VALUES_PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, VALUES_PART, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_values(
             queue, job->base.state.svdag, job->base.state.root, job->voxels + 3 * first,
@@ -229,7 +229,7 @@ enum vxd_status vxd_scene_nearest_submit(struct vxd_request *request,
     if (job->base.scene == NULL) {
         VXD_TRY(begin_nearest(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, NEAREST_PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, NEAREST_PART, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_nearest(
             queue, job->base.state.svdag, job->base.state.root, job->points + 3 * first,

@@ -9,7 +9,7 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    PART = 1 << 15 /* rows of one stage, so that others come in between */
+    CHUNK_ROWS = 1 << 15 /* rows of one stage, so that others come in between */
 };
 
 struct rays_job {
@@ -166,7 +166,7 @@ enum vxd_status vxd_scene_cast_rays_submit(struct vxd_request *request,
     if (job->base.scene == NULL) {
         VXD_TRY(begin(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, CHUNK_ROWS, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_cast_rays(
             queue, job->base.state.svdag, job->base.state.root, job->origins + 3 * first,

@@ -14,7 +14,7 @@ static void *result_at(const struct vxd_voxelize_job *job, enum vxd_result i)
 {
     const struct vxd_result_array *result = &job->results[i];
 
-    return result->wanted ? (uint8_t *)job->result_block.ptr + result->offset : NULL;
+    return result->selected ? (uint8_t *)job->result_block.ptr + result->offset : NULL;
 }
 
 static enum vxd_status download(struct vxd_voxelize_job *job, struct vxd_queue *queue,
@@ -22,7 +22,7 @@ static enum vxd_status download(struct vxd_voxelize_job *job, struct vxd_queue *
 {
     struct vxd_result_array *result = &job->results[i];
 
-    if (!result->wanted || n_rows == 0) {
+    if (!result->selected || n_rows == 0) {
         return VXD_OK;
     }
     return vxd_download(queue, result_at(job, i), n_rows * result->row_bytes,
@@ -125,7 +125,7 @@ enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queu
         bool is_merged = i == VXD_RESULT_COUNTS || i == VXD_RESULT_SUM;
 
         if (job->results[i].sent || i == VXD_RESULT_COORDS ||
-            (needs_rows && is_merged && job->results[i].wanted)) {
+            (needs_rows && is_merged && job->results[i].selected)) {
             VXD_TRY(download(job, queue, (enum vxd_result)i, result_rows(job, i), err));
         }
     }

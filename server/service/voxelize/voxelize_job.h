@@ -31,7 +31,7 @@ enum vxd_result {
 };
 
 struct vxd_result_array {
-    bool wanted;            /* of the engine */
+    bool selected;          /* of the engine */
     bool sent;              /* back to the client */
     size_t row_bytes;       /* of one voxel, point or item */
     size_t offset;          /* in the results' block */

@@ -91,9 +91,9 @@ enum vxd_status vxd_merge_check(struct vxd_request *request, struct vxd_err *err
     }
     describe(job, &merge->spec);
     job->merge = merge;
-    job->results[VXD_RESULT_COORDS].wanted = true;
-    job->results[VXD_RESULT_COUNTS].wanted = true;
-    job->results[VXD_RESULT_SUM].wanted = job->args.n_channels > 0;
+    job->results[VXD_RESULT_COORDS].selected = true;
+    job->results[VXD_RESULT_COUNTS].selected = true;
+    job->results[VXD_RESULT_SUM].selected = job->args.n_channels > 0;
     request->lane = VXD_LANE_WRITE;
     request->cost_bytes += (uint64_t)job->args.n_points * SCRATCH_BYTES;
 out:
@@ -123,7 +123,7 @@ static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *q
     }
     vxd_map_hold(map);
     merge->map = map;
-    status = vxd_map_check_seen(maps, map, err);
+    status = vxd_map_check_visible(maps, map, err);
     if (status != VXD_OK) {
         return status;
     }

@@ -427,7 +427,7 @@ static void test_clients_of_one_bucket_are_kept_apart(void)
 }
 
 /* The numbers of so many clients that went, and no more, and none of keys. */
-static void test_floors_are_of_the_clients_that_went_last(void)
+static void test_watermarks_are_of_the_clients_that_went_last(void)
 {
     struct vxd_server *server = start();
     struct vxd_request_header header;
@@ -437,25 +437,25 @@ static void test_floors_are_of_the_clients_that_went_last(void)
     vxd_once_destroy(server->once);
     server->once = NULL;
     REQUIRE(vxd_once_create(1 << 20, 2, &server->once, NULL) == VXD_OK);
-    server->once->max_floors = 3;
+    server->once->max_watermarks = 3;
     for (int i = 0; i < 6; i++) {
         (void)snprintf(name, sizeof name, "c%d", i);
         header = numbered(name, 7);
         CHECK_INT(ask(server, &header, "{}", VXD_OK), i + 1);
     }
-    CHECK_INT(server->once->n_floors, 3);
+    CHECK_INT(server->once->n_watermarks, 3);
     header = numbered("c1", 7);
     CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
     header = numbered("c0", 7);
     CHECK_INT(ask(server, &header, "{}", VXD_OK), 7); /* as a new one */
-    CHECK_INT(server->once->n_floors, 3);
+    CHECK_INT(server->once->n_watermarks, 3);
     for (int i = 0; i < 8; i++) {
         (void)snprintf(name, sizeof name, "k%d", i);
         header = (struct vxd_request_header){
             .client_id = name, .idempotency_key = "key", .peer = "test", .peer_uid = -1};
         (void)ask(server, &header, "{}", VXD_OK);
     }
-    CHECK_INT(server->once->n_floors, 3);
+    CHECK_INT(server->once->n_watermarks, 3);
     header = numbered("c0", 7);
     CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
     server_finish(server);
@@ -620,7 +620,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_outcomes_beyond_the_last_64_are_refused),
     VXD_TEST(test_clients_silent_longest_are_forgotten_first),
     VXD_TEST(test_clients_of_one_bucket_are_kept_apart),
-    VXD_TEST(test_floors_are_of_the_clients_that_went_last),
+    VXD_TEST(test_watermarks_are_of_the_clients_that_went_last),
     VXD_TEST(test_change_from_many_threads_has_one_effect_each),
     VXD_TEST(test_drain_answers_who_waits_for_an_outcome),
     VXD_TEST(test_reply_large_is_kept_without_its_arrays),
