@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records lie in their client's short array, clients in a hash table and in a list by when
- * they were heard last. */
+/* Each client has a short array of records. Clients are in a hash table, and in a list
+ * ordered by the time of their last request. */
 #include "server/request/exactly_once.h"
 
 #include <errno.h>
@@ -105,7 +105,8 @@ static void forget(struct vxd_once_record *record)
     free(record);
 }
 
-/* Nothing of it runs. What it asked for keeps a watermark, so that it cannot come again. */
+/* Forgets a client of which nothing runs. Its watermark stays, so that none of its
+ * requests can take effect a second time. */
 static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
 {
     struct vxd_once_client **at = bucket_of(once, client->principal, client->client_id);
@@ -150,7 +151,8 @@ void vxd_once_destroy(struct vxd_once *once)
     free(once);
 }
 
-/* Of those of which nothing runs, the client that was silent longest; not `spared`. */
+/* Finds the client that has been silent longest, of those of which nothing runs; never
+ * `spared`. */
 static struct vxd_once_client *find_silent(const struct vxd_once *once,
                                            const struct vxd_once_client *spared)
 {
@@ -163,8 +165,8 @@ static struct vxd_once_client *find_silent(const struct vxd_once *once,
     return client;
 }
 
-/* The outcome that this client's next one may take the place of: the lowest sequence, or
- * what came first by its key. NULL when all run. */
+/* Finds the outcome that the client's next one may replace: the one with the lowest
+ * sequence, or the first that came by its key. NULL when all of them run. */
 static struct vxd_once_record *find_lowest(const struct vxd_once_client *client)
 {
     struct vxd_once_record *lowest = NULL;
@@ -186,7 +188,7 @@ static void forget_outcome(struct vxd_once_record *record)
     forget(record);
 }
 
-/* Makes room for n_bytes more. */
+/* Forgets until n_bytes more fit the limit. */
 static bool reserve_bytes(struct vxd_once *once, struct vxd_once_client *client,
                           uint64_t n_bytes)
 {
@@ -218,7 +220,7 @@ struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
     return client;
 }
 
-/* With its watermark, which stays the caller's on a failure. */
+/* Takes the watermark over, unless it fails. */
 static enum vxd_status add_client(struct vxd_once *once,
                                   const struct vxd_request *request,
                                   struct vxd_once_watermark *watermark,
@@ -271,7 +273,8 @@ enum vxd_status vxd_once_find_client(struct vxd_once *once,
         enter_list(once, *out);
         return VXD_OK;
     }
-    /* First: the watermark of who makes place may drive out the oldest one. */
+    /* This comes first, because the watermark of a client that is forgotten may push out
+     * the oldest one. */
     watermark =
         vxd_once_take_watermark(once, request->principal.name, request->client_id);
     status = add_client(once, request, watermark, out, err);
@@ -297,7 +300,7 @@ struct vxd_once_record *vxd_once_find_record(const struct vxd_once_client *clien
     return NULL;
 }
 
-/* Room among the client's outcomes for one of this sequence. */
+/* Reserves a place among the client's outcomes for one of this sequence. */
 static enum vxd_status make_place(struct vxd_once_client *client, uint64_t sequence,
                                   struct vxd_err *err)
 {
@@ -364,8 +367,8 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     return VXD_OK;
 }
 
-/* Those who wait and were answered meanwhile (their own deadline passed) make place; they are
- * linked behind *dropped, to be let go without the lock. */
+/* Takes out waiting requests that were answered meanwhile because their own deadline
+ * passed. They are linked behind *dropped, to be dropped without the lock. */
 static void drop_answered(struct vxd_once_record *record, struct vxd_request **dropped)
 {
     struct vxd_request **at = &record->waiting;
@@ -470,7 +473,7 @@ out:
     return status;
 }
 
-/* Takes all who wait; the mutex is held. */
+/* Takes all waiting requests; the mutex is held. */
 static struct vxd_request *take_waiting(struct vxd_once_record *record)
 {
     struct vxd_request *all = record->waiting;
@@ -492,7 +495,8 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
 
     request->once = NULL;
     (void)pthread_mutex_lock(&once->mutex);
-    /* Who waits gets the whole reply, so it must not lose its arrays before. */
+    /* Waiting requests get the whole reply, so they are answered before it loses its
+     * arrays. */
     while ((waiting = take_waiting(record)) != NULL) {
         (void)pthread_mutex_unlock(&once->mutex);
         for (struct vxd_request *r = waiting; r != NULL; r = r->next_repeat) {
@@ -515,8 +519,9 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
     (void)pthread_mutex_unlock(&once->mutex);
 }
 
-/* The first of those who wait and are not answered, with the list's reference; those before
- * it are linked to *dropped. NULL when there is none, and then the record is gone. */
+/* Takes the first waiting request that is not answered, with the list's reference; those
+ * before it are linked to *dropped. NULL when there is none, and then the record is
+ * gone. */
 static struct vxd_request *take_first(struct vxd_once_record *record,
                                       struct vxd_request **dropped)
 {

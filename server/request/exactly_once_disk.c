@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exactly-once across starts. Outcomes of changes that are in the journal are beside them, and the
- * disk forgets what memory forgets: each change's transaction takes along what was forgotten since
- * the one before. What is forgotten of a client that goes on is known by its watermark:
+/* Exactly-once across starts. The outcome of a durable change is in the transaction that
+ * has the change itself. The same transaction removes from the disk what memory has
+ * forgotten since the one before. How the disk knows a client's watermark depends on how
+ * many outcomes it has of the client:
  *
- *   as many outcomes as there may be   all below the lowest is forgotten, which needs no row
- *   fewer                              a row of sequence 0 without a key has the watermark: 8 bytes
- *   none: the client went              such a row too, until its watermark goes (exactly_once_watermarks.c)
+ *   as many as there may be   all below the lowest is forgotten, which needs no row
+ *   fewer                     a row of sequence 0 without a key has the watermark in 8 bytes
+ *   none: it is forgotten     likewise, until the watermark goes (exactly_once_watermarks.c)
  *
- * Rows that the disk was not told of (too many at once) come back with the next start, which
+ * Rows that could not be removed (too many at once) come back with the next start, which
  * forgets them again. */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include "server/instance/instance.h"
 
 enum {
-    FLOOR_BYTES = 8
+    WATERMARK_BYTES = 8
 };
 
 void vxd_once_set_key(struct vxd_once *once, const uint8_t *key)
@@ -47,7 +48,7 @@ void vxd_once_digest(const struct vxd_once *once, const struct vxd_method *metho
     umac128_digest(&hash, VXD_ONCE_DIGEST_BYTES, out);
 }
 
-/* Three texts, each with its 0. */
+/* Writes three texts, each with its terminating 0. */
 static size_t describe_owner(const char *principal, const char *client_id,
                              const char *key, uint8_t out[VXD_ONCE_CLIENT_BYTES])
 {
@@ -63,7 +64,7 @@ static size_t describe_owner(const char *principal, const char *client_id,
     return n;
 }
 
-/* The next of a description's texts; false when there is none that fits. */
+/* Reads the next of a description's texts; false when there is none that fits. */
 static bool next_text(const uint8_t **at, const uint8_t *end, char out[VXD_NAME_BYTES])
 {
     const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
@@ -76,7 +77,8 @@ static bool next_text(const uint8_t **at, const uint8_t *end, char out[VXD_NAME_
     return true;
 }
 
-/* Who it was, as far as filing it looks; false: it is no description. */
+/* Reads who asked into the fields by which records are found; false where it is no
+ * description. */
 static bool read_owner(const uint8_t *owner, size_t n_bytes, struct vxd_request *out)
 {
     const uint8_t *at = owner;
@@ -153,7 +155,8 @@ bool vxd_once_note_watermark(struct vxd_once *once,
     return note(once, &forgotten);
 }
 
-/* The watermark of a client that is known or went, unless its outcomes on the disk tell it; NULL. */
+/* Finds the watermark of a client that is known or forgotten; NULL where its outcomes on
+ * the disk imply it. */
 static struct vxd_once_watermark *watermark_to_put(struct vxd_once *once,
                                                    const struct vxd_request *asked)
 {
@@ -163,7 +166,7 @@ static struct vxd_once_watermark *watermark_to_put(struct vxd_once *once,
     if (client == NULL) {
         return vxd_once_find_watermark(once, asked->principal.name, asked->client_id);
     }
-    /* Of others that run it is not known yet whether the disk will have them. */
+    /* Whether the disk will have the others, which still run, is not known yet. */
     return client->n_on_disk < VXD_ONCE_OUTCOMES || client->n_running > 1
                ? client->watermark
                : NULL;
@@ -175,7 +178,7 @@ static enum vxd_status put_watermark(struct vxd_once *once,
                                      struct vxd_err *err)
 {
     struct vxd_request asked = {0};
-    uint8_t bytes[FLOOR_BYTES];
+    uint8_t bytes[WATERMARK_BYTES];
     struct vxd_journal_reply row = {.client = forgotten->owner,
                                     .n_client_bytes = forgotten->n_owner_bytes,
                                     .unix_ns = unix_ns,
@@ -193,7 +196,7 @@ static enum vxd_status put_watermark(struct vxd_once *once,
         return VXD_OK;
     }
     memcpy(bytes, &watermark->sequence,
-           sizeof bytes); /* little-endian hosts alone (base.h) */
+           sizeof bytes); /* all hosts are little-endian (base.h) */
     watermark->is_on_disk = true;
     return vxd_journal_put_reply(txn, &row, err);
 }
@@ -233,7 +236,7 @@ static enum vxd_status restore_watermark(struct vxd_once *once,
     struct vxd_once_watermark *watermark;
     uint64_t sequence = 0;
 
-    if (n_bytes != FLOOR_BYTES) {
+    if (n_bytes != WATERMARK_BYTES) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "a client's watermark is damaged");
     }
     memcpy(&sequence, bytes, sizeof sequence);
@@ -276,7 +279,7 @@ out:
     return status;
 }
 
-/* vxd_once_pack_copy marks those that something was dropped of. */
+/* vxd_once_pack_copy marks replies of which something was dropped. */
 static bool has_dropped(const void *reply, size_t n_reply_bytes)
 {
     return n_reply_bytes > 0 && *(const uint8_t *)reply == 0;
@@ -326,7 +329,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
     if (asked.once != NULL) {
         fill_record(asked.once, reply, n_reply_bytes);
     } else if (status != VXD_RESOURCE_EXHAUSTED) {
-        /* There are newer ones of this client, as many as there may be. */
+        /* The client has as many newer outcomes as it may have. */
         struct vxd_once_forgotten forgotten = {.n_owner_bytes = n_client_bytes,
                                                .sequence = sequence};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is left of clients whose outcomes went to make place for others': the highest sequence that
- * took effect, so that a late repetition of it, or of one below, is refused and not done again.
- * They lie in a hash table and in a list by when their clients went; those that went first go for
- * good when there are VXD_ONCE_WATERMARKS. A client has its own from the beginning, so that it needs no
- * memory to go. */
+/* What stays of a forgotten client: the highest sequence that took effect. A late
+ * repetition of that request, or of an earlier one, is refused instead of being done
+ * again. Watermarks are in a hash table and in a list ordered by when their clients were
+ * forgotten; the oldest ones are dropped when there are VXD_ONCE_WATERMARKS. Each client
+ * gets its watermark when it is first seen, so forgetting it needs no memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ void vxd_once_keep_watermark(struct vxd_once *once,
 {
     struct vxd_once_watermark **bucket;
 
-    if (take_watermark->sequence == 0) { /* it had keys alone, which have no order */
+    if (take_watermark->sequence == 0) { /* it used keys only, which have no order */
         free(take_watermark);
         return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The one that runs ahead holds the one that waits until it is gone itself, since its input
- * may be the other's memory. */
+/* The prerequisite holds the request that waits for it until it is gone itself, since its
+ * input may be the other's memory. */
 #include "server/request/request_prerequisite.h"
 
 #include <stdlib.h>
@@ -22,7 +22,8 @@ enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *e
                : status;
 }
 
-/* Instead of a transport's: the one that waits goes on, or is answered. */
+/* Takes the place of a transport's reply_fn: the waiting request goes on, or is answered
+ * with the prerequisite's error. */
 static void reply(struct vxd_request *prerequisite, const struct vxd_err *err,
                   const ProtobufCMessage *output)
 {

@@ -24,8 +24,8 @@ struct vxd_scheduler_load {
 enum vxd_status vxd_scheduler_create(struct vxd_server *server,
                                      struct vxd_scheduler **out, struct vxd_err *err);
 
-/* A queue of the context, for asking operations how much scratch they take; nothing may be
- * queued on it. Any thread. */
+/* Returns a queue of the context, for asking operations how much scratch they take;
+ * nothing may be queued on it. Any thread. */
 const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *scheduler);
 
 void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
