@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Named things on disk. Every kind of durable thing (maps, scenes) registers itself here with a few
- * functions; what all of them need stands once: the journal, the start, the way of a change to
- * the disk and back, and the thread that writes snapshot files.
+/* Named things on disk. Every kind of durable thing (maps, scenes) registers itself here
+ * with a few functions. What all kinds need stands here once: the journal, the start, how
+ * changes get to the disk and are decided, and the thread that writes snapshot files.
  *
- *   start     families of a kind that nobody registered refuse the start; then each kind brings
- *             back its own, in the order in which they were registered, and after them come the
- *             outcomes of earlier requests (exactly_once.h)
+ *   start     a family of a kind that nobody registered refuses the start. Otherwise each kind
+ *             brings its own families back, in the order of registration, and then the outcomes
+ *             of earlier requests come back (exactly_once.h)
  *   change    a record and the request's reply are one transaction; when it is decided, the
- *             request's lane is told (commit.h)
+ *             request's lane goes on (commit.h)
  *   snapshot  when a family's journal has grown to its max_bytes, a thread of its own has the
  *             kind write a file; no request waits for it */
 #ifndef VXD_SERVER_REGISTRY_REGISTRY_H
@@ -69,7 +69,7 @@ struct vxd_durable_kind {
 enum vxd_status vxd_registry_create(struct vxd_context *context,
                                     struct vxd_registry **out, struct vxd_err *err);
 
-/* Its journal is closed. NULL is fine. */
+/* Its journal must be closed. NULL is fine. */
 void vxd_registry_destroy(struct vxd_registry *registry);
 
 /* Kind and owner are borrowed until the journal is closed; the prefix is no other kind's. Before
@@ -87,18 +87,20 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
                                           const struct vxd_data_dir *dir,
                                           struct vxd_err *err);
 
-/* Nothing runs any more: writes what waits and closes it. Harmless without one. */
+/* Writes what waits and closes the journal. Nothing may run any more. Does nothing
+ * without a journal. */
 void vxd_registry_close_journal(struct vxd_registry *registry);
 
-/* NULL: nothing is durable. Borrowed. */
+/* Returns the journal, borrowed; NULL where nothing is durable. */
 struct vxd_journal *vxd_registry_get_journal(const struct vxd_registry *registry);
 
-/* Where the journal is; of one that is open. Borrowed. */
+/* Returns the directory of a journal that is open, borrowed. */
 const struct vxd_data_dir *vxd_registry_get_data_dir(const struct vxd_registry *registry);
 
 /* --- names of families ------------------------------------------------------------------- */
 
-/* The prefix and the name; a long one is cut, with its digest behind it. */
+/* Writes a family's name: the prefix and the thing's name. A long name is cut, and its
+ * digest follows. */
 void vxd_registry_family_name(const struct vxd_durable_kind *kind, const char *name,
                               char out[VXD_JOURNAL_NAME_BYTES]);
 bool vxd_registry_is_of_kind(const struct vxd_durable_kind *kind,
@@ -140,7 +142,8 @@ enum vxd_status vxd_registry_hand_over(struct vxd_journal_txn *take_txn,
 
 /* --- snapshots, any thread ----------------------------------------------------------------- */
 
-/* A family is due, or was dropped, and then its files are removed. Never waits. */
+/* Asks for a family's snapshot. Where the family was dropped, its files are removed
+ * instead. Never waits. */
 void vxd_registry_ask_snapshot(struct vxd_registry *registry, uint32_t family);
 
 /* Writes save->head and what `write` puts behind it as the family's newest file. Blocking.
@@ -151,7 +154,8 @@ enum vxd_status vxd_registry_write_snapshot(
                              struct vxd_err *err),
     void *user, struct vxd_err *err);
 
-/* Files of a kind that were written, and attempts that failed, since the start. */
+/* Counts the snapshot files of a kind that were written since the start, and the attempts
+ * that failed. */
 void vxd_registry_count_snapshots(const struct vxd_registry *registry,
                                   const struct vxd_durable_kind *kind,
                                   uint64_t *n_written, uint64_t *n_failed);

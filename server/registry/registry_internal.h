@@ -23,21 +23,24 @@ struct vxd_registry {
     struct vxd_registry_saver *saver;
 };
 
-/* Whose family this is; NULL: no kind's. */
+/* Finds the kind of a family; NULL where it is unknown. */
 struct vxd_registered_kind *vxd_registry_find_kind(struct vxd_registry *registry,
                                                    const struct vxd_journal_family *row);
 
-/* registry_saver.c. The thread that writes snapshot files, once it may begin.
+/* registry_saver.c. Starts the thread that writes snapshot files, which waits until it
+ * may begin.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_registry_saver_start(struct vxd_registry *registry,
                                          struct vxd_registry_saver **out,
                                          struct vxd_err *err);
-/* All families are there: before, one that is half recovered would be written. */
+/* Lets it begin, once all families have come back: before, a half recovered one might be
+ * written. */
 void vxd_registry_saver_begin(struct vxd_registry_saver *saver);
-/* It ends the file that it writes, which needs the journal. Requests that come later are not
- * served. */
+/* Stops the thread after the file that it is writing, which needs the journal. Snapshots
+ * that are asked for later are not written. */
 void vxd_registry_saver_stop(struct vxd_registry_saver *saver);
-/* It is stopped, and the journal is closed, whose thread asks for snapshots. */
+/* Frees it. The thread must be stopped, and the journal, whose own thread asks for
+ * snapshots, closed. */
 void vxd_registry_saver_destroy(struct vxd_registry_saver *saver);
 
 #endif

@@ -163,7 +163,7 @@ out:
     return status;
 }
 
-/* The families that the journal has, by number. */
+/* The numbers of all families in the journal. */
 struct listing {
     struct vxd_registry *registry;
     uint32_t *ids;
@@ -171,8 +171,8 @@ struct listing {
     size_t capacity;
 };
 
-/* A family of an unknown kind is a newer server's. It would lose all its records to a kind that
- * cannot read them, and its files to nobody's asking for them, so the start ends here. */
+/* Lists a family, and ends the start where its kind is unknown, since a newer server
+ * wrote it: a kind that cannot read its records would cut them all. */
 static enum vxd_status list_family(void *user, const struct vxd_journal_family *row,
                                    struct vxd_err *err)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The thread that writes snapshot files. It finds out which kind a family is of and has that kind
- * write it; of a family that the journal has no more it removes the files. */
+/* The thread that writes snapshot files. It finds out which kind a family is of and has
+ * that kind write the file. Where the journal no longer has the family, it removes the
+ * files. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ out:
     return status;
 }
 
-/* A family's row with bytes of its own, looked for by its number. */
+/* A copy of a family's row, which is looked for by its number. */
 struct row {
     uint32_t family;
     bool is_there;
@@ -76,7 +77,8 @@ static enum vxd_status copy_row(void *user, const struct vxd_journal_family *fam
     return VXD_OK;
 }
 
-/* Whatever failed then: the records go while they are read. */
+/* Whether the family was dropped meanwhile. Then a failure is none: its records go while
+ * they are read. */
 static bool is_dropped(const struct vxd_registry *registry, uint32_t family)
 {
     struct vxd_journal_state state;
@@ -138,7 +140,7 @@ static enum vxd_status save_row(struct vxd_registry_saver *saver,
     return status;
 }
 
-/* False where it should be tried again. */
+/* Returns false where it should be tried again. */
 static bool save_family(struct vxd_registry_saver *saver, uint32_t family)
 {
     struct row row = {.family = family};
@@ -221,7 +223,7 @@ void vxd_registry_ask_snapshot(struct vxd_registry *registry, uint32_t family)
             saver->capacity = capacity;
         }
     }
-    /* Without memory the journal grows until a later start asks again. */
+    /* Where there is no memory, the journal grows until a later start asks again. */
     if (!is_there && saver->n_due < saver->capacity) {
         saver->due[saver->n_due++] = family;
         (void)pthread_cond_signal(&saver->wake);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Maps as bytes. Numbers are as bytes.h has them (base 128); doubles are their 8 bytes, little
- * end first; a text is its length and its bytes.
+/* Maps as bytes. Numbers are encoded as in bytes.h (base 128), doubles as their 8 bytes,
+ * little end first, and a text as its length and its bytes.
  *
- * description   77, 1                      a map's, and its layout
- *               text name, text owner, number max_bytes, number fsync,
- *               number journal_max_bytes
- *               number key_dtype, number n_components, number capacity at the start
- *               number n_values, then each: text name, number dtype, number n_elements
- *               number has_lattice (0, 1); if 1: 3 doubles size_m, 3 doubles origin_m,
- *               text frame_id
- *               number generation, number first_epoch, signed created_unix_ns
+ *   description   77, 1                      the kind of description, and its layout
+ *                 text name, text owner, number max_bytes, number fsync,
+ *                 number journal_max_bytes
+ *                 number key_dtype, number n_components, number capacity at the start
+ *                 number n_values, then each: text name, number dtype, number n_elements
+ *                 number has_lattice (0, 1); if 1: 3 doubles size_m, 3 doubles origin_m,
+ *                 text frame_id
+ *                 number generation, number first_epoch, signed created_unix_ns
  *
  * A snapshot file (snapshot_read.c):
- * catalogue     description
- * image         8 bytes each, little end first: erase epoch, capacity, n entries; then
- *               4n       numbers, int32, ascending, below the capacity
- *                        keys, rows of components, in that order
- *                        the rows of each array, likewise */
+ *   catalogue     description
+ *   image         8 bytes each, little end first: erase epoch, capacity, n entries; then
+ *                 4n       numbers, int32, ascending, below the capacity
+ *                          keys, rows of components, in that order
+ *                          the rows of each array, likewise */
 #include "server/registry/maps/map_catalogue.h"
 
 #include <inttypes.h>
@@ -92,7 +92,7 @@ static void get_text(struct vxd_bytes_in *in, char *out, size_t capacity)
     out[n] = '\0';
 }
 
-/* Below a bound. */
+/* Reads a number below a bound. */
 static uint64_t get_below(struct vxd_bytes_in *in, uint64_t bound)
 {
     uint64_t value = vxd_bytes_get_number(in);
@@ -205,8 +205,8 @@ out:
     return status;
 }
 
-/* What is gathered of an array, -1 = the keys, on the way to the file. The queue's context is the
- * CPU's: its device memory is read here. */
+/* Rows of an array, or the keys for -1, that are gathered for the file. The queue's
+ * context is the CPU's, so device memory can be read here. */
 static enum vxd_status write_rows(struct vxd_snapshot_writer *writer,
                                   struct vxd_queue *queue,
                                   const struct vxd_hashmap *hashmap,
@@ -315,7 +315,7 @@ out:
     return status;
 }
 
-/* The same map's keys and arrays. */
+/* Whether two maps have the same keys and arrays. */
 static enum vxd_status check_catalogue(struct vxd_snapshot_reader *reader,
                                        const struct vxd_map_described *map,
                                        struct vxd_err *err)
@@ -364,7 +364,7 @@ enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
     *out = NULL;
     VXD_TRY(check_catalogue(reader, map, err));
     VXD_TRY(read_all(reader, head, sizeof head, err));
-    /* More than the file has would take memory that a start then has not. */
+    /* A capacity far above the file's entries would take memory that the start needs. */
     if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1] ||
         head[2] > vxd_snapshot_get_size(reader) /
                       (sizeof(int32_t) + vxd_map_key_bytes(&spec))) {

@@ -50,9 +50,9 @@ enum {
     PATH_BYTES = 2 * VXD_PATH_BYTES
 };
 
-static const char magic[] = "VXDMAP\r\n"; /* a transfer that changes line ends shows */
+static const char magic[] = "VXDMAP\r\n"; /* shows when something changed the line ends */
 
-/* A part of the file between two sums. */
+/* A section of the file, which a sum follows. */
 struct section {
     const char *what;
     size_t row_bytes;
@@ -243,8 +243,8 @@ static enum vxd_status sync_directory(const char *path, struct vxd_err *err)
     return status;
 }
 
-/* Its entry is synced even where the directory exists: whoever made it may have been killed
- * before. */
+/* Syncs the directory's own entry even where the directory exists, since the process that
+ * made it may have been killed before it did so. */
 static enum vxd_status make_directory(const char *directory, const char *path,
                                       struct vxd_err *err)
 {
@@ -343,7 +343,7 @@ static enum vxd_status read_all(FILE *file, void *to, size_t n_bytes, uint64_t a
     return fail_at(err, at + n, "the file ends");
 }
 
-/* Text with zeros behind it, at least one. */
+/* Whether it is text that at least one zero follows up to the end. */
 static bool get_text(const uint8_t *at, size_t n_bytes, char *out)
 {
     size_t n = 0;
@@ -421,7 +421,7 @@ static enum vxd_status read_array(const uint8_t *head, int i, struct vxd_map_spe
     return VXD_OK;
 }
 
-/* What the head says, once its sum is right. */
+/* Reads what the head says, once its sum is right. */
 static enum vxd_status read_spec(const uint8_t *head, struct vxd_map_spec *spec,
                                  struct vxd_hashmap_image *image, struct vxd_err *err)
 {
@@ -536,7 +536,7 @@ out:
     return status;
 }
 
-/* Bytes of the open file, its place at the start again. */
+/* Returns the size of the open file, which is at its start again afterwards. */
 static enum vxd_status measure(FILE *file, uint64_t *out, struct vxd_err *err)
 {
     off_t end;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Handing changes of maps over to the journal. Its sequence numbers are a map's, its order is the
- * write lane's: changes of a map are decided in the order in which they were made. */
+/* Hands changes of maps over to the journal. Sequence numbers are counted for each map,
+ * in the order of the write lane, so the changes of a map are decided in the order in
+ * which they were made. */
 #include "server/registry/maps/maps_journal.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "server/registry/maps/maps_internal.h"
 
 enum {
-    MAX_WAITING_BYTES = 128 << 20 /* of the journal's queue, which holds twice as much */
+    MAX_WAITING_BYTES = 128 << 20 /* of the journal's queue, which takes twice as much */
 };
 
 void vxd_map_get_description(const struct vxd_map *map, struct vxd_map_described *out)
@@ -26,7 +27,8 @@ void vxd_map_get_description(const struct vxd_map *map, struct vxd_map_described
 
 /* --- a map that is not what the disk has --------------------------------------------------- */
 
-/* Takes what the map has away first: both may not fit. */
+/* Empties the map before it is brought back, since the old and the new entries may not
+ * both fit. */
 static enum vxd_status empty(struct vxd_maps *maps, struct vxd_map *map,
                              struct vxd_err *err)
 {
@@ -77,7 +79,7 @@ out:
     return status;
 }
 
-/* When nothing waits that was built on what failed. */
+/* Brings a broken map back, once no change waits that was built on the one that failed. */
 static void bring_back_when_possible(struct vxd_maps *maps, struct vxd_map *map)
 {
     struct vxd_err err = {0};
@@ -181,7 +183,8 @@ static enum vxd_status need(const struct vxd_map *map, struct vxd_journal_txn *t
     return vxd_journal_need(txn, map->durable.journal_id, map->durable.sequence, err);
 }
 
-/* What was seen of a map, of all where it is NULL. */
+/* Makes a read wait for all changes that it saw: of this map, or of all maps where it is
+ * NULL. */
 static enum vxd_status need_seen(const struct vxd_maps *maps, const struct vxd_map *map,
                                  struct vxd_journal_txn *txn, struct vxd_err *err)
 {
@@ -192,7 +195,7 @@ static enum vxd_status need_seen(const struct vxd_maps *maps, const struct vxd_m
     }
     for (const struct vxd_map *m = maps->first; m != NULL && status == VXD_OK;
          m = m->next) {
-        /* One that is being dropped may be gone by then, which is no fault. */
+        /* A map that is being dropped may be gone by then, which is no error. */
         status = m->durable.n_waiting > 0 && !m->durable.is_leaving ? need(m, txn, err)
                                                                     : VXD_OK;
     }
@@ -248,7 +251,7 @@ out:
 
 /* --- what is decided ------------------------------------------------------------------------ */
 
-/* Its name is free again. */
+/* Removes the map, so that its name is free again. */
 static void remove_map(struct vxd_maps *maps, struct vxd_map *map)
 {
     if (!map->durable.is_gone) {
@@ -264,7 +267,7 @@ void vxd_map_end_change(struct vxd_maps *maps, struct vxd_map *map,
     struct vxd_map_durable *durable;
 
     if (entry->kind == VXD_MAP_READ) {
-        return; /* of a list, there is no map */
+        return; /* a list has no map of its own */
     }
     durable = &map->durable;
     durable->n_waiting -= entry->is_handed_over ? 1 : 0;
@@ -277,7 +280,8 @@ void vxd_map_end_change(struct vxd_maps *maps, struct vxd_map *map,
     } else if (entry->kind == VXD_MAP_DROPPED) {
         durable->is_leaving = false;
         if (committed) {
-            /* Before the map goes: with its last reference the id is lost. */
+            /* This comes before the map is removed, since its id is lost with its last
+             * reference. */
             vxd_registry_ask_snapshot(maps->registry, durable->journal_id);
             remove_map(maps, map);
             return;

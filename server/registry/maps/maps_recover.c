@@ -10,7 +10,8 @@
 
 struct recovery {
     struct vxd_maps *maps;
-    struct vxd_map *map; /* in hand, not findable yet, with one reference */
+    struct vxd_map
+        *map; /* the one being recovered, without a name yet and with one reference */
     struct vxd_registry_start *start;
 };
 
@@ -23,8 +24,8 @@ static void release_map(struct recovery *recovery)
     }
 }
 
-/* What a snapshot file says that the map is.
- * errors  DATA_LOSS  none says it; others where one cannot be read now */
+/* Reads the map's description from a snapshot file.
+ * errors  DATA_LOSS  no file has one; others where a file cannot be read now */
 static enum vxd_status describe_by_file(const struct vxd_data_dir *dir, uint32_t family,
                                         struct vxd_map_described *out,
                                         struct vxd_err *err)
@@ -54,8 +55,9 @@ out:
     return status;
 }
 
-/* A repair may have had to make the row anew, without what the map is: then a snapshot file says
- * it, though not that no other map has its name: rows' names are all different. */
+/* Finds the map's description. A repair may have made the row anew without one; then a
+ * snapshot file has it. The name in the file may meanwhile belong to another map, so the
+ * row's name, which is unique, decides. */
 static enum vxd_status describe(const struct recovery *recovery,
                                 const struct vxd_journal_family *row,
                                 struct vxd_map_described *out, struct vxd_err *err)
@@ -68,7 +70,8 @@ static enum vxd_status describe(const struct recovery *recovery,
         return vxd_map_read_description(row->spec, row->n_spec_bytes, out, err);
     }
     if (map != NULL && map->durable.journal_id == row->id) {
-        vxd_map_get_description(map, out); /* of a file that was no good otherwise */
+        vxd_map_get_description(
+            map, out); /* read from a file whose other parts were damaged */
         return VXD_OK;
     }
     VXD_TRY(describe_by_file(vxd_registry_get_data_dir(recovery->maps->registry), row->id,
@@ -85,7 +88,7 @@ out:
     return status;
 }
 
-/* Again, after a snapshot that was no good: what it brought goes. */
+/* Called again after a damaged snapshot: what that had loaded is dropped. */
 static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
                                     struct vxd_err *err)
 {
@@ -103,7 +106,7 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
         return VXD_OK;
     }
     if (status != VXD_OK) {
-        *err = fault; /* nothing is given up that a later start may have */
+        *err = fault; /* a later start may be able to read it, so nothing is given up */
         return status;
     }
     if (vxd_maps_peek(maps, described.terms.name) != NULL) {
@@ -157,7 +160,8 @@ static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
     return vxd_map_apply(recovery->maps->queue, recovery->map->hashmap, record, err);
 }
 
-/* What clients keep of it, numbers included, is another map's from now on. */
+/* Gives a map that has lost changes a new generation, so that whatever clients know of
+ * it, numbers of entries included, counts as another map's. */
 static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *map,
                                         const struct vxd_journal_family *family,
                                         struct vxd_err *err)
@@ -173,7 +177,7 @@ static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *m
         (now_ns / 1000 > vxd_map_epoch(map) ? now_ns / 1000 : vxd_map_epoch(map) + 1);
     vxd_map_get_description(map, &described);
     vxd_map_describe(&bytes, &described);
-    row.fsync = map->terms.fsync; /* a repair's row has not its own */
+    row.fsync = map->terms.fsync; /* a row that a repair made lacks it */
     row.max_bytes = map->terms.journal_max_bytes;
     row.epoch = map->generation;
     row.spec = bytes.bytes;
@@ -195,7 +199,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     size_t n_entries = 0;
     enum vxd_status status;
 
-    if (map == NULL) { /* its name is free again */
+    if (map == NULL) { /* so that its name is free again */
         return vxd_journal_forget_family(vxd_registry_get_journal(maps->registry),
                                          result->family->id, err);
     }

@@ -9,7 +9,7 @@
 #include "server/durable/record/record.h"
 #include "server/registry/maps/maps_internal.h"
 
-/* What is written of a map. */
+/* A map as its snapshot file will have it. */
 struct capture {
     struct vxd_map_described described;
     struct vxd_queue *queue;
@@ -25,7 +25,7 @@ static enum vxd_status write_file(void *user, struct vxd_snapshot_writer *writer
                                   capture->hashmap, err);
 }
 
-/* With a context of its own, of one thread: this one. */
+/* Uses a context of its own whose one thread is this one. */
 static enum vxd_status save_capture(struct vxd_registry_save *save,
                                     struct capture *capture, struct vxd_err *err)
 {

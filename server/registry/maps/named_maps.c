@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One list by name: there are few maps, and requests on them are long beside a walk. */
+/* Maps are in one list in order of their names: there are few of them, and a walk is
+ * short beside a request. */
 #include "server/registry/maps/maps_internal.h"
 
 #include <inttypes.h>
@@ -133,7 +134,7 @@ static void unlink_from(struct vxd_map **list, const struct vxd_map *map)
     *list = map->next;
 }
 
-/* The map is in the list of the unnamed. */
+/* Takes a map out of the list of those without a name. */
 static void destroy(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
 {
     unlink_from(&maps->unnamed, map);
@@ -179,7 +180,7 @@ static uint64_t bytes_of_owner(const struct vxd_map *list, const char *owner)
     return n_bytes;
 }
 
-/* What the limits leave for a map, what it has already included. */
+/* The bytes that the limits allow a map, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
@@ -265,8 +266,8 @@ void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
     (void)pthread_mutex_unlock(&maps->mutex);
 }
 
-/* By the clock, in microseconds, so that another start of the server goes on above, too; and
- * above those of the map that it replaces, if it does. */
+/* The epoch comes from the clock, in microseconds, so that a later start of the server
+ * continues above it; and it is above the epochs of a map that this one replaces. */
 uint64_t vxd_maps_choose_epoch(struct vxd_maps *maps, const struct vxd_map *made)
 {
     const struct vxd_map *now = vxd_maps_peek(maps, made->terms.name);
@@ -307,7 +308,8 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
     map->hashmap = take_hashmap;
     map->created_unix_ns = vxd_clock_unix_ns();
     map->used_ns = vxd_clock_ns();
-    /* Another start of the server makes others, too. */
+    /* Generations come from the clock, so that other starts of the server make different
+     * ones. */
     map->generation = (uint64_t)map->created_unix_ns + maps->n_made++;
     map->first_epoch = vxd_maps_choose_epoch(maps, map);
     map->references = 1;
@@ -364,7 +366,7 @@ void vxd_maps_reap(struct vxd_maps *maps, struct vxd_queue *queue, int64_t now_n
     }
     for (struct vxd_map *m = maps->first; m != NULL; m = next) {
         next = m->next;
-        if (m->references > 1) { /* held, between two stages of a long request */
+        if (m->references > 1) { /* a long request holds it between two stages */
             m->used_ns = now_ns;
         } else if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns <= now_ns) {
             vxd_log(VXD_LOG_INFO, "map dropped: nobody used it for its ttl_s", "map",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What scenes that branched from one another share: a store, the memory it may take, and its
- * collection. */
+/* A family: scenes that branched from one another share a store, the memory it may take,
+ * and its collection. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 
 enum {
     SLICE_US = 2000,          /* of a collection on a GPU; */
-    SLICE_CPU_US = 10000,     /* requests wait for one at most */
-    COLLECT_BYTES = 16 << 20, /* stores below are not worth it */
+    SLICE_CPU_US = 10000,     /* requests wait for at most one slice */
+    COLLECT_BYTES = 16 << 20, /* smaller stores are not worth collecting */
     MAX_DEBT_NS = 500000000
 };
 
 /* --- memory ----------------------------------------------------------------------------- */
 
-/* Bytes that the limits leave for a store, what it has already included. */
+/* The bytes that the limits allow a store, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
@@ -54,7 +54,8 @@ static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
                            : allowed_bytes.of_all;
 
     if (family->scenes->is_recovering) {
-        /* A replay keeps more than there was: nothing is collected in between. */
+        /* A replay keeps more versions than there were at first, since nothing is
+         * collected in between. */
         return 0;
     }
     if (family->max_bytes > 0 && family->max_bytes < allowed) {
@@ -136,7 +137,7 @@ void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_svdag_usage *out)
 
     vxd_scenes_lock(scenes);
     store = scene->family->store;
-    /* Short, and no store goes while the mutex is held. */
+    /* This is short, and no store is freed while the mutex is held. */
     vxd_svdag_get_usage(store->svdag, out);
     vxd_scenes_unlock(scenes);
 }
@@ -190,7 +191,7 @@ void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *sto
     }
 }
 
-/* At what size a store of this one's is collected by itself. */
+/* Returns the size at which a store that now has this one is collected by itself. */
 static void set_collect_bytes(struct vxd_scene_family *family)
 {
     uint64_t now = family->store->n_bytes;
@@ -250,7 +251,7 @@ static void end_collection(struct vxd_scene_family *family, struct vxd_queue *qu
     set_due(family, false);
 }
 
-/* Lets go of it. */
+/* Ends the collection's hold on the family. */
 static void drop_family(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = family->scenes;
@@ -306,8 +307,8 @@ static uint32_t add_root(void *argument, uint32_t root)
     return root;
 }
 
-/* Roots of all scenes of the family, of those too that nobody finds any more: who holds one may
- * pin a version yet. With the mutex held. */
+/* Goes over the roots of all scenes of the family, including scenes without a name, since
+ * whoever holds one may still pin a version. The mutex is held. */
 static void map_roots(struct vxd_scene_family *family,
                       uint32_t (*map)(void *argument, uint32_t root), void *argument)
 {
@@ -328,7 +329,7 @@ static enum vxd_status begin(struct vxd_scene_family *family, struct vxd_queue *
     family->n_collections++;
     memset(&family->collected, 0, sizeof family->collected);
     vxd_svdag_get_usage(family->store->svdag, &family->collected.before);
-    /* Beside the old store, which goes afterwards, it may be as large as that. */
+    /* The new store may be as large as the old one, which is freed afterwards. */
     VXD_TRY(new_store(family, queue, spec, family->store->n_bytes, &family->fresh, err));
     VXD_TRY(vxd_svdag_transfer_begin(queue, family->store->svdag, family->fresh->svdag,
                                      &family->transfer, err));
@@ -347,7 +348,8 @@ void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root)
 
     if (family->transfer != NULL &&
         vxd_svdag_transfer_add(family->transfer, root, &err) != VXD_OK) {
-        /* Without this root the new store would lack it: another collection comes later. */
+        /* Without this root the new store would be incomplete, so the collection is given
+         * up; another one comes later. */
         vxd_log(VXD_LOG_WARNING, "collection given up", "error", err.message);
         end_collection(family, family->scenes->queue);
     }
@@ -361,7 +363,7 @@ static uint32_t new_root(void *argument, uint32_t root)
     return moved;
 }
 
-/* All roots are in the new store: it takes the old one's place. */
+/* Puts the new store, which has all roots now, in the old one's place. */
 static void swap_stores(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = family->scenes;
@@ -413,7 +415,7 @@ out:
         end_collection(family, queue);
     }
     if (status != VXD_OK) {
-        /* Not again before it is larger still. */
+        /* No collection is tried again before the store is larger still. */
         set_collect_bytes(family);
         explain(family, family->store->n_bytes, err);
     }
@@ -427,7 +429,8 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
     struct vxd_scene_family *family = scene->family;
     enum vxd_status status = VXD_OK;
 
-    /* One that began may have ended between requests (vxd_scenes_collect_due). */
+    /* A collection that had begun may have ended between requests
+     * (vxd_scenes_collect_due). */
     *is_done = *which > 0 && family->transfer == NULL &&
                family->n_collections == *which && family->collected.after.n_bytes > 0;
     if (!*is_done) {
@@ -443,7 +446,7 @@ bool vxd_scenes_are_due(struct vxd_scenes *scenes)
     return atomic_load(&scenes->n_due) > 0;
 }
 
-/* A family that is to be collected, kept from going; NULL. */
+/* Finds a family that is to be collected and holds it; NULL where there is none. */
 static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
 {
     struct vxd_scene_family *family;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Handing changes of scenes over to the journal. Its sequence numbers are a family's, its order
- * is the write lane's: versions of a family are decided in the order in which they were
- * made. */
+/* Hands changes of scenes over to the journal. Sequence numbers are counted for each
+ * family, in the order of the write lane, so the versions of a family are decided in the
+ * order in which they were made. */
 #include "server/registry/scenes/scenes_journal.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err 
             "was built on it goes with it; try again");
     }
     if (scene->is_leaving) {
-        /* Its record would follow the one that ends the scene. */
+        /* The change's record would follow the one that drops the scene. */
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                         "the scene \"%s\" is being dropped; try again",
                         scene->terms.name);
@@ -36,7 +36,7 @@ enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err 
     return vxd_registry_check_disk(scene->scenes->registry, &stats, err);
 }
 
-/* The description that CREATE records and families' rows have. */
+/* Makes the description that CREATE records and families' rows have. */
 static enum vxd_status describe(const struct vxd_scene *scene, struct vxd_bytes_out *out,
                                 struct vxd_err *err)
 {
@@ -79,7 +79,7 @@ out:
     return status;
 }
 
-/* The family's row, with its first record. */
+/* Adds the family's row, in the transaction of its first record. */
 static enum vxd_status put_family(const struct vxd_scene *scene,
                                   struct vxd_journal_txn *txn, struct vxd_err *err)
 {
@@ -128,7 +128,7 @@ out:
     return status;
 }
 
-/* A scene that goes takes its snapshots along. */
+/* Drops the names of all snapshots of a scene that is dropped. */
 static enum vxd_status drop_all_named(const struct vxd_scene *scene,
                                       struct vxd_journal_txn *txn, struct vxd_err *err)
 {
@@ -143,7 +143,7 @@ static enum vxd_status drop_all_named(const struct vxd_scene *scene,
     return status;
 }
 
-/* The last scene of a family: nothing of it is needed any more. */
+/* Whether this is the last scene of its family, of which nothing is needed then. */
 static bool is_last(const struct vxd_scene *scene)
 {
     struct vxd_scene_log_summary summary;
@@ -240,7 +240,8 @@ void vxd_scene_end_record(struct vxd_scene *scene, const struct vxd_scene_entry 
         family->is_broken = true;
     }
     if (family->is_broken && family->n_waiting == 0) {
-        /* All that was built on what failed has failed too: new changes begin here. */
+        /* All changes that were built on the failed one have failed, too, so new ones
+         * continue from here. */
         family->sequence = family->decided;
         family->is_broken = false;
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a snapshot file has of a family.
+/* What a snapshot file has of a family:
  *
- * catalogue   number n_scenes, then each: description, history (scene_catalogue.c); roots are
- *             numbers into the list of roots
- * image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
- *             then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and each
- *             root's reference in the image */
+ *   catalogue   number n_scenes, then each: description, history (scene_catalogue.c); roots are
+ *               numbers into the list of roots
+ *   image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
+ *               then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and
+ *               each root's reference in the image */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,14 +45,15 @@ static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
 
 struct image {
     struct vxd_svdag_image_info info;
-    uint32_t *words; /* in `memory`, which a store may come to keep, or where that has no
-                      * room of malloc */
+    uint32_t *
+        words; /* in `memory`, which a store may keep later; of malloc where that is exhausted */
     struct vxd_buffer memory;
     uint32_t *roots;
     size_t n_roots;
 };
 
-/* Room for all words that the file may have: page-locked where a GPU takes them. */
+/* Reserves memory for all words that the file may have, page-locked where a GPU reads
+ * them. */
 static enum vxd_status reserve_words(struct vxd_context *context, uint64_t n_bytes,
                                      struct image *image, struct vxd_err *err)
 {
@@ -77,7 +78,7 @@ static void free_image(struct vxd_context *context, struct image *image)
     free(image->roots);
 }
 
-/* The pieces, each to where it belongs. */
+/* Reads the pieces, each to its place. */
 static enum vxd_status read_words(struct vxd_context *context,
                                   struct vxd_snapshot_reader *reader, struct image *image,
                                   uint64_t *n_words, struct vxd_err *err)
@@ -114,7 +115,7 @@ out:
     return status;
 }
 
-/* What follows the pieces. */
+/* Reads what follows the pieces. */
 static enum vxd_status read_roots(const struct vxd_bytes_out *bytes, uint64_t n_words,
                                   struct image *image, struct vxd_err *err)
 {
@@ -199,7 +200,7 @@ static uint32_t root_of(void *argument, uint32_t number)
     return image->roots[number];
 }
 
-/* All roots at once, so that what they share is stored once. */
+/* Loads all roots at once, so that what they share is stored once. */
 static enum vxd_status load_roots(struct vxd_scenes *scenes, uint32_t journal_id,
                                   struct image *image, struct vxd_err *err)
 {

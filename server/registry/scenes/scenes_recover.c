@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scenes after a start: each family from its newest valid snapshot and the records after it.
- * Until a family is done its scenes keep all versions, since what a name keeps is known last. */
+/* Recovers scenes at a start: each family from its newest valid snapshot and the records
+ * after it. Until a family is done, its scenes keep all versions, since the names that
+ * keep some are read last. */
 #include "server/registry/scenes/scenes_recover.h"
 
 #include <stdlib.h>
@@ -18,9 +19,9 @@ enum {
 
 struct recovery {
     struct vxd_scenes *scenes;
-    uint64_t least_generation;  /* of the family that is recovered */
+    uint64_t least_generation;  /* of the family that is being recovered */
     struct vxd_scene_plan plan; /* of its records */
-    size_t most_together;       /* of them, as one edit */
+    size_t most_together;       /* how many records at most become one edit */
     struct vxd_registry_start *start;
 };
 
@@ -89,7 +90,7 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
 
 /* --- the visitor ------------------------------------------------------------------------- */
 
-/* What is wrong with an item is said when its name is given back. */
+/* Plans for a named version. A damaged item is reported later, when its name is restored. */
 static enum vxd_status plan_name(void *user, const struct vxd_journal_item *item,
                                  struct vxd_err *err)
 {
@@ -110,8 +111,8 @@ static enum vxd_backend backend_of(const struct vxd_scenes *scenes)
     return vxd_context_backend(vxd_queue_context(scenes->queue));
 }
 
-/* A GPU makes what an edit has room for over and over until there is: not of much at a time, and what
- * follows is unpacked meanwhile. */
+/* A GPU repeats an edit until it has reserved enough memory. So it gets few records at a
+ * time, and the next ones are unpacked meanwhile. */
 static size_t most_at_once(const struct vxd_scenes *scenes)
 {
     return backend_of(scenes) == VXD_BACKEND_CUDA ? ON_CUDA_AT_ONCE : VXD_RECORDS_AT_ONCE;
@@ -125,7 +126,7 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
 
     (void)err;
     recovery->least_generation = row->epoch;
-    /* Again, after a snapshot that was no good: what it brought goes. */
+    /* Called again after a damaged snapshot: what that had loaded is dropped. */
     while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
     }
@@ -154,7 +155,8 @@ static enum vxd_status load(void *user, const struct vxd_journal_family *row,
                            err);
 }
 
-/* A snapshot may have one change more than its number says: that is there already. */
+/* Whether a family has a scene already. A snapshot may have one change more than its
+ * number says. */
 static bool is_there(struct recovery *recovery, uint32_t id, const char *name)
 {
     struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
@@ -188,7 +190,8 @@ out:
     return status;
 }
 
-/* A scene of this family by name. errors  DATA_LOSS */
+/* Finds a scene of this family by name.
+ * errors  DATA_LOSS */
 static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
                                   const char *name, struct vxd_scene **out,
                                   struct vxd_err *err)
@@ -260,7 +263,7 @@ out:
     return status;
 }
 
-/* A scene begins or ends. */
+/* Applies a record that makes or drops a scene. */
 static enum vxd_status turn(struct recovery *recovery, uint32_t id,
                             const struct vxd_record *record, struct vxd_err *err)
 {
@@ -281,7 +284,8 @@ out:
     return status;
 }
 
-/* The next change of its scene, which a snapshot has not got already. */
+/* Whether the record is the next change of its scene, and not one that the snapshot has
+ * already. */
 static bool is_next(struct vxd_scene *scene, const struct vxd_record *record)
 {
     struct vxd_scene_state state;
@@ -291,9 +295,9 @@ static bool is_next(struct vxd_scene *scene, const struct vxd_record *record)
     return record->version.n == state.version + 1;
 }
 
-/* How many may be one edit: that was done, where *is_done is set; else, which a single one and those
- * that failed are, they are to be applied one after the other. What there was no room for is
- * not tried again: half as many are. */
+/* Returns how many of the records become one edit. *is_done says that it was applied; a
+ * single record, and records whose edit failed, are to be applied one after the other. An
+ * edit that lacked memory is not tried again: half as many records are. */
 static size_t apply_together(struct recovery *recovery, uint32_t id, uint64_t sequence,
                              const struct vxd_record_decoded *records, size_t n,
                              bool *is_done)
@@ -350,7 +354,7 @@ out:
     return status;
 }
 
-/* A version that a name keeps; of scenes or versions that are gone it is left out. */
+/* Restores a snapshot's name; it is left out where its scene or version is gone. */
 static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
                                     const struct vxd_journal_item *item,
                                     struct vxd_err *err)
@@ -387,7 +391,7 @@ out:
     return VXD_OK;
 }
 
-/* All its scenes were dropped, the last two at once: nothing of it is needed any more. */
+/* Forgets a family whose scenes were all dropped, the last two of them at once. */
 static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
                                      struct vxd_err *err)
 {
@@ -407,7 +411,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     struct vxd_journal_family row = *result->family;
 
     if (family == NULL) {
-        /* Of one that lost something people may want to see what is left. */
+        /* Where the family has lost something, its rest stays for people to look at. */
         return result->is_lossy ? VXD_OK : forget_family(scenes, row.id, err);
     }
     family->sequence = result->last_sequence;

@@ -16,7 +16,7 @@ enum {
     TAKE_STEP_NS = 5000000 /* a commit or so */
 };
 
-/* What is written of a family. */
+/* A family as its snapshot file will have it. */
 struct capture {
     struct vxd_scene_family *family; /* held by its scene */
     struct vxd_scene *scene;         /* one of it, held */
@@ -41,8 +41,8 @@ static size_t count_roots(const struct vxd_scene_family *family, size_t *n_scene
     return n;
 }
 
-/* Locks, at a moment when no change waits that is made from an older version: such a one may be
- * out of the history before the change is in it. */
+/* Locks at a moment when no waiting change is made from an older version: that version
+ * may be out of the history already while the change is not yet in it. */
 static bool lock_for_capture(struct vxd_scenes *scenes,
                              const struct vxd_scene_family *family)
 {
@@ -59,7 +59,7 @@ static bool lock_for_capture(struct vxd_scenes *scenes,
     return false;
 }
 
-/* With the mutex held: copies it all. */
+/* Copies all of the family. The mutex is held. */
 static void copy_family(struct capture *capture)
 {
     struct vxd_scene_family *family = capture->family;
@@ -70,7 +70,7 @@ static void copy_family(struct capture *capture)
     vxd_bytes_put_number(&capture->catalogue, n_scenes);
     for (const struct vxd_scene *s = family->first; s != NULL; s = s->next_in_family) {
         if (!s->is_named) {
-            continue; /* dropped, and somebody has it yet */
+            continue; /* it was dropped, and somebody still holds it */
         }
         vxd_scene_describe(&capture->catalogue, &s->terms, &s->spec, s->generation,
                            s->created_unix_ns);
@@ -79,7 +79,7 @@ static void copy_family(struct capture *capture)
     }
 }
 
-/* A named scene of the family, held. */
+/* Finds a scene of the family that has a name, and holds it. */
 static struct vxd_scene *hold_one(struct vxd_scenes *scenes, uint32_t journal_id)
 {
     struct vxd_scene *scene;
@@ -110,7 +110,7 @@ static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
     vxd_scenes_lock(scenes);
     n_roots = count_roots(capture->family, &n_scenes);
     vxd_scenes_unlock(scenes);
-    /* A few versions may come in between. */
+    /* A few more versions may be added before the mutex is locked again. */
     n_roots += n_roots / 8 + 64;
     capture->roots = calloc(n_roots, sizeof *capture->roots);
     if (capture->roots == NULL) {
