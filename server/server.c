@@ -19,7 +19,7 @@
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
 
-/* "auto" tries the GPU and says once why it takes the CPU instead. */
+/* Opens the engine. "auto" tries the GPU and logs once why the CPU is used instead. */
 static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
 {
     const struct vxd_config *config = &server->config;
@@ -154,7 +154,7 @@ enum vxd_status vxd_server_reload(struct vxd_server *server,
 
     VXD_TRY(vxd_config_check(config, err));
     VXD_TRY(vxd_log_level_parse(config->log_level, &level, err));
-    /* The rpc transport has a receiver for each place in the queue, made at the start. */
+    /* The rpc transport made a receiver for each place in the queue at its start. */
     if (config->queue_limit > server->config.queue_limit) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "limits.queue",
                          "is %u; a running server can lower it, but more than the %u of "

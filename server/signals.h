@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Signals as events: a thread takes them by sigwait and writes one byte each into a pipe,
- * which main.c reads; the engine's loss comes the same way, by vxd_server_stop. */
+/* Signals as events. A thread takes them by sigwait and writes one byte for each into a
+ * pipe, which main.c reads. The loss of the engine comes through the same pipe, by
+ * vxd_server_stop. */
 #ifndef VXD_SERVER_SIGNALS_H
 #define VXD_SERVER_SIGNALS_H
 

@@ -13,7 +13,7 @@
 
 enum {
     MAX_FILE_BYTES = 1024 * 1024,
-    PATH_BYTES = 96 /* of a key's path, as vxd_err.field */
+    PATH_BYTES = 96 /* of a key's path, like vxd_err.field */
 };
 
 /* What the value readers share. */
@@ -172,7 +172,8 @@ static enum vxd_status read_mode(const struct reader *r, const char *path,
     return VXD_OK;
 }
 
-/* Strings and numbers alike; the count is set last, so a list read half is never seen. */
+/* Reads a list of strings or numbers. The count is set last, so that a half read list is
+ * never seen. */
 static enum vxd_status read_list(const struct reader *r,
                                  const struct vxd_config_entry *entry,
                                  const json_t *value)
@@ -269,7 +270,7 @@ static bool is_section(const char *name)
     return false;
 }
 
-/* The members of the file (section = "") or of one of its sections. */
+/* Reads the members of the file (section "") or of one of its sections. */
 static enum vxd_status read_members(const struct reader *r, const char *section,
                                     json_t *object)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    FLAG_CONFIG = 256, /* past all characters: there are no short flags but -h and -V */
+    FLAG_CONFIG = 256, /* above all characters: there are no short flags but -h and -V */
     FLAG_CHECK_CONFIG,
     FLAG_CHECK_NETWORK,
     FLAG_INIT_NETWORK,

@@ -78,13 +78,13 @@ struct vxd_server {
     char http_bound[VXD_PATH_BYTES];
 };
 
-/* Moves on to another state, unless the engine is lost: that is the last one. Any thread. */
+/* Enters another state, unless the engine is lost, which is the last state. Any thread. */
 void vxd_server_set_state(struct vxd_server *server, enum vxd_server_state state);
 
-/* "serving", "draining", ...: as StatusResponse.state. */
+/* Returns "serving", "draining", ..., as in StatusResponse.state. */
 const char *vxd_server_state_name(const struct vxd_server *server);
 
-/* "cpu" or "cuda:N". */
+/* Writes "cpu" or "cuda:N". */
 void vxd_server_backend_name(const struct vxd_server *server, char *out, size_t n_bytes);
 
 /* Wakes main.c to begin draining, as SIGTERM does; `lost` = the engine is lost. Any thread. */

@@ -8,7 +8,7 @@
 
 #include "proto/base/base.h"
 
-/* Room of a path, as vxd_err.field. */
+/* The capacity of a path, like vxd_err.field. */
 #define VXD_JSON_PATH_BYTES 96
 
 struct vxd_json {
@@ -31,7 +31,7 @@ enum vxd_status vxd_json_fail(const struct vxd_json *json, const char *path,
 /* RESOURCE_EXHAUSTED. */
 enum vxd_status vxd_json_no_memory(const struct vxd_json *json);
 
-/* Whether jansson had no memory, as far as it says: it also leaves the text empty then. */
+/* Whether jansson lacked memory. It does not always say so: an empty text means it, too. */
 bool vxd_json_is_memory(const json_error_t *error);
 
 /* "an object", "a number", ... */

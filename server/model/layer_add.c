@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A layer to the engine's builder: its channels, its weights, and the further layers that the
- * engine needs where a batch norm cannot be folded. */
+/* Adds a layer to the engine's builder: its channels, its weights, and the further layers
+ * that the engine needs where a batch norm cannot be folded. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/model/model_internal.h"
 
-/* Host memory of one layer, until the builder has copied it. */
+/* The arrays of one layer in host memory, until the builder has copied them. */
 struct layer_arrays {
     float *weights;
     size_t n_weights;
@@ -90,7 +90,7 @@ static enum vxd_status fail_input(const struct vxd_model_reader *reader,
                          node->name, node->n_channels, expected);
 }
 
-/* Channels of the result. */
+/* Returns the channels of the result. */
 static enum vxd_status count_channels(const struct vxd_model_reader *reader,
                                       const struct vxd_layer_config *layer, int *out)
 {
@@ -158,7 +158,7 @@ static enum vxd_status read_channels(struct vxd_model_reader *reader, const char
     return vxd_tensors_read(&reader->tensors, &want, out, reader->err);
 }
 
-/* The four tensors of a batch norm; mean and variance stay NULL where they are not used. */
+/* The four tensors of a batch norm. Mean and variance are NULL where they are not used. */
 struct norm {
     double *weight;
     double *bias;
@@ -218,8 +218,8 @@ static enum vxd_status fail_channel(const struct vxd_model_reader *reader,
                          path, channel);
 }
 
-/* scale and bias of the engine from a batch norm and the convolution's own bias (NULL =
- * none), in double, rounded once. */
+/* Computes the engine's scale and bias from a batch norm and the convolution's own bias
+ * (NULL = none), in double, rounded once. */
 static enum vxd_status fold(const struct vxd_model_reader *reader,
                             const struct vxd_layer_config *layer, const struct norm *norm,
                             const double *bias, int n_channels, struct layer_arrays *out)
@@ -250,7 +250,7 @@ static enum vxd_status fold(const struct vxd_model_reader *reader,
     return VXD_OK;
 }
 
-/* A bias that nothing is folded into; takes nothing. */
+/* Makes a bias that nothing is folded into. */
 static enum vxd_status round_bias(const struct vxd_model_reader *reader,
                                   const double *bias, int n_channels,
                                   struct layer_arrays *out)
@@ -413,7 +413,8 @@ static enum vxd_status add_to_engine(struct vxd_model_reader *reader,
                : vxd_net_builder_add(reader->model->builder, layer, id, reader->err);
 }
 
-/* Batch norm, residual and activation behind a convolution that could not take them in. */
+/* Adds batch norm, residual and activation behind a convolution that could not include
+ * them. */
 static enum vxd_status add_separate_norm(struct vxd_model_reader *reader,
                                          const struct vxd_layer_config *layer, int *id)
 {
@@ -459,7 +460,7 @@ out:
     return status;
 }
 
-/* The engine's layer but for its weights. */
+/* Fills in the engine's layer, except for its weights. */
 static void describe(const struct vxd_model_reader *reader,
                      const struct vxd_layer_config *layer,
                      const struct vxd_node_map *of_map, struct vxd_net_layer *out)

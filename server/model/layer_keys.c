@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The keys of a layer: how each is read, and which op takes which. */
+/* Reads the keys of a layer: how each is read, and which op takes which. */
 #include <string.h>
 
 #include "server/model/model_internal.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From two files to a model: the top of the config, then its parts in the order in which they
- * build on each other. */
+/* Makes a model from two files: the top level of the config comes first, then its
+ * sections in the order in which they build on each other. */
 #include "server/model/model.h"
 
 #include <nettle/sha2.h>
@@ -12,7 +12,7 @@
 #define FORMAT "voxeld-net/1"
 #define WEIGHTS_ENDING ".safetensors"
 
-/* The top-level values that are taken in an order of their own. */
+/* The top-level values that are read in a fixed order, whatever their order in the file. */
 struct top {
     struct vxd_model_reader *reader;
     bool has_format;
@@ -268,7 +268,7 @@ static enum vxd_status begin_nodes(struct vxd_model_reader *reader)
                                         &reader->model->builder, reader->err);
 }
 
-/* The config's top; the parts that it refers to are in *top. */
+/* Reads the config's top level; the sections that it has are in *top. */
 static enum vxd_status read_top(struct vxd_model_reader *reader, const char *text,
                                 size_t n_text, struct top *top)
 {
@@ -373,7 +373,7 @@ static enum vxd_status begin_reader(const char *name, struct vxd_model_reader *r
     return VXD_OK;
 }
 
-/* The model goes to *take_model where it is wanted, else away. */
+/* Gives the model to *take_model, or frees it where that is NULL. */
 static void end_reader(struct vxd_model_reader *reader, struct vxd_model **take_model)
 {
     json_decref(reader->root);
@@ -410,7 +410,7 @@ out:
     return status;
 }
 
-/* What a config would take, and from which file. */
+/* Lists the tensors that a config would take, and the file that they come from. */
 static enum vxd_status list_tensors(const char *name, const char *text, size_t n_text,
                                     struct top *top, struct vxd_tensor_list *list,
                                     struct vxd_err *err)
@@ -468,8 +468,8 @@ out:
     return status;
 }
 
-/* Config, file name and drawn bytes of DIRECTORY/NAME.json; the caller frees text and
- * weights, whatever comes of it. */
+/* Reads the config DIRECTORY/NAME.json and draws its weights; the caller frees text and
+ * weights, also after a failure. */
 static enum vxd_status draw_weights(const char *directory, const char *name,
                                     uint64_t seed, uint8_t **text, size_t *n_text,
                                     struct top *top, uint8_t **weights, size_t *n_weights,

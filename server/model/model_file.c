@@ -40,7 +40,8 @@ static enum vxd_status open_in(const char *directory, const char *file, int flag
     return VXD_OK;
 }
 
-/* All of it; one byte more than its size is asked for, so that growth is seen. */
+/* Reads the whole file. One byte more than its size is asked for, so that growth is
+ * noticed. */
 static enum vxd_status read_whole(int fd, const char *file, uint8_t *bytes, size_t n_size,
                                   struct vxd_err *err)
 {
@@ -170,7 +171,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The name without ".json" where the file is a config's, to the list. */
+/* Adds the name without ".json" to the list, where the file is a config. */
 static enum vxd_status take_name(const char *file, char ***names, size_t *n,
                                  size_t *n_capacity, struct vxd_err *err)
 {

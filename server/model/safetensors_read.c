@@ -171,7 +171,7 @@ static int by_begin(const void *a, const void *b)
     if (left->begin != right->begin) {
         return left->begin < right->begin ? -1 : 1;
     }
-    /* Empty ones before the one that begins at the same place. */
+    /* An empty tensor comes before the one that begins at the same place. */
     return (left->n_bytes > right->n_bytes) - (left->n_bytes < right->n_bytes);
 }
 
@@ -181,7 +181,8 @@ static int by_name(const void *a, const void *b)
                   ((const struct vxd_tensor *)b)->name);
 }
 
-/* One behind the other, to the end; then offsets count from the start of the file. */
+/* Checks that the tensors lie one behind the other up to the end; then their offsets
+ * count from the start of the file. */
 static enum vxd_status check_places(const struct vxd_json *json,
                                     struct vxd_safetensors *file, size_t data_begin,
                                     size_t n_data)

@@ -69,7 +69,7 @@ static enum vxd_status fail_shape(const struct vxd_json *json,
                          want->name, has, expected);
 }
 
-/* Adds to the list, or finds the name there already, of the same shape. */
+/* Adds a tensor to the list, unless the name is there already, with the same shape. */
 static enum vxd_status list_want(struct vxd_tensors *tensors, const struct vxd_json *json,
                                  const struct vxd_tensor_want *want)
 {
@@ -181,7 +181,7 @@ enum vxd_status vxd_tensors_read(struct vxd_tensors *tensors,
     return VXD_OK;
 }
 
-/* Number of a tap in the file; r counts along the config's axes. */
+/* Returns the number of a tap in the file; r counts along the config's axes. */
 static size_t file_tap(enum vxd_weight_layout layout, const int r[3], const int size[3])
 {
     bool first_fastest =
@@ -193,7 +193,8 @@ static size_t file_tap(enum vxd_weight_layout layout, const int r[3], const int 
     return (size_t)tap;
 }
 
-/* Elements between neighbours along taps, inputs and outputs; and the tensor's shape. */
+/* Computes the distance in elements between neighbours along taps, inputs and outputs,
+ * and the tensor's shape. */
 struct steps {
     size_t tap;
     size_t in;
@@ -234,7 +235,8 @@ static struct steps lay_out(const struct vxd_conv_want *want, const int size[3],
     return (struct steps){.tap = in * out, .in = out, .out = 1};
 }
 
-/* Tap by tap in the engine's order; false = an element is not finite, *at says which. */
+/* Copies tap by tap in the engine's order. False: an element is not finite, and *at says
+ * which. */
 static bool permute(const struct vxd_tensors *tensors, const struct vxd_tensor *tensor,
                     const struct vxd_conv_want *want, const int size[3],
                     const struct steps *steps, float *out, size_t *at)

@@ -24,8 +24,9 @@ void vxd_metrics_destroy(struct vxd_metrics *metrics);
  * for requests that never queue. */
 void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
                                enum vxd_status code, double queue_s, double total_s);
-/* A version of a scene: from the end of the work that made it, of a durable scene from the
- * journal's word that it is on the disk, until everybody sees it. */
+/* Counts the time until everybody sees a version of a scene: from the end of the work
+ * that made it, or for a durable scene from the moment when the journal has it on
+ * disk. */
 void vxd_metrics_count_publish(struct vxd_metrics *metrics, double seconds);
 void vxd_metrics_count_superseded(struct vxd_metrics *metrics);
 void vxd_metrics_count_rejected(struct vxd_metrics *metrics, const char *reason);
@@ -37,7 +38,7 @@ void vxd_metrics_method(struct vxd_metrics *metrics, size_t method, uint64_t *n_
 
 /* The text exposition format, in which /metrics is written: metrics_text.c. */
 
-/* How numbers of methods and codes are called there. */
+/* The names of methods and codes there. */
 struct vxd_metrics_names {
     const char *const *methods; /* by index in the method table */
     size_t n_methods;

@@ -364,7 +364,7 @@ enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
     *out = NULL;
     VXD_TRY(check_catalogue(reader, map, err));
     VXD_TRY(read_all(reader, head, sizeof head, err));
-    /* A capacity far above the file's entries would take memory that the start needs. */
+    /* More entries than the file can have would take memory that the start needs. */
     if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1] ||
         head[2] > vxd_snapshot_get_size(reader) /
                       (sizeof(int32_t) + vxd_map_key_bytes(&spec))) {

@@ -89,7 +89,8 @@ void vxd_network_hold(struct vxd_network *network);
 /* NULL is fine. */
 void vxd_network_drop(struct vxd_network *network);
 
-/* Notes that a run of n_requests is over, and returns what is known of the last one. */
+/* Note that a run of n_requests is over, and read the number of requests and the last
+ * run's timings. */
 void vxd_network_note_run(struct vxd_network *network, uint64_t n_requests,
                           const struct vxd_network_timings *timings);
 void vxd_network_get_runs(const struct vxd_network *network, uint64_t *n_requests,

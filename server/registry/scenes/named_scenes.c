@@ -154,7 +154,7 @@ uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes)
     return scenes->last_generation;
 }
 
-/* Checks what the engine would only report by a number. */
+/* Checks what the engine would refuse without naming the key. */
 static enum vxd_status check_store(const struct vxd_scenes *scenes,
                                    const struct vxd_scene_spec *spec, struct vxd_err *err)
 {

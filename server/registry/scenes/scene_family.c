@@ -191,7 +191,7 @@ void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *sto
     }
 }
 
-/* Returns the size at which a store that now has this one is collected by itself. */
+/* Sets the size at which the present store is collected by itself. */
 static void set_collect_bytes(struct vxd_scene_family *family)
 {
     uint64_t now = family->store->n_bytes;
@@ -251,7 +251,8 @@ static void end_collection(struct vxd_scene_family *family, struct vxd_queue *qu
     set_due(family, false);
 }
 
-/* Ends the collection's hold on the family. */
+/* Drops a reference to the family; the last one frees it with its collection and its
+ * store. */
 static void drop_family(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = family->scenes;

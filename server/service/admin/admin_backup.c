@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A copy of the data directory while it is in use. It is one stage: the lane, which takes bulk,
- * waits for the disk, and nobody waits for it. */
+/* Copies the data directory while it is in use. It is one stage on a lane that takes bulk
+ * requests. The lane waits for the disk, and no other lane does. */
 #include "server/durable/maintenance/maintenance.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *er
                           "the server keeps nothing: it has no data_dir");
 }
 
-/* DIR/backups, made where it is missing, and what is to be in it. */
+/* Chooses the backup's path in DIR/backups, which is made where it is missing. */
 static enum vxd_status choose_path(const struct vxd_data_dir *dir, const char *name,
                                    char path[VXD_DURABLE_PATH_BYTES], struct vxd_err *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A scan file as the body of a POST: the reader says where the numbers lie, and out comes the
- * same cloud that protobuf would have carried. */
+/* Reads a scan file that is the body of a POST. The reader says where the numbers are,
+ * and the result is the same cloud that protobuf would have carried. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -78,7 +78,7 @@ static enum vxd_status take_frame_id(struct vxd_decoder *decoder,
                                      const struct vxd_query_item *item,
                                      Voxeld__V1__Cloud *cloud, struct vxd_err *err)
 {
-    /* The reply echoes it, and no string of a message may be anything else. */
+    /* It must be UTF-8, since the reply echoes it in a string. */
     if (!vxd_utf8_is_valid(item->value, strlen(item->value))) {
         return vxd_query_fail(err, item, "UTF-8");
     }
@@ -132,8 +132,8 @@ static enum vxd_status take_fields(struct vxd_decoder *decoder,
     return VXD_OK;
 }
 
-/* Points that the reader had to unpack move into the decoder (page-locked on a GPU), others
- * stay where they are in the body. */
+/* Points that the reader had to unpack are copied into the decoder (page-locked on a
+ * GPU); others stay in the body. */
 static enum vxd_status take_points(struct vxd_decoder *decoder,
                                    const struct vxd_cloud_file *file,
                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err)
@@ -197,7 +197,7 @@ static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_b
 {
     const struct vxd_query_item *item = &body->query[index];
 
-    /* The transport has used it already. */
+    /* The transport has used this key already. */
     if (strcmp(item->key, "format") == 0) {
         return VXD_OK;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the schema's clouds to the engine's: layouts, poses, channels. */
+/* Converts the schema's clouds to the engine's: layouts, poses, channels. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -210,7 +210,7 @@ static enum vxd_status bind_channel(const struct vxd_clouds *clouds, int index,
     }
     out->kind = VXD_CHANNEL_FIELD;
     out->field = engine_field(field);
-    /* On top of the field's own. */
+    /* The channel's scale and bias apply after the field's own. */
     out->field.scale *= scale;
     out->field.bias = out->field.bias * scale + channel->bias;
     return VXD_OK;
@@ -377,7 +377,7 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
                        "is %u without fields of its own; the cloud's is %u",
                        sweep->point_step, cloud->point_step);
     }
-    /* Sweeps that share the cloud's layout find it checked. */
+    /* The layout of a sweep that shares the cloud's is checked already. */
     if (sweep == NULL || sweep->n_fields > 0) {
         VXD_TRY(check_layout(&layout, err));
     }

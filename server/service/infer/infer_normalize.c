@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Networks that pick, centre or scale their points (SVT-Net's 4096 in [-1, 1]) do so on the
- * host: what they keep is little. */
+/* Networks that pick, centre or scale their points (SVT-Net's 4096 in [-1, 1]) do so on
+ * the host, since few points are kept. */
 #include <math.h>
 #include <string.h>
 
@@ -127,7 +127,8 @@ enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *que
     size_t n;
     enum vxd_status status;
 
-    /* Where the host may write is not where features follow positions without a gap. */
+    /* The host writes to memory of its own, since features follow positions without a gap
+     * in the batch's. */
     VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * 4 * sizeof(float), &host,
                            err));
     VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * n_columns * sizeof(float),

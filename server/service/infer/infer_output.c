@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the network's results, which are the batch's, to the arrays of each request. */
+/* Copies the network's results, which are the batch's, to the arrays of each request. */
 #include <string.h>
 
 #include "gpu/sparse/executor/executor.h"
@@ -19,7 +19,7 @@ static bool is_selected_by_any(const struct vxd_request *leader, size_t i)
     return false;
 }
 
-/* Whether the engine gives what the model says. */
+/* Checks that the engine's results are what the model says. */
 static enum vxd_status check_result(const struct vxd_infer_batch *batch,
                                     const struct vxd_model_output *output,
                                     const struct vxd_net_result *result,
@@ -79,7 +79,7 @@ out:
     return status;
 }
 
-/* One array: gathered, and on its way to the host. */
+/* Gathers one array and enqueues its way to the host. */
 static enum vxd_status fetch_array(struct vxd_queue *queue, struct vxd_gather_args *args,
                                    struct vxd_infer_array *array, struct vxd_err *err)
 {
@@ -105,7 +105,7 @@ out:
     return status;
 }
 
-/* Which rows of the result are the request's, and how many elements a row has. */
+/* Finds which rows of the result are the request's, and how many elements a row has. */
 static void choose_rows(const struct vxd_infer_batch *batch,
                         const struct vxd_infer_job *job,
                         const struct vxd_model_output *model, size_t i,

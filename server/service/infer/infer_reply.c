@@ -108,7 +108,7 @@ out:
     return status;
 }
 
-/* Why an item's rows mean nothing; NULL where they do. */
+/* Returns why an item's rows are invalid; NULL where they are valid. */
 static const char *judge(const struct vxd_model_input *input,
                          const Voxeld__V1__InferItem *item, Voxeld__V1__Code *code)
 {

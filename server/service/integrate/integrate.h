@@ -15,14 +15,14 @@ enum {
     VXD_SCENE_RULE_CHANNELS = 3
 };
 
-/* What a rule looks at, one to three columns of the decoded features. */
+/* What a rule reads: one to three columns of the decoded features. */
 struct vxd_scene_rule {
     const Voxeld__V1__SceneMaterialRule *message; /* NULL = CONSTANT, material 0 */
     int n_channels;
 };
 
-/* The cloud as the engine shall read it: x, y, z, and the fields of the rule under names of
- * ours; the data stays where it is. The cloud was checked.
+/* Makes the cloud that the engine reads: x, y, z, and the fields of the rule under names
+ * of ours; the data stays where it is. The cloud was checked.
  * errors  INVALID_ARGUMENT    "rule.kind", "rule.field"; a field is missing
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_rule_bind(struct vxd_request *request,
@@ -38,8 +38,9 @@ extern const char *const vxd_scene_rule_channels[VXD_SCENE_RULE_CHANNELS];
 enum vxd_status vxd_scene_rule_check(const struct vxd_scene_rule *rule,
                                      const struct vxd_scene *scene, struct vxd_err *err);
 
-/* Materials of n points, from their rows of features; of HEIGHT from their positions, n x 3
- * voxels from base_z. errors  RESOURCE_EXHAUSTED */
+/* Computes the materials of n points from their rows of features; those of HEIGHT from
+ * their positions, n x 3 voxels from base_z.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_rule_apply(const struct vxd_scene_rule *rule,
                                      const struct vxd_scene_spec *spec, const float *rows,
                                      double base_z, size_t n, uint16_t *out,
@@ -59,7 +60,7 @@ struct vxd_scene_label {
     const char *material_name;
 };
 
-/* What a request says of the network, and then what that has said. */
+/* What a request says about the network, and later the network's answer. */
 struct vxd_scene_network {
     const Voxeld__V1__SceneIntegrateRequest *message; /* NULL: without a network */
     struct vxd_scene_label *entries;                  /* of label_to_material */
@@ -73,8 +74,8 @@ struct vxd_scene_network {
     Voxeld__V1__NetworkTimings *timings;
 };
 
-/* A scan's points by what becomes of them, device memory: those with a material of their own,
- * and those that hit nothing; either in the cloud's order, source by source. */
+/* A scan's points in device memory, split into those with a material of their own and
+ * those that hit nothing; both in the cloud's order, source by source. */
 struct vxd_scene_split {
     const float *positions;
     const uint16_t *values;
@@ -92,9 +93,10 @@ enum vxd_status vxd_scene_labels_check(struct vxd_request *request,
 enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
                                       const struct vxd_model_output *output,
                                       struct vxd_err *err);
-/* A table of the materials of labels 0 to n_labels - 1 and, behind them, of fill_label, in
- * memory of the request's. errors  INVALID_ARGUMENT  the scene has no such material, or
- * fewer than labels; RESOURCE_EXHAUSTED */
+/* Makes a table of the materials of labels 0 to n_labels - 1 and, behind them, of
+ * fill_label, in the request's memory.
+ * errors  INVALID_ARGUMENT  the scene has no such material, or fewer than labels
+ *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_labels_table(struct vxd_request *request,
                                        const struct vxd_scene_network *network,
                                        const struct vxd_scene_spec *spec,
@@ -111,7 +113,8 @@ enum vxd_status vxd_scene_network_check(struct vxd_request *request,
 enum vxd_status vxd_scene_network_run(struct vxd_request *request,
                                       struct vxd_scene_network *network,
                                       struct vxd_err *err);
-/* Keeps what Infer answered. errors  RESOURCE_EXHAUSTED  also where the network says so */
+/* Keeps Infer's reply.
+ * errors  RESOURCE_EXHAUSTED  also where the network reports it */
 enum vxd_status vxd_scene_network_take(struct vxd_request *request,
                                        const ProtobufCMessage *answer, size_t n_points,
                                        struct vxd_scene_network *network,
@@ -128,8 +131,9 @@ enum vxd_status vxd_scene_network_split(struct vxd_request *request,
 void vxd_scene_network_free(struct vxd_request *request,
                             struct vxd_scene_network *network);
 
-/* scene_colour.c: the palette's nearest entries to n colours, r g b 0 to 255 each, in CIELAB
- * (D65); of equally near ones the first. Colours that are not finite take `other`.
+/* scene_colour.c: finds the palette's nearest entries to n colours, r g b 0 to 255 each,
+ * in CIELAB (D65); of equally near ones the first. Colours that are not finite take
+ * `other`.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_nearest_colours(const struct vxd_scene_spec *spec,
                                           const float *colours, size_t n, uint16_t other,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A scan through a network, before it goes into its scene: an Infer of the server's own, of
- * the very cloud that was sent, whose labels by point come back here. */
+/* Runs a scan through a network before it is integrated: an Infer request of the server's
+ * own, with the very cloud that was sent, returns a label for each point. */
 #include <string.h>
 
 #include "gpu/sparse/executor/executor.h"
@@ -44,7 +44,8 @@ enum vxd_status vxd_scene_network_check(struct vxd_request *request,
     }
     network->message = message;
     VXD_TRY(vxd_scene_labels_check(request, network, err));
-    /* While the network runs, and after, nothing may fail for want of it. */
+    /* It is allocated now, so that nothing fails for want of it after the network has
+     * run. */
     network->digest = vxd_message_array(request->decoder, VXD_MODEL_DIGEST_BYTES, 1, err);
     network->timings =
         vxd_message_new(request->decoder, &voxeld__v1__network_timings__descriptor, err);
@@ -56,7 +57,7 @@ out:
 
 /* --- the run ------------------------------------------------------------------------------ */
 
-/* The strings and the cloud are the scan's request's, which is held. */
+/* Strings and cloud belong to the scan's request, which the prerequisite holds. */
 static enum vxd_status new_input(struct vxd_request *prerequisite,
                                  const Voxeld__V1__SceneIntegrateRequest *message,
                                  struct vxd_err *err)
@@ -147,7 +148,8 @@ void vxd_scene_network_free(struct vxd_request *request,
 
 /* --- points by label ---------------------------------------------------------------------- */
 
-/* The rows of the points with a material, their materials, and the rows of the others. */
+/* Copies the rows of the points with a material, their materials, and the rows of the
+ * other points. */
 struct rows {
     int32_t *kept;
     uint16_t *values;

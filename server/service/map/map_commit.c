@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Requests on durable maps on their way to the disk: what the journal gets of them, and what is
- * done when that is decided. */
+/* Commits of requests on durable maps: what the journal gets of them, and what happens
+ * when that is decided. */
 
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
@@ -18,7 +18,7 @@ enum vxd_status vxd_map_pack_change(struct vxd_request *request,
     if (map->durable.journal_id == 0) {
         return VXD_OK;
     }
-    /* First without the record, which may be long work for nothing. */
+    /* Checks first without the record, whose packing may be long work for nothing. */
     VXD_TRY(vxd_map_check_journal(request->server->maps, map, 0, err));
     record->unix_ns = vxd_clock_unix_ns();
     (void)snprintf(record->author, sizeof record->author, "%s", request->principal.name);

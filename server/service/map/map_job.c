@@ -6,7 +6,7 @@
 #include "server/service/map/map.h"
 #include "server/service/service.h"
 
-/* Of the methods that always do. */
+/* For methods that always change something. */
 bool vxd_map_changes(const struct vxd_request *request)
 {
     (void)request;
@@ -132,7 +132,8 @@ void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue)
     struct vxd_map_job *job = request->state;
     size_t n_entries;
 
-    /* Nothing is queued: it cannot report a fault, only have no memory for asking. */
+    /* Nothing is queued, so it cannot report a fault, but it may lack memory for the
+     * question. */
     if (vxd_hashmap_size(queue, job->map->hashmap, &n_entries, NULL) == VXD_OK) {
         job->map->n_entries = n_entries;
     }
@@ -162,7 +163,7 @@ void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
     job->arena = NULL;
     vxd_map_end_commit(request, &job->commit);
     if (job->map != NULL) {
-        /* Growing may have come before a failure. */
+        /* The map may have grown before a failure. */
         vxd_maps_account(maps, job->map);
         vxd_map_drop(maps, queue, job->map);
     }

@@ -238,8 +238,8 @@ static enum vxd_status check_names(const struct ply *ply, struct vxd_err *err)
     return status;
 }
 
-/* What the file may have at most; it is made in the engine's host memory, so that its budget
- * counts. */
+/* Computes the most bytes that the file may have. It is made in the engine's host memory,
+ * whose budget counts it. */
 static enum vxd_status bound_file(const struct ply *ply, size_t n_rows, size_t *n_bytes,
                                   struct vxd_err *err)
 {

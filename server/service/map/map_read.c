@@ -36,7 +36,7 @@ static enum vxd_status check_reply(const struct vxd_map_read_job *job, size_t ro
     return VXD_OK;
 }
 
-/* Queues the wanted rows (and keys, where their output is there) of the numbers. */
+/* Queues reading the selected rows, and keys where they have an output, of the numbers. */
 static enum vxd_status gather(struct vxd_map_read_job *job, struct vxd_queue *queue,
                               const int32_t *numbers, uint8_t *valid, struct vxd_err *err)
 {
@@ -252,10 +252,10 @@ out:
     return status;
 }
 
-/* Numbers that name no entry are answered as such. */
+/* Numbers without an entry are marked as such in the reply. */
 static void hide_missing(struct vxd_map_read_job *job)
 {
-    /* Ours: the device's copy on the CPU, else where it landed. */
+    /* This memory is ours: the device's own on the CPU, or the host's copy. */
     int32_t *indices = (int32_t *)(uintptr_t)job->indices->bytes;
     const uint8_t *found = job->found->bytes;
 
@@ -329,7 +329,7 @@ out:
     return status;
 }
 
-/* Which entries and which arrays. */
+/* Chooses entries and arrays. */
 static enum vxd_status choose(struct vxd_request *request, struct vxd_err *err)
 {
     static char all[] = "*";

@@ -19,7 +19,8 @@
 /* What is left of 2 GiB for the arrays when the small parts are in. */
 #define VXD_SCENE_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
-/* Units from the low corner that stand for all that is as far: beyond every scene. */
+/* This coordinate in units stands for everything at least as far from the low corner:
+ * beyond every scene. */
 #define VXD_SCENE_FAR (VXD_SVDAG_MAX_COORDINATE - 1)
 
 enum {
@@ -40,7 +41,7 @@ struct vxd_scene_output {
     const void *bytes; /* readable by the host once the queue has run what was fetched */
 };
 
-/* How a change ends; zero-initialised = none of a durable scene. */
+/* How a change of a durable scene ends. Zero-initialised it is none. */
 struct vxd_scene_commit {
     struct vxd_commit base;
     struct vxd_scene_entry entry;
@@ -76,8 +77,8 @@ enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *fi
 enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
                                const Voxeld__V1__SceneAt *at, struct vxd_err *err);
 
-/* Lets go of it before release does, so that who has the reply can drop the scene and have its
- * memory. Harmless when there is none. */
+/* Drops the scene before release does, so that a client that has the reply can drop the
+ * scene and have its memory back. Does nothing when there is none. */
 void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue);
 
 /* Memory until release, n_items of item_bytes each. errors  RESOURCE_EXHAUSTED */
@@ -92,7 +93,8 @@ enum vxd_status vxd_scene_upload(struct vxd_request *request, struct vxd_queue *
                                  const void *host, size_t n_bytes, const void **out,
                                  struct vxd_err *err);
 
-/* Device memory for an output; and, once it is queued to be filled, bringing it here.
+/* Reserve device memory for an output, and copy it to the host once the work that fills
+ * it is queued.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_output(struct vxd_request *request,
                                          struct vxd_queue *queue, size_t n_items,
@@ -109,7 +111,8 @@ enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype
                                size_t n, size_t columns, const void *bytes,
                                Voxeld__V1__Tensor **out, struct vxd_err *err);
 
-/* The two above for uint16 materials of n rows; nothing where the scene has no materials.
+/* The same for uint16 materials of n rows; they do nothing where the scene has no
+ * materials.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_materials(struct vxd_request *request,
                                             struct vxd_queue *queue, size_t n,
@@ -126,29 +129,31 @@ enum vxd_status vxd_scene_new_seen(struct vxd_request *request,
 /* RESOURCE_EXHAUSTED where n rows of row_bytes are more than a reply holds. */
 enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err *err);
 
-/* Every stage but the last of a query that goes over its rows in parts: the rows of the part
- * that begins at *done, which moves on; sets request->more. */
+/* Returns the rows of the next chunk of a query that goes over its rows chunk by chunk.
+ * The chunk begins at *done, which moves on; sets request->more in every stage but the
+ * last. */
 size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
                             size_t *done);
 
-/* Gives the blocks back before release does; nothing queued may use the host's. */
+/* Frees the blocks before release does; nothing queued may use the host's. */
 void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue);
 
 /* Changes, on the write lane. errors  ABORTED  the scene is at another version */
 enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
                                         uint64_t if_version, struct vxd_err *err);
 
-/* Before a change: pins the newest version (what was opened in an earlier stage may be another
- * one, or stand in a store that was collected), has room for one more and lets the store grow
- * as far as it may. After it: accounts for what came of it.
+/* Begin and end a change. Before it, the newest version is pinned (the one that an
+ * earlier stage opened may be another, or in a store that was collected meanwhile), one
+ * more version is reserved, and the store may grow as far as the limits allow. After it,
+ * the store's growth is accounted for.
  * errors  RESOURCE_EXHAUSTED, ABORTED */
 enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
                                        struct vxd_queue *queue, uint64_t if_version,
                                        struct vxd_err *err);
 void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
 
-/* Edits within what the scene may take, from the newest version, waits, and prepares it for the
- * journal as this kind.
+/* Edits the newest version within what the scene may take, waits, and prepares the change
+ * for the journal as this kind.
  * errors  as vxd_svdag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
@@ -157,26 +162,26 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
 
 /* --- scene_commit.c: the end of a change -------------------------------------------------- */
 
-/* Once a change has been executed: packs what the journal gets, of `made` where there is one, else
- * of the scene. Nothing of scenes that live in memory alone.
+/* Packs what the journal gets of a change that has been executed: of `made` where there
+ * is one, otherwise of the scene. Does nothing for scenes in memory alone.
  * errors  UNAVAILABLE (the disk), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
                                   enum vxd_record_kind kind,
                                   const struct vxd_svdag_op *ops, size_t n_ops,
                                   uint64_t of_version, struct vxd_err *err);
 
-/* Keeps the name of job->made for it until it is published. err.field is `field`.
+/* Reserves the name of job->made until it is published. err.field is `field`.
  * errors  ALREADY_EXISTS, UNAVAILABLE (another one is about to have it) */
 enum vxd_status vxd_scene_reserve(struct vxd_request *request, const char *field,
                                   struct vxd_err *err);
 
-/* In finish: `effect` makes everybody see the change, or takes it back; now, or when it is on
- * disk. Cannot fail. */
+/* Ends a change, in finish: `effect` makes everybody see the change, or takes it back;
+ * now, or when it is on disk. It cannot fail. */
 void vxd_scene_conclude(struct vxd_request *request,
                         void (*effect)(struct vxd_request *request, bool committed));
 
-/* In finish: makes that the scene's newest version and tells what has changed. Cannot
- * fail. */
+/* Makes the result the scene's newest version, in finish, and fills in what has changed.
+ * It cannot fail. */
 void vxd_scene_publish(struct vxd_request *request,
                        const struct vxd_svdag_edit_result *result,
                        enum vxd_scene_made_by kind, uint64_t of_version,
@@ -202,7 +207,8 @@ int64_t vxd_scene_coordinate(const struct vxd_scene_frame *frame, int axis, doub
 int64_t vxd_scene_first_voxel(int64_t units);
 int64_t vxd_scene_voxel_at(int64_t units);
 
-/* Three coordinates; in a box beyond the range clamped, which changes nothing.
+/* Convert three coordinates. Corners of a box that are out of range are clamped, which
+ * changes nothing.
  * errors  OUT_OF_RANGE  as far as VXD_SCENE_FAR; err.field is `field` */
 enum vxd_status vxd_scene_place(const struct vxd_scene_frame *frame,
                                 const Voxeld__V1__Vec3 *v, const char *field,
@@ -217,13 +223,14 @@ enum vxd_status vxd_scene_check_vector(const Voxeld__V1__Vec3 *v, const char *fi
 enum vxd_status vxd_scene_check_box(const Voxeld__V1__SceneBox *box, const char *path,
                                     struct vxd_err *err);
 
-/* The voxels whose centres lie in a box, NULL = all of the scene: from low up to but not high,
- * which is below low where the box's corners are that way round. */
+/* Computes the voxels whose centres are in a box, or all of the scene for NULL: from low
+ * up to, but not including, high. Where the box's corners are the wrong way round, high
+ * is below low. */
 void vxd_scene_voxels_in(const struct vxd_scene_spec *spec, bool in_voxels,
                          const Voxeld__V1__SceneBox *box, int64_t low[3],
                          int64_t high[3]);
 
-/* A level of cells: what the message alone says, and that the scene has it.
+/* Check a level of cells, first by the message alone, then against the scene.
  * errors  INVALID_ARGUMENT  err.field "level" */
 enum vxd_status vxd_scene_check_level(uint32_t level, struct vxd_err *err);
 enum vxd_status vxd_scene_read_level(const struct vxd_scene_spec *spec, uint32_t level,
@@ -272,7 +279,8 @@ enum vxd_status vxd_scene_read_spec(struct vxd_request *request,
                                     const Voxeld__V1__SceneSpec *spec,
                                     struct vxd_scene_spec *out, struct vxd_err *err);
 
-/* Bytes of an arena that an info of this scene fits in, and one in the arena.
+/* Returns the bytes of an arena that an info of this scene fits in; and makes one in the
+ * arena.
  * errors  RESOURCE_EXHAUSTED */
 size_t vxd_scene_info_bytes(const struct vxd_scene *scene, bool with_palette);
 enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What all versions of a scene hold together: verify walks it, collect gives back the rest. */
+/* All versions of a scene together: verify walks them, and collect frees the nodes that
+ * none of them reaches. */
 #include <inttypes.h>
 
 #include "server/instance/instance.h"
@@ -55,7 +56,7 @@ out:
     return status;
 }
 
-/* One root a stage, so that others come in between. */
+/* One root is a stage, so that other requests may run in between. */
 enum vxd_status vxd_scene_verify_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -132,7 +133,7 @@ enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
             return VXD_RESOURCE_EXHAUSTED;
         }
         VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
-        /* Or the old store would stay as long as this request. */
+        /* Otherwise the old store would stay as long as this request. */
         vxd_scene_unpin(request->server->scenes, &job->base.state, queue);
     }
     VXD_TRY(vxd_scene_collect(job->base.scene, queue, &job->which, &is_done,

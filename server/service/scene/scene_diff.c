@@ -73,7 +73,7 @@ static enum vxd_status read_box(const Voxeld__V1__SceneDiffRequest *input,
     return VXD_OK;
 }
 
-/* The version that `from` is, of the store that `to` was pinned in. */
+/* Pins the version `from`, in the store that `to` was pinned in. */
 static enum vxd_status read_from(struct vxd_scene *scene,
                                  const Voxeld__V1__SceneDiffRequest *input,
                                  struct diff_job *job, struct vxd_queue *queue,
@@ -92,7 +92,7 @@ static enum vxd_status read_from(struct vxd_scene *scene,
     }
     status = vxd_scene_pin(scene, &at, &from, err);
     if (status != VXD_OK) {
-        /* It speaks of `at`. */
+        /* The error names `at`, but the request's field is `from`. */
         (void)snprintf(err->field, sizeof err->field, "from");
         return status;
     }

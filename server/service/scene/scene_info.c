@@ -11,8 +11,8 @@
 
 enum {
     DEFAULT_DEPTH = 17,
-    /* Of an info without palette, and of an entry of that without its name; in an arena, whose
-     * blocks are aligned. */
+    /* Bytes of an info without its palette, and of a palette's entry without its name, in
+     * an arena, whose blocks are aligned. */
     INFO_BYTES = 4096,
     ENTRY_BYTES = sizeof(Voxeld__V1__SceneMaterial) + 64
 };
@@ -32,7 +32,8 @@ static int compare_names(const void *a, const void *b)
     const struct vxd_scene_material *const *y = b;
     int order = strcmp((*x)->name, (*y)->name);
 
-    /* Of equal ones the first comes first, so that the other is to blame. */
+    /* Of equal names the first in the palette comes first, so that the error names the
+     * second. */
     return order != 0 ? order : *x < *y ? -1 : 1;
 }
 
@@ -243,7 +244,7 @@ static enum vxd_status new_spec(struct vxd_decoder *arena,
     return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
 }
 
-/* How it is kept: how long, and where. */
+/* Fills in how long versions are kept, and where. */
 static enum vxd_status add_keeping(struct vxd_decoder *arena,
                                    const struct vxd_scene_terms *terms,
                                    Voxeld__V1__SceneInfo *info, struct vxd_err *err)

@@ -8,7 +8,7 @@
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 
-/* Of the methods that always do. */
+/* For methods that always change something. */
 bool vxd_scene_changes(const struct vxd_request *request)
 {
     (void)request;
@@ -318,8 +318,8 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
 
-    /* What a failed edit had made stays in the store until another one makes it again, or it is
-     * collected. */
+    /* Nodes that a failed edit made stay in the store until another edit makes the same
+     * ones, or they are collected. */
     vxd_scene_account(job->scene);
     vxd_scene_explain(job->scene, err);
 }

@@ -13,7 +13,7 @@
 enum {
     DEFAULT_ENTRIES = 100, /* of a log */
     MAX_ENTRIES = 10000,
-    /* Of a message and its pointer, in an arena, whose blocks are aligned. */
+    /* Bytes of a message and its pointer in an arena, whose blocks are aligned. */
     ENTRY_BYTES =
         sizeof(Voxeld__V1__SceneVersion) + sizeof(Voxeld__V1__SceneSnapshot) + 128
 };
@@ -180,7 +180,8 @@ enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    /* All that the reply takes comes first: what is done cannot fail any more. */
+    /* Everything that the reply needs comes first, since what is done afterwards cannot
+     * fail. */
     reply->snapshot =
         vxd_message_new(request->decoder, &voxeld__v1__scene_snapshot__descriptor, err);
     if (reply->snapshot == NULL) {

@@ -9,7 +9,8 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    CHUNK_ROWS = 1 << 10,      /* rows of one stage, so that others come in between */
+    CHUNK_ROWS =
+        1 << 10, /* rows of one stage, so that other requests may run in between */
     MAX_COUNTED_RADIUS = 1024, /* voxels: counting a ball takes time with its square */
     MAX_COUNTED_UNITS = MAX_COUNTED_RADIUS * VXD_SVDAG_UNIT
 };
@@ -24,7 +25,7 @@ struct overlap_job {
     uint64_t *n_occupied;           /* host; the FREE ones behind it */
 };
 
-/* Regions are whole: what is not finite would be somebody's mistake. */
+/* A region that is not finite is an error, unlike a point. */
 static enum vxd_status check_finite(const Voxeld__V1__Tensor *tensor, const char *field,
                                     size_t columns, struct vxd_err *err)
 {

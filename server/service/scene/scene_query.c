@@ -9,7 +9,7 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    /* Rows of one stage, so that others come in between. */
+    /* Rows of one stage, so that other requests may run in between. */
     VALUES_PART = 1 << 18,
     NEAREST_PART = 1 << 14,
     MAX_RADIUS = 1 << 30 /* units: the engine's */
@@ -152,7 +152,7 @@ out:
     return status;
 }
 
-/* What is not finite, or farther away than the engine looks, has nothing near. */
+/* A point that is not finite, or farther away than the engine looks, has nothing near. */
 static void read_points(const Voxeld__V1__Tensor *tensor,
                         const struct vxd_scene_frame *frame, int64_t radius,
                         int64_t *points, int64_t *radii)

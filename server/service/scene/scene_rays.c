@@ -9,7 +9,8 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    CHUNK_ROWS = 1 << 15 /* rows of one stage, so that others come in between */
+    CHUNK_ROWS =
+        1 << 15 /* rows of one stage, so that other requests may run in between */
 };
 
 struct rays_job {
@@ -111,7 +112,7 @@ out:
     return status;
 }
 
-/* In one block: the reply's columns, the widest elements first. */
+/* Allocates the reply's columns in one block, the widest elements first. */
 static enum vxd_status take_columns(struct vxd_request *request, struct vxd_err *err)
 {
     struct rays_job *job = request->state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations of an edit: what they say, checked, and as the engine has them. */
+/* The operations of an edit, checked and converted to the engine's. */
 #include <math.h>
 #include <string.h>
 
@@ -169,7 +169,7 @@ static enum vxd_status check_shape(const Voxeld__V1__SceneOperation *operation, 
     }
 }
 
-/* One 1 or -1 in each row and column. */
+/* Whether each row and column has one 1 or -1. */
 static bool is_turn(const int32_t *matrix)
 {
     for (int i = 0; i < 3; i++) {
@@ -264,7 +264,7 @@ out:
 
 /* --- with the scene ----------------------------------------------------------------------- */
 
-/* The operation, on its way. */
+/* An operation while it is read. */
 struct reading {
     const struct vxd_scene *scene;
     const struct vxd_scene_frame *frame;

@@ -269,7 +269,7 @@ static enum vxd_status bind_features(struct vxd_voxelize_job *job, struct vxd_er
     return VXD_OK;
 }
 
-/* Rows each array needs room for. */
+/* Computes the rows for which each array needs capacity. */
 static size_t result_rows(const struct vxd_voxelize_job *job, size_t i)
 {
     switch (i) {
@@ -318,7 +318,7 @@ static bool lay_out(struct vxd_voxelize_job *job)
                           &job->features_offset);
 }
 
-/* What the engine will take of its device budget. */
+/* Estimates what the engine will take of its device budget. */
 static enum vxd_status check_cost(struct vxd_request *request,
                                   struct vxd_voxelize_job *job, struct vxd_err *err)
 {

@@ -190,7 +190,7 @@ void vxd_http_set_error(struct vxd_http_exchange *exchange, const char *request_
     }
 }
 
-/* Writes the output as the client wants it. */
+/* Writes the output in the format that the client accepts. */
 static enum vxd_status set_output(struct vxd_http_exchange *exchange,
                                   const ProtobufCMessage *output, struct vxd_err *err)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Listeners and peers of the rpc transport, and what nng has to be helped with: functions
- * below take the place of libc's and nng's own for the whole process, since nng shows its
- * sockets to nobody. */
+/* Listeners and peers of the rpc transport, and workarounds for nng: functions below
+ * replace those of libc and of nng for the whole process, since nng gives nobody its
+ * sockets. */
 #include "server/transport/nng/rpc_internal.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ static bool is_greeting(const struct msghdr *message)
            memcmp(message->msg_iov[0].iov_base, "\0SP", 4) == 0;
 }
 
-/* Of a Unix socket: TCP sizes its buffers itself, better. Failing costs only time. */
+/* For Unix sockets; TCP sizes its buffers better by itself. A failure only costs time. */
 static void widen(int fd)
 {
     const int n_bytes = SEND_BUFFER_BYTES;
@@ -107,7 +107,8 @@ static void step(const char *name, _Atomic(void *) *found, nng_stream *stream,
         symbol = dlsym(RTLD_NEXT, name);
         atomic_store(found, symbol);
     }
-    if (symbol == NULL) { /* no libnng behind us: linked statically, it would not link */
+    if (symbol ==
+        NULL) { /* there is no libnng behind this one; a static one would not link */
         nng_aio_finish(aio, NNG_ENOTSUP);
         return;
     }
@@ -247,7 +248,7 @@ enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *confi
                                       (int)config->ipc_mode);
     }
     if (result == 0 && is_tcp) {
-        /* A robot that lost its radio must not keep its connection for ever. */
+        /* A robot that lost its radio link must not keep its connection for ever. */
         result = nng_listener_set_bool(listener, NNG_OPT_TCP_KEEPALIVE, true);
     }
     if (result == 0) {
