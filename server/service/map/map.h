@@ -68,7 +68,7 @@ struct vxd_map_read_job {
 /* What is left of 2 GiB for the arrays when the small parts are in. */
 #define VXD_MAP_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
-/* --- hashmap_job.c: memory of a request ------------------------------------------------ */
+/* --- map_job.c: memory of a request ------------------------------------------------ */
 
 /* request->state = a new job. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job **out,
@@ -105,7 +105,7 @@ size_t vxd_map_count(const struct vxd_map_output *mask, size_t n);
 /* Reads the map's size anew and accounts for its memory, after a change. */
 void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue);
 
-/* --- hashmap_commit.c: durable maps ------------------------------------------------------ */
+/* --- map_commit.c: durable maps ------------------------------------------------------ */
 
 /* Packs the record of a change of a durable map, whose kind, entries and rows are set, in
  * host memory; to be called before the map is changed. From then on the caller sets
@@ -122,10 +122,11 @@ enum vxd_status vxd_map_pack_change(struct vxd_request *request,
 void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit,
                       struct vxd_map *map, enum vxd_map_change_kind kind);
 
-/* Ends a commit that did not end, in release, while the map is still held. */
+/* Frees a commit in release, while the map is still held. A change that never got to the
+ * journal marks the map as broken. */
 void vxd_map_end_commit(struct vxd_request *request, struct vxd_map_commit *commit);
 
-/* --- hashmap_tensor.c: arrays in and out ----------------------------------------------- */
+/* --- map_tensor.c: arrays in and out ----------------------------------------------- */
 
 /* Checks everything about a tensor that needs no map: a shape of 1 or 2 extents whose
  * product its data or values have. *n_rows is its first extent.
@@ -160,7 +161,7 @@ enum vxd_status vxd_map_new_tensor(struct vxd_request *request, enum vxd_dtype d
                                    struct vxd_err *err);
 void vxd_map_show(Voxeld__V1__Tensor *tensor, const struct vxd_map_output *output);
 
-/* --- hashmap_ply.c ---------------------------------------------------------------------- */
+/* --- map_ply.c ---------------------------------------------------------------------- */
 
 /* Fills reply->ply from what an export has gathered; the file lives as long as the job.
  * errors  RESOURCE_EXHAUSTED
@@ -169,7 +170,7 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
                                   Voxeld__V1__MapExportResponse *reply,
                                   struct vxd_err *err);
 
-/* --- hashmap_info.c: specs and MapInfo ------------------------------------------------- */
+/* --- map_info.c: specs and MapInfo ------------------------------------------------- */
 
 /* errors  INVALID_ARGUMENT  err.field "name" or as given */
 enum vxd_status vxd_map_check_name(const char *name, const char *field,

@@ -96,7 +96,7 @@ static bool is_read(const char *verb)
            strcmp(verb, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Methods of GET: what they need is nothing, or in their path. */
+/* Whether GET may call the method by its own path, since it needs no body. */
 static bool has_get(const struct vxd_method *method)
 {
     return strcmp(method->name, "status") == 0 ||
