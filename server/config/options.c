@@ -120,7 +120,7 @@ static const char help_text[] =
     "\n"
     "ENVIRONMENT\n"
     "    XDG_RUNTIME_DIR      Where the default ipc socket lies.\n"
-    "    NOTIFY_SOCKET        systemd's: told READY=1 and STOPPING=1.\n"
+    "    NOTIFY_SOCKET        systemd's socket, which gets READY=1 and STOPPING=1.\n"
     "\n"
     "EXAMPLES\n"
     "    voxeld\n"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A change that has to be on disk before anybody sees it ends in two steps. When finish
  * has made the output, the lane hands the change over and takes the next request. When
- * the journal has decided, the lane tells the method and then answers. So many changes
- * share one sync, and a change may build on one that is not decided yet. */
+ * the journal has decided, the lane calls the method's `end` and then answers. So many
+ * changes share one sync, and a change may build on one that is not decided yet. */
 #ifndef VXD_SERVER_REQUEST_COMMIT_H
 #define VXD_SERVER_REQUEST_COMMIT_H
 

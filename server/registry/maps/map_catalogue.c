@@ -369,8 +369,9 @@ enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
         head[2] > vxd_snapshot_get_size(reader) /
                       (sizeof(int32_t) + vxd_map_key_bytes(&spec))) {
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
-                         "a snapshot has %" PRIu64 " entries with room for %" PRIu64
-                         ", or not their bytes",
+                         "a snapshot claims %" PRIu64
+                         " entries and a capacity of %" PRIu64
+                         ", for which it has not the bytes",
                          head[2], head[1]));
     }
     spec.capacity = (size_t)head[1];

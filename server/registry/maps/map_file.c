@@ -441,8 +441,8 @@ static enum vxd_status read_spec(const uint8_t *head, struct vxd_map_spec *spec,
     spec->engine.n_components = (int)get32(head, 60);
     if (n_entries != get64(head, DIGEST_BEGIN) || n_entries > capacity ||
         capacity > VXD_HASHMAP_MAX_CAPACITY) {
-        return fail_at(err, 24, "%" PRIu64 " entries with room for %" PRIu64, n_entries,
-                       capacity);
+        return fail_at(err, 24, "%" PRIu64 " entries and a capacity of %" PRIu64,
+                       n_entries, capacity);
     }
     VXD_TRY(read_lattice(head, spec, err));
     for (int i = 0; i < spec->engine.n_values; i++) {

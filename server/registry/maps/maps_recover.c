@@ -36,7 +36,7 @@ static enum vxd_status describe_by_file(const struct vxd_data_dir *dir, uint32_t
     enum vxd_status status;
 
     VXD_TRY(vxd_snapshot_list(dir, family, &sequences, &n, err));
-    (void)vxd_fail(&fault, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+    (void)vxd_fail(&fault, VXD_DATA_LOSS, NULL, "no description of the map is left");
     status = VXD_DATA_LOSS;
     for (size_t i = 0; i < n && status == VXD_DATA_LOSS; i++) {
         struct vxd_snapshot_reader *reader = NULL;
@@ -136,7 +136,7 @@ static enum vxd_status load(void *user, const struct vxd_journal_family *row,
 
     (void)row;
     if (map == NULL) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "no description of the map is left");
     }
     vxd_map_get_description(map, &described);
     status = vxd_map_read_snapshot(reader, &described, queue, &hashmap, err);
@@ -155,7 +155,7 @@ static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
 
     (void)row;
     if (recovery->map == NULL) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "no description of the map is left");
     }
     return vxd_map_apply(recovery->maps->queue, recovery->map->hashmap, record, err);
 }

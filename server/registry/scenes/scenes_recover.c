@@ -202,7 +202,8 @@ static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
     if (scene == NULL || scene->family->journal_id != id) {
         vxd_scene_drop(scene, recovery->scenes->queue);
         return vxd_fail(err, VXD_DATA_LOSS, NULL,
-                        "a record is of the scene \"%s\", which is not there", name);
+                        "there is a record of the scene \"%s\", which does not exist",
+                        name);
     }
     vxd_scene_drop(scene, recovery->scenes->queue); /* nobody else drops any */
     *out = scene;

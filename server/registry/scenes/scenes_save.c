@@ -117,7 +117,8 @@ static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
     }
     if (!lock_for_capture(scenes, capture->family)) {
-        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "undos or branches never cease");
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "undos or branches follow one another without a pause");
     }
     if (count_roots(capture->family, &n_scenes) > n_roots || n_scenes == 0) {
         vxd_scenes_unlock(scenes);

@@ -169,7 +169,7 @@ static enum vxd_status fail_channel(const struct vxd_clouds *clouds, int channel
     if (clouds->channels_field == NULL) {
         return fail_at(err, layout->path, "fields",
                        is_there ? "there must be one element in the field \"%s\""
-                                : "there is no field \"%s\", which the network looks at",
+                                : "there is no field \"%s\", which the network reads",
                        name);
     }
     (void)snprintf(path, sizeof path, "%s[%d]", clouds->channels_field, channel);

@@ -118,7 +118,7 @@ static const char *judge(const struct vxd_model_input *input,
     }
     if (item->n_voxels == 0) {
         *code = VOXELD__V1__CODE__OUT_OF_RANGE;
-        return "no point lies where the network looks";
+        return "no point lies in the network's range";
     }
     if (item->n_over_max_voxels > 0 && input->overflow == VXD_MODEL_ERROR) {
         *code = VOXELD__V1__CODE__RESOURCE_EXHAUSTED;

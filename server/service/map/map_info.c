@@ -34,7 +34,7 @@ static enum vxd_status read_array(const Voxeld__V1__MapSpec *spec, size_t i,
         return status;
     }
     if (vxd_map_find_array(out, array->name) >= 0) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "\"%s\" is there twice",
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "\"%s\" is given twice",
                         array->name);
     }
     (void)snprintf(out->array_names[i], sizeof out->array_names[i], "%s", array->name);

@@ -132,7 +132,7 @@ static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *q
     memcpy(merge->spec.frame_id, map->spec.frame_id, sizeof map->spec.frame_id);
     if (!vxd_map_spec_equal(&map->spec, &merge->spec)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "merge.map",
-                        "the map \"%s\" is another: it must have int32 keys of 3, the "
+                        "the map \"%s\" does not fit: it must have int32 keys of 3, the "
                         "arrays count (uint64) and, with %d features, sum (float64), and "
                         "this request's size and origin as its lattice",
                         merge->terms.name, job->args.n_channels);

@@ -44,11 +44,11 @@ static void widen(int fd)
     }
 }
 
-/* nng 1.5.2 greets a new connection and takes the EPIPE of a peer that has left already for
- * the end of its own listener: one connect() and close() on the ipc socket, and nobody is
- * ever accepted again (nng issue 1518, mended in 1.6). A peer that has left is a reset
- * connection just as well, and that nng survives; to all other callers both mean the
- * same. */
+/* nng 1.5.2 greets a new connection, and when the peer has left already it takes the
+ * EPIPE for the end of its own listener: after one connect() and close() on the ipc
+ * socket nobody is ever accepted again (nng issue 1518, fixed in 1.6). A peer that has
+ * left is just as well a reset connection, which nng survives; to all other callers both
+ * errors mean the same. */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     ssize_t n_bytes;
