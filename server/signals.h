@@ -15,7 +15,7 @@ struct vxd_signals;
 enum vxd_status vxd_signals_start(struct vxd_signals **out, struct vxd_err *err);
 void vxd_signals_stop(struct vxd_signals *signals);
 
-/* For vxd_server.event_fd. */
+/* Returns the pipe's end for vxd_server.event_fd. */
 int vxd_signals_fd(const struct vxd_signals *signals);
 
 /* Blocks until the next event (enum vxd_event), at most timeout_ms (-1 = for ever); 0 when none came. */

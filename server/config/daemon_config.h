@@ -85,7 +85,8 @@ void vxd_config_default(struct vxd_config *config);
 enum vxd_status vxd_config_read(const char *path, struct vxd_config *config,
                                 struct vxd_err *err);
 
-/* The same from text, for tests and fuzzing; `name` stands for the path in messages. */
+/* Parses the configuration from text, for tests and fuzzing; `name` stands for the file
+ * in messages. */
 enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_bytes,
                                  struct vxd_config *config, struct vxd_err *err);
 

@@ -42,7 +42,7 @@ enum vxd_status vxd_options_apply(const struct vxd_options *options,
 enum vxd_status vxd_options_load(const struct vxd_options *options,
                                  struct vxd_config *config, struct vxd_err *err);
 
-/* The manual page. */
+/* Returns the manual page. */
 const char *vxd_options_help(void);
 
 #endif

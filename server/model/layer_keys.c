@@ -394,7 +394,7 @@ static const struct vxd_json_key keys[] = {
     {"bn_w", read_bn_w},
 };
 
-/* Beside each key of the table above. */
+/* The ops that take each key of the table above, in its order. */
 static const unsigned takers[] = {
     VXD_OPS_ALL,
     VXD_OPS_ALL,

@@ -169,7 +169,7 @@ static enum vxd_status read_weights(struct top *top)
                            sizeof keys / sizeof keys[0], top);
 }
 
-/* ["z", "y", "x"]: each of the three once. */
+/* Reads the axes, for example ["z", "y", "x"]: each of the three once. */
 static enum vxd_status read_axes(struct vxd_model_reader *reader, const json_t *value)
 {
     static const char *const names[] = {"x", "y", "z", NULL};

@@ -46,7 +46,7 @@ const struct vxd_tensor *vxd_safetensors_find(const struct vxd_safetensors *file
 /* Whether its elements are F64, F32, F16 or BF16. */
 bool vxd_tensor_is_float(const struct vxd_tensor *tensor);
 
-/* Element i of such a tensor; i < n_elements. */
+/* Returns element i of such a tensor; i < n_elements. */
 double vxd_tensor_get(const struct vxd_safetensors *file, const struct vxd_tensor *tensor,
                       size_t i);
 

@@ -284,7 +284,7 @@ enum vxd_status vxd_tensors_conv(struct vxd_tensors *tensors,
     *out = NULL;
     *n_out = 0;
     (void)snprintf(shape.name, sizeof shape.name, "%s", want->tensor);
-    /* Kaiming's uniform bound for ReLU. */
+    /* Returns Kaiming's uniform bound for ReLU. */
     shape.bound =
         sqrt(6.0 / ((double)want->n_in * (double)(size[0] * size[1] * size[2])));
     status = vxd_tensors_find(tensors, &shape, &tensor, err);

@@ -32,7 +32,7 @@ void vxd_metrics_count_superseded(struct vxd_metrics *metrics);
 void vxd_metrics_count_rejected(struct vxd_metrics *metrics, const char *reason);
 void vxd_metrics_count_points(struct vxd_metrics *metrics, uint64_t n_points);
 
-/* Totals of one method, for /v1/status. */
+/* Reads the totals of one method, for /v1/status. */
 void vxd_metrics_method(struct vxd_metrics *metrics, size_t method, uint64_t *n_ok,
                         uint64_t *n_failed, double *mean_ms);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The text exposition format, version 0.0.4. */
+/* Writes the text exposition format, version 0.0.4. */
 #include <inttypes.h>
 
 #include "server/observe/metrics_internal.h"
@@ -48,7 +48,8 @@ static void write_histogram(struct vxd_text *text, const char *name, const char 
                     label[0] != '\0' ? "{" : "", label, label[0] != '\0' ? "}" : "", n);
 }
 
-/* The known methods, then the one for unknown methods; NULL after the last. */
+/* Returns the names of the known methods, then the one for unknown methods; NULL after
+ * the last. */
 static const char *op_name(const struct vxd_metrics_names *names, size_t row,
                            size_t *index)
 {

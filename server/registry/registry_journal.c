@@ -230,7 +230,7 @@ static enum vxd_status sweep(const struct vxd_registry *registry, struct vxd_err
     return status;
 }
 
-/* An outcome of an earlier start. */
+/* Restores an outcome of an earlier start. */
 static enum vxd_status restore_outcome(void *user, const struct vxd_journal_reply *reply,
                                        struct vxd_err *err)
 {

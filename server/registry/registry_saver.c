@@ -161,7 +161,7 @@ static bool save_family(struct vxd_registry_saver *saver, uint32_t family)
 
 /* --- the thread ------------------------------------------------------------------------- */
 
-/* With the mutex held. */
+/* Waits before a file is tried again. The mutex is held. */
 static void wait_to_retry(struct vxd_registry_saver *saver)
 {
     struct timespec until = {0};

@@ -99,7 +99,7 @@ static bool is_dropped(const ProtobufCMessage *message,
     return strip == STRIP_REPEATED && (repeated || field->type == PROTOBUF_C_TYPE_STRING);
 }
 
-/* Depth-first over the submessages, with a stack of our own. */
+/* Goes over the submessages depth first, with a stack of its own. */
 static void strip_message(ProtobufCMessage *reply, enum strip strip,
                           struct undo_list *undo)
 {

@@ -231,10 +231,10 @@ void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *e
 /* Returns the name by which lanes are shared fairly: the client_id, or else the peer. */
 const char *vxd_request_client(const struct vxd_request *request);
 
-/* HTTP status for a code (see Code in common.proto). */
+/* Returns the HTTP status of a code (see Code in common.proto). */
 int vxd_http_status(enum vxd_status code);
 
-/* "INVALID_ARGUMENT". */
+/* Returns the name of a code, for example "INVALID_ARGUMENT". */
 const char *vxd_status_name(enum vxd_status code);
 
 #endif

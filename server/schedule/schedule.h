@@ -36,7 +36,7 @@ void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
  * finished in time. */
 bool vxd_scheduler_drain(struct vxd_scheduler *scheduler, uint32_t timeout_ms);
 
-/* After drain; joins the threads. */
+/* Joins the threads; to be called after drain. */
 void vxd_scheduler_destroy(struct vxd_scheduler *scheduler);
 
 #endif

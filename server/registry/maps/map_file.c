@@ -110,7 +110,7 @@ static int list_sections(const struct vxd_map_spec *spec, struct vxd_hashmap_ima
     return n;
 }
 
-/* Bytes of the whole file; false on overflow. */
+/* Computes the bytes of the whole file; false on overflow. */
 static bool file_bytes(const struct vxd_map_spec *spec, uint64_t n_entries, uint64_t *out)
 {
     struct vxd_hashmap_image none = {0};

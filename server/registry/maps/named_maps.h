@@ -82,10 +82,10 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
 /* No request may run. NULL is fine. */
 void vxd_maps_destroy(struct vxd_maps *maps);
 
-/* Equal keys, arrays and lattice; capacity and limits may differ. */
+/* Whether keys, arrays and lattice are equal; capacity and limits may differ. */
 bool vxd_map_spec_equal(const struct vxd_map_spec *a, const struct vxd_map_spec *b);
 
-/* Bytes of one key, and of one entry's rows of all arrays. */
+/* Return the bytes of one key, and of an entry's row of one array. */
 size_t vxd_map_key_bytes(const struct vxd_hashmap_spec *spec);
 size_t vxd_map_row_bytes(const struct vxd_hashmap_spec *spec, int array);
 

@@ -151,7 +151,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
 /* Nobody may hold a scene any more. NULL is fine. */
 void vxd_scenes_destroy(struct vxd_scenes *scenes);
 
-/* Equal voxels, place and palette. */
+/* Whether voxel size, place and palette are equal. */
 bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene_spec *b);
 
 /* Returns the generation of a new scene, or of one that has lost something: a number

@@ -19,7 +19,7 @@ enum {
     MAX_SCENES = 65536
 };
 
-/* All bytes of a kind; *out is to be freed. */
+/* Reads all bytes of a kind; the caller frees *out. */
 static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
                                 enum vxd_snapshot_kind kind, struct vxd_bytes_out *out,
                                 struct vxd_err *err)

@@ -76,7 +76,7 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
                                  const struct vxd_source *source, struct vxd_cloud *out,
                                  struct vxd_err *err);
 
-/* 0, 1, 2 for "x", "y", "z", else -1. */
+/* Returns 0, 1, 2 for "x", "y", "z", otherwise -1. */
 int vxd_axis_of(const char *name);
 
 /* --- clouds_file.c ---------------------------------------------------------------------- */
@@ -104,7 +104,8 @@ enum vxd_status vxd_cloud_from_body(struct vxd_request *request,
                                     const struct vxd_query_keys *keys,
                                     Voxeld__V1__Cloud ***out, struct vxd_err *err);
 
-/* A copy of the value in the request's memory. errors  RESOURCE_EXHAUSTED */
+/* Copies the value into the request's memory.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
                                const struct vxd_query_item *item, char **out,
                                struct vxd_err *err);
@@ -117,8 +118,8 @@ enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
                                 const char *expected, char ***out, size_t *n,
                                 struct vxd_err *err);
 
-/* Numbers separated by commas; returns how many, 0 when the text is anything else or has more
- * than `most`. */
+/* Reads numbers separated by commas; returns how many, or 0 when the text is anything
+ * else or has more than `most`. */
 size_t vxd_query_numbers(const char *text, double *out, size_t most);
 
 /* Returns INVALID_ARGUMENT: the value is not what the key takes. */

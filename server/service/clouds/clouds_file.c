@@ -100,7 +100,7 @@ static enum vxd_status take_stamp(const struct vxd_query_item *item,
     return VXD_OK;
 }
 
-/* The file's layout as the message's fields. */
+/* Describes the file's layout by the message's fields. */
 static enum vxd_status take_fields(struct vxd_decoder *decoder,
                                    const struct vxd_cloud_file *file,
                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err)
@@ -175,7 +175,7 @@ out:
     return status;
 }
 
-/* All keys of the query, as "size, range". */
+/* Lists all keys of the query, as "size, range". */
 static enum vxd_status refuse_key(const struct vxd_query_keys *keys,
                                   const struct vxd_query_item *item, struct vxd_err *err)
 {

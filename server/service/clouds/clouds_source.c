@@ -32,7 +32,7 @@ static void source_path(const struct vxd_source *source, char path[PATH_BYTES])
     }
 }
 
-/* vxd_fail with the field built from the source's path and a member of it. */
+/* Calls vxd_fail with a field built from the source's path and a member of it. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -244,7 +244,7 @@ static enum vxd_status read_vector(const Voxeld__V1__Vec3 *v, const char *path,
     return VXD_OK;
 }
 
-/* The unit quaternion's matrix, row-major; q is normalised already. */
+/* Computes the unit quaternion's matrix, row-major; q is normalised already. */
 static void quaternion_matrix(double x, double y, double z, double w, double out[9])
 {
     out[0] = 1 - 2 * (y * y + z * z);
@@ -295,7 +295,7 @@ static enum vxd_status read_pose(const Voxeld__V1__Pose *message, const char *pa
     return VXD_OK;
 }
 
-/* outer o inner: first inner, then outer. */
+/* Composes two poses: first inner, then outer. */
 static struct pose compose(const struct pose *outer, const struct pose *inner)
 {
     struct pose out;

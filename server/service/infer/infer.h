@@ -152,7 +152,8 @@ enum vxd_status vxd_infer_fetch_outputs(struct vxd_request *leader,
                                         struct vxd_queue *queue, struct vxd_err *err);
 void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue);
 
-/* infer_reply.c: request->output. errors  RESOURCE_EXHAUSTED */
+/* infer_reply.c: makes request->output.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_infer_reply(struct vxd_request *request,
                                 const struct vxd_infer_batch *batch, struct vxd_err *err);
 

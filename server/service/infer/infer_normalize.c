@@ -37,8 +37,8 @@ static void count_dropped(const struct vxd_model_normalize *how, const float *po
     out->n_not_picked = n_left - (uint32_t)n_kept;
 }
 
-/* Features of the kept points: what the clouds have, but for channels of the position, which
- * is the normalized one. */
+/* Copies the features of the kept points, except for channels of the position, which get
+ * the normalized one. */
 static void pick_features(const struct vxd_model_input *input, const float *raw,
                           const float *normal, const uint32_t *picked, size_t n,
                           float *out)
@@ -61,7 +61,7 @@ static void pick_features(const struct vxd_model_input *input, const float *raw,
     }
 }
 
-/* Items one after the other; *picked counts from the batch's first point. */
+/* Normalizes items one after the other; *picked counts from the batch's first point. */
 static void pick_all(struct vxd_request *leader, float *normal, uint32_t *picked)
 {
     struct vxd_infer_batch *batch = ((struct vxd_infer_job *)leader->state)->batch;
@@ -93,7 +93,7 @@ static void pick_all(struct vxd_request *leader, float *normal, uint32_t *picked
     }
 }
 
-/* Most points that all items keep. */
+/* Returns the most points that all items keep together. */
 static size_t most_kept(const struct vxd_request *leader)
 {
     const struct vxd_infer_batch *batch =

@@ -142,7 +142,7 @@ static void choose_rows(const struct vxd_infer_batch *batch,
     }
 }
 
-/* The rows' coordinates, items counted from the request's first. */
+/* Copies the rows' coordinates, with items counted from the request's first. */
 static enum vxd_status fetch_coords(struct vxd_request *request, struct vxd_queue *queue,
                                     const struct vxd_infer_batch *batch, size_t i,
                                     struct vxd_err *err)

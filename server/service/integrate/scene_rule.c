@@ -281,7 +281,7 @@ enum vxd_status vxd_scene_rule_check(const struct vxd_scene_rule *rule,
     return VXD_OK;
 }
 
-/* Equal parts of low to high, one an entry. */
+/* Divides low to high into equal intervals, one for each palette entry. */
 static uint16_t ramp(double value, const Voxeld__V1__SceneMaterialRule *rule, size_t n)
 {
     double t = (value - rule->low) / (rule->high - rule->low) * (double)n;

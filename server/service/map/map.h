@@ -70,7 +70,8 @@ struct vxd_map_read_job {
 
 /* --- map_job.c: memory of a request ------------------------------------------------ */
 
-/* request->state = a new job. errors  RESOURCE_EXHAUSTED */
+/* Makes request->state a new job.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job **out,
                                 struct vxd_err *err);
 
@@ -78,13 +79,15 @@ enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job 
 enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
                              struct vxd_err *err);
 
-/* Memory until release. errors  RESOURCE_EXHAUSTED */
+/* Allocate memory that lasts until release.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,
                                     size_t n_bytes, void **out, struct vxd_err *err);
 enum vxd_status vxd_map_take_host(struct vxd_map_job *job, struct vxd_queue *queue,
                                   size_t n_bytes, void **out, struct vxd_err *err);
 
-/* The host's bytes on the device. errors  RESOURCE_EXHAUSTED */
+/* Uploads the host's bytes.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_upload(struct vxd_map_job *job, struct vxd_queue *queue,
                                const void *host, size_t n_bytes, const void **out,
                                struct vxd_err *err);

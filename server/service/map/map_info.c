@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Specs, terms and MapInfo: between the schema and the registry. */
+/* Converts specs, terms and MapInfo between the schema and the registry. */
 #include <inttypes.h>
 #include <math.h>
 

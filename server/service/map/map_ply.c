@@ -66,7 +66,7 @@ static float half_to_float(uint16_t half, bool is_bfloat)
     return value;
 }
 
-/* n elements in a type that PLY has; in a block of the request's. */
+/* Converts n elements to a type that PLY has, in a block of the request's. */
 static enum vxd_status widen(struct vxd_map_read_job *job, struct vxd_queue *queue,
                              const void *from, enum vxd_dtype dtype, size_t n,
                              const void **out, struct vxd_err *err)
@@ -114,7 +114,7 @@ static double key_component(const struct vxd_map_read_job *job, size_t row, int 
     }
 }
 
-/* The middle of each voxel, or the key itself. */
+/* Writes the middle of each voxel, or the key itself. */
 static enum vxd_status add_positions(struct vxd_map_read_job *job,
                                      struct vxd_queue *queue, struct ply *ply,
                                      struct vxd_err *err)

@@ -66,7 +66,7 @@ struct vxd_scene_job {
 enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
                                       const char *name, struct vxd_err *err);
 
-/* Which version a message wants: not by number and by name at once.
+/* Checks which version a message asks for: by number or by name, not both.
  * errors  INVALID_ARGUMENT  err.field is `field`, or what of it is wrong */
 enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
                                    struct vxd_err *err);
@@ -81,14 +81,16 @@ enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
  * scene and have its memory back. Does nothing when there is none. */
 void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue);
 
-/* Memory until release, n_items of item_bytes each. errors  RESOURCE_EXHAUSTED */
+/* Allocate memory that lasts until release, n_items of item_bytes each.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_take_device(struct vxd_request *request,
                                       struct vxd_queue *queue, size_t n_items,
                                       size_t item_bytes, void **out, struct vxd_err *err);
 enum vxd_status vxd_scene_take_host(struct vxd_request *request, size_t n_items,
                                     size_t item_bytes, void **out, struct vxd_err *err);
 
-/* The host's bytes on the device. errors  RESOURCE_EXHAUSTED */
+/* Uploads the host's bytes.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_upload(struct vxd_request *request, struct vxd_queue *queue,
                                  const void *host, size_t n_bytes, const void **out,
                                  struct vxd_err *err);
@@ -105,8 +107,9 @@ enum vxd_status vxd_scene_fetch_output(struct vxd_request *request,
                                        struct vxd_scene_output *output,
                                        struct vxd_err *err);
 
-/* A tensor of n rows, columns 0 = one extent only, that shows bytes which live as long as the
- * job. errors  RESOURCE_EXHAUSTED */
+/* Makes a tensor of n rows that shows bytes which live as long as the job; with columns 0
+ * it has one extent.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype,
                                size_t n, size_t columns, const void *bytes,
                                Voxeld__V1__Tensor **out, struct vxd_err *err);
@@ -122,7 +125,8 @@ enum vxd_status vxd_scene_show_materials(struct vxd_request *request, size_t n,
                                          const uint16_t *materials,
                                          Voxeld__V1__Tensor **out, struct vxd_err *err);
 
-/* What all queries echo. errors  RESOURCE_EXHAUSTED */
+/* Makes what the replies of all queries echo.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_new_seen(struct vxd_request *request,
                                    Voxeld__V1__SceneSeen **out, struct vxd_err *err);
 
@@ -198,12 +202,13 @@ struct vxd_scene_frame {
 struct vxd_scene_frame vxd_scene_frame_of(const struct vxd_scene_spec *spec,
                                           bool in_voxels);
 
-/* The unit nearest to a length or coordinate, finite or not, at most VXD_SCENE_FAR either way;
- * NaN is the low one. */
+/* Return the unit nearest to a length or coordinate, finite or not, at most VXD_SCENE_FAR
+ * either way; NaN becomes the lowest. */
 int64_t vxd_scene_length(const struct vxd_scene_frame *frame, double length);
 int64_t vxd_scene_coordinate(const struct vxd_scene_frame *frame, int axis, double p);
 
-/* The first voxel whose centre lies at or above a coordinate, and the one that holds it. */
+/* Return the first voxel whose centre is at or above a coordinate, and the voxel that
+ * holds it. */
 int64_t vxd_scene_first_voxel(int64_t units);
 int64_t vxd_scene_voxel_at(int64_t units);
 
@@ -249,11 +254,12 @@ enum vxd_status vxd_scene_check_numbers(const Voxeld__V1__Tensor *tensor,
 /* Whether they are voxel indices. */
 bool vxd_scene_is_indices(const Voxeld__V1__Tensor *tensor);
 
-/* Element i of such a tensor. */
+/* Returns element i of such a tensor. */
 double vxd_scene_number(const Voxeld__V1__Tensor *tensor, size_t i);
 
-/* Voxels of n x 3 such numbers, -1 -1 -1 for what is not finite (counted where n_non_finite is
- * not NULL); what no int32 holds becomes the nearest that does, outside every scene. */
+/* Computes the voxels of n x 3 such numbers: -1 -1 -1 for those that are not finite,
+ * which are counted where n_non_finite is not NULL. Numbers beyond int32 become the
+ * nearest that fit, outside every scene. */
 void vxd_scene_read_voxels(const Voxeld__V1__Tensor *tensor,
                            const struct vxd_scene_frame *frame, int32_t *voxels,
                            uint64_t *n_non_finite);
@@ -272,7 +278,8 @@ enum vxd_status vxd_scene_read_materials(const Voxeld__V1__Tensor *tensor,
 /* errors  INVALID_ARGUMENT  err.field "name" */
 enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err);
 
-/* The schema's spec as ours, defaults filled in; the palette is the request's memory.
+/* Converts the schema's spec to ours and fills in defaults; the palette is in the
+ * request's memory.
  * errors  INVALID_ARGUMENT  err.field "spec.palette[2].name", ...
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_read_spec(struct vxd_request *request,
@@ -293,8 +300,8 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
 enum vxd_status vxd_scene_check_operation(const Voxeld__V1__SceneOperation *operation,
                                           size_t i, struct vxd_err *err);
 
-/* The engine's operation, but for lists of voxels and heights, and whether it lies outside the
- * scene as a whole.
+/* Converts an operation to the engine's, except for lists of voxels and heights, and says
+ * whether it lies outside the scene as a whole.
  * errors  INVALID_ARGUMENT, OUT_OF_RANGE, FAILED_PRECONDITION  err.field as above */
 enum vxd_status vxd_scene_read_operation(const struct vxd_scene *scene,
                                          const struct vxd_scene_frame *frame,
@@ -317,7 +324,8 @@ enum vxd_status vxd_scene_read_heights(struct vxd_request *request,
 
 /* --- scene_ply.c ------------------------------------------------------------------------ */
 
-/* A PLY file of n cells, 2^level voxels a side: reply->ply lives as long as the job.
+/* Writes a PLY file of n cells, 2^level voxels a side; reply->ply lives as long as the
+ * job.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_write_ply(struct vxd_request *request, const int32_t *cells,
                                     const uint16_t *materials, const uint64_t *counts,

@@ -116,7 +116,7 @@ enum vxd_status vxd_scene_collect_check(struct vxd_request *request, struct vxd_
         ((const Voxeld__V1__SceneCollectRequest *)request->input)->name, err);
 }
 
-/* One slice a stage. */
+/* One slice is a stage. */
 enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where two versions differ. */
+/* Finds where two versions differ. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Specs and SceneInfo: between the schema and the registry. */
+/* Converts specs and SceneInfo between the schema and the registry. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -57,7 +57,8 @@ enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
     return vxd_scene_pin(job->scene, &which, &job->state, err);
 }
 
-/* A record in the request's own memory, so that release finds the block. */
+/* Makes a record of the block in the request's own memory, so that release finds the
+ * block. */
 static struct vxd_scene_block *
 add_block(struct vxd_request *request, struct vxd_scene_block **list, struct vxd_err *err)
 {

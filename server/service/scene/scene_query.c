@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Questions by points: what stands there, and what is nearest. */
+/* Queries by points: the values there, and the nearest voxel. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -248,7 +248,7 @@ out:
     return status;
 }
 
-/* Units to metres; how many there are. */
+/* Converts units to metres; returns how many there are. */
 static uint64_t set_distances(const struct nearest_job *job)
 {
     double unit_m = job->base.scene->spec.voxel_size_m / VXD_SVDAG_UNIT;

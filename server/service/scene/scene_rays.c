@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rays: metres to voxels, the engine's hits to the reply's columns. */
+/* Casts rays: converts metres to voxels, and the engine's hits to the reply's columns. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -61,7 +61,8 @@ out:
     return status;
 }
 
-/* n x 3 voxels from the low corner; directions keep theirs, as voxels are cubes. */
+/* Converts n x 3 positions to voxels from the low corner; directions stay as they are,
+ * since voxels are cubes. */
 static enum vxd_status upload_vectors(struct vxd_request *request,
                                       struct vxd_queue *queue,
                                       const Voxeld__V1__Tensor *tensor,
@@ -181,7 +182,7 @@ out:
     return status;
 }
 
-/* Hits to columns; how many there are. */
+/* Converts hits to columns; returns how many there are. */
 static uint64_t set_columns(const struct rays_job *job)
 {
     double size_m = job->base.scene->spec.voxel_size_m;

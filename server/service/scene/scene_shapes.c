@@ -10,7 +10,7 @@ enum {
     NORMAL_BITS = 30 /* of the longest component of a half-space's normal */
 };
 
-/* vxd_fail with a member of the i-th operation. */
+/* Calls vxd_fail with a member of the i-th operation. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 5, 6)))
 #endif
@@ -404,7 +404,8 @@ static void read_half_space(const struct reading *r)
     int64_t least = 0;
 
     shape->kind = VXD_SVDAG_HALF_SPACE;
-    /* By the longest component first: squares of it neither overflow nor vanish. */
+    /* Divides by the longest component first, so that squares neither overflow nor
+     * vanish. */
     for (int i = 0; i < 3; i++) {
         double component = normal[i] / longest;
 

@@ -101,7 +101,7 @@ out:
     return status;
 }
 
-/* The map, or a new one; held. */
+/* Finds the map or makes a new one, and holds it. */
 static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *queue,
                                 struct vxd_err *err)
 {

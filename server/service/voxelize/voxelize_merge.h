@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Merging the voxels of a request into a named map. Private to service/voxelize*.c. */
+/* Merges the voxels of a request into a named map. Private to server/service/voxelize. */
 #ifndef VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
 #define VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
 

@@ -281,7 +281,7 @@ enum vxd_status vxd_http_token(const struct vxd_http_exchange *exchange,
     return VXD_OK;
 }
 
-/* One numeric header; absent leaves *out alone. */
+/* Reads one numeric header; where it is absent, *out stays as it is. */
 static enum vxd_status read_number(const char *name, const char *text, uint64_t limit,
                                    uint64_t *out, struct vxd_err *err)
 {

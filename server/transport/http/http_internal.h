@@ -139,7 +139,7 @@ void vxd_http_set_static(struct vxd_http_exchange *exchange, unsigned status,
 void vxd_http_set_error(struct vxd_http_exchange *exchange, const char *request_id,
                         const struct vxd_err *err);
 
-/* reply_fn of HTTP requests. */
+/* This is the reply_fn of HTTP requests. */
 void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
                     const ProtobufCMessage *output);
 

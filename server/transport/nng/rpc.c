@@ -200,7 +200,7 @@ out:
     return status;
 }
 
-/* The method and its admission. */
+/* Finds the method and admits the request. */
 static enum vxd_status admit(struct vxd_request *request,
                              const struct vxd_envelope *envelope, struct vxd_err *err)
 {
@@ -334,7 +334,7 @@ static void slot_advance(struct slot *slot)
     }
 }
 
-/* The aio's callback. */
+/* The callback of an aio. */
 static void on_operation(void *arg)
 {
     struct slot *slot = arg;

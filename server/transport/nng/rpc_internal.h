@@ -35,7 +35,7 @@ struct vxd_rpc_reply {
     struct vxd_pool *pool; /* copies the output's big data; NULL without output */
 };
 
-/* A Response of exactly its size in one message; NULL when memory ran out. */
+/* Packs a Response into one message of exactly its size; NULL when memory ran out. */
 nng_msg *vxd_rpc_pack(const struct vxd_rpc_reply *reply);
 
 #endif
