@@ -6,7 +6,7 @@
 #include "server/service/infer/infer.h"
 #include "server/service/service.h"
 
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
 static bool is_selected_by_any(const struct vxd_request *leader, size_t i)

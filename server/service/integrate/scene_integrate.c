@@ -126,7 +126,7 @@ out:
     return status;
 }
 
-/* --- the network, ahead of submit ---------------------------------------------------------- */
+/* --- the network, before submit ----------------------------------------------------------- */
 
 enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bool *waits,
                                                  struct vxd_err *err)

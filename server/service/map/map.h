@@ -65,7 +65,7 @@ struct vxd_map_read_job {
     void
         *values[VXD_HASHMAP_MAX_VALUES]; /* the engine reads it until the queue has run */
 };
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_MAP_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
 /* --- map_job.c: memory of a request ------------------------------------------------ */

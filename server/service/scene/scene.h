@@ -16,7 +16,7 @@
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
 
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_SCENE_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
 /* This coordinate in units stands for everything at least as far from the low corner:

@@ -8,7 +8,7 @@
 #include "server/service/service.h"
 #include "server/service/voxelize/voxelize_merge.h"
 
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
 static void *result_at(const struct vxd_voxelize_job *job, enum vxd_result i)

@@ -146,7 +146,7 @@ static void test_power_lost_in_a_commit_keeps_what_was_answered(void)
         fault_disk_lose_power(world.disk, (enum fault_loss)loss, 7);
         fault_disk_plan(world.disk, &fault_none);
         world_start(&world);
-        /* What nobody was told may be there, whole, or not. */
+        /* A change that was not answered may be there as a whole, or not at all. */
         if (world_look(&world, "a", "").version != 4) {
             check_seen(world_look(&world, "a", ""), before.digest, 3);
         }

@@ -64,7 +64,7 @@ static enum vxd_status finish(struct vxd_request *request, struct vxd_queue *que
     request->output = &reply->base; /* nobody may see it after a failure */
     if (atomic_load(&n_to_fail) > 0) {
         atomic_fetch_sub(&n_to_fail, 1);
-        return vxd_fail(err, VXD_NOT_FOUND, NULL, "as told");
+        return vxd_fail(err, VXD_NOT_FOUND, NULL, "as the test says");
     }
     reply->digest = (uint64_t)atomic_fetch_add(&n_effects, 1) + 1;
     return VXD_OK;
@@ -259,7 +259,7 @@ static void test_change_that_fails_is_not_remembered(void)
     server_finish(server);
 }
 
-static void test_change_expired_while_it_runs_tells_its_outcome_later(void)
+static void test_change_expired_while_it_runs_gives_its_outcome_later(void)
 {
     struct vxd_server *server = start();
     struct vxd_request_header header = numbered("robot", 1);
@@ -614,7 +614,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_change_without_number_over_nng_is_refused),
     VXD_TEST(test_change_repeated_while_it_runs_waits_for_the_outcome),
     VXD_TEST(test_change_that_fails_is_not_remembered),
-    VXD_TEST(test_change_expired_while_it_runs_tells_its_outcome_later),
+    VXD_TEST(test_change_expired_while_it_runs_gives_its_outcome_later),
     VXD_TEST(test_change_expired_before_it_began_has_no_effect),
     VXD_TEST(test_change_superseded_had_no_effect_and_may_come_again),
     VXD_TEST(test_outcomes_beyond_the_last_64_are_refused),
