@@ -56,8 +56,10 @@ struct vxd_durable_kind {
      * the source. */
     void (*log)(enum vxd_registry_event event, const char *name, const char *text);
     /* Brings back all its families: calls vxd_registry_recover once, with what it does for each.
+     * `found` is what the last run left behind.
      * errors  those of recovery.h; RESOURCE_EXHAUSTED */
     enum vxd_status (*recover)(void *owner, struct vxd_registry_start *start,
+                               const struct vxd_journal_found *found,
                                struct vxd_err *err);
     /* Writes a family's snapshot with vxd_registry_write_snapshot, or says that there is nothing.
      * On the saver's thread; blocking. After an error it is tried again later. */
@@ -112,6 +114,7 @@ bool vxd_registry_is_of_kind(const struct vxd_durable_kind *kind,
  * here.
  * errors  as vxd_recover */
 enum vxd_status vxd_registry_recover(struct vxd_registry_start *start,
+                                     const struct vxd_journal_found *found,
                                      const struct vxd_recovery_visitor *visitor,
                                      struct vxd_err *err);
 

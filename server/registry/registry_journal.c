@@ -106,7 +106,6 @@ struct vxd_registered_kind *vxd_registry_find_kind(struct vxd_registry *registry
 struct vxd_registry_start {
     struct vxd_registry *registry;
     const struct vxd_durable_kind *kind;
-    const struct vxd_journal_found *found;
     bool is_last;
     int64_t logged_ns; /* 0: not yet, so that the first line comes at once */
 };
@@ -128,6 +127,7 @@ void vxd_registry_log_progress(struct vxd_registry_start *start,
 }
 
 enum vxd_status vxd_registry_recover(struct vxd_registry_start *start,
+                                     const struct vxd_journal_found *found,
                                      const struct vxd_recovery_visitor *visitor,
                                      struct vxd_err *err)
 {
@@ -137,8 +137,8 @@ enum vxd_status vxd_registry_recover(struct vxd_registry_start *start,
     char text[96];
 
     all.is_not_last = !start->is_last;
-    status = vxd_recover(start->registry->dir, start->registry->journal, start->found,
-                         &all, &result, err);
+    status = vxd_recover(start->registry->dir, start->registry->journal, found, &all,
+                         &result, err);
     if (status == VXD_OK && result.n_families > 0) {
         (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",
                        result.n_families, result.n_replayed);
@@ -284,10 +284,9 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
     for (size_t i = 0; i < registry->n_kinds; i++) {
         struct vxd_registry_start start = {.registry = registry,
                                            .kind = registry->kinds[i].kind,
-                                           .found = &found,
                                            .is_last = i + 1 == registry->n_kinds};
 
-        VXD_TRY(start.kind->recover(registry->kinds[i].owner, &start, err));
+        VXD_TRY(start.kind->recover(registry->kinds[i].owner, &start, &found, err));
     }
     VXD_TRY(restore_outcomes(registry, once, err));
     ask_again(registry, &listing);

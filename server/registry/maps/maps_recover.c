@@ -232,7 +232,7 @@ static bool is_ours(const struct vxd_journal_family *row)
 }
 
 static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
-                               struct vxd_err *err)
+                               const struct vxd_journal_found *found, struct vxd_err *err)
 {
     struct vxd_maps *maps = owner;
     struct recovery recovery = {.maps = maps, .start = start};
@@ -246,7 +246,7 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
     enum vxd_status status;
 
     maps->is_recovering = true;
-    status = vxd_registry_recover(start, &visitor, err);
+    status = vxd_registry_recover(start, found, &visitor, err);
     maps->is_recovering = false;
     release_map(&recovery);
     return status;

@@ -447,7 +447,7 @@ static bool is_ours(const struct vxd_journal_family *row)
 }
 
 static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
-                               struct vxd_err *err)
+                               const struct vxd_journal_found *found, struct vxd_err *err)
 {
     struct vxd_scenes *scenes = owner;
     struct recovery recovery = {.scenes = scenes, .start = start};
@@ -464,7 +464,7 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
     enum vxd_status status;
 
     scenes->is_recovering = true;
-    status = vxd_registry_recover(start, &visitor, err);
+    status = vxd_registry_recover(start, found, &visitor, err);
     scenes->is_recovering = false;
     vxd_scene_plan_free(&recovery.plan);
     return status;
