@@ -174,7 +174,7 @@ static enum vxd_status fill_table(const struct vxd_scene_network *network,
         enum vxd_status status;
 
         if (seen[row]) {
-            return fail_entry(err, i, "label", "is given twice");
+            return fail_entry(err, i, "label", "stands here for the second time");
         }
         seen[row] = true;
         status = find_material(spec, &network->entries[i], i, &table[row], err);
