@@ -3,13 +3,15 @@
 #ifndef VXD_SERVER_DATA_TOOLS_H
 #define VXD_SERVER_DATA_TOOLS_H
 
-/* Looks at all that a data directory holds without changing it; prints each problem, with what a
- * start would do about it, and a summary on standard output. Returns the process's exit status:
- * 0, 1 where a start would lose something, or 2 where it cannot be looked at. */
+/* Checks all that a data directory holds without changing it. It prints each problem,
+ * with what a start would do about it, and a summary on standard output. Returns the
+ * process's exit status: 0, 1 where a start would lose something, or 2 where the
+ * directory cannot be checked. */
 int vxd_data_tool_check(const char *path);
 
-/* Mends it (durable/repair.h); prints each thing done and a summary. Returns the process's exit
- * status: 0, 1 where something is lost, or 2 where it cannot be mended. */
+/* Repairs a data directory (server/durable/maintenance/repair.h); prints each thing done
+ * and a summary. Returns the process's exit status: 0, 1 where something is lost, or 2
+ * where it cannot be repaired. */
 int vxd_data_tool_repair(const char *path);
 
 #endif

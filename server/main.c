@@ -14,7 +14,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/notify.h"
 #include "server/config/config.h"
-#include "server/registry/scenes/scenes.h"
+#include "server/registry/registry.h"
 #include "server/schedule/schedule.h"
 #include "server/server.h"
 #include "server/signals.h"
@@ -25,7 +25,7 @@
 enum {
     EXIT_USAGE = 2,
     EXIT_LOST = 70,
-    /* What ending may take beyond drain.timeout_ms before SIGALRM cuts it short. */
+    /* How long ending may take beyond drain.timeout_ms before SIGALRM cuts it short. */
     STOP_SPARE_S = 15
 };
 
@@ -122,7 +122,7 @@ static void reload(struct daemon *d)
     vxd_notify("READY=1");
 }
 
-/* Until the daemon should end; true when the engine is lost. */
+/* Serves until the daemon should end; returns true when the engine is lost. */
 static bool serve(struct daemon *d)
 {
     for (;;) {
@@ -140,7 +140,8 @@ static bool serve(struct daemon *d)
     }
 }
 
-/* Only the engine's loss cuts it short; it is too late to reload. */
+/* Waits for the grace period, which only the loss of the engine cuts short; it is too
+ * late to reload. */
 static void wait_grace(struct daemon *d)
 {
     int64_t end = vxd_clock_ns() + d->config.drain_grace_ms * INT64_C(1000000);
@@ -155,8 +156,9 @@ static void wait_grace(struct daemon *d)
     }
 }
 
-/* Nobody loses a reply: not ready first, so that balancers turn away; then new work is
- * refused while old work ends; then the transports close. */
+/* Ends without losing a reply. First the daemon reports that it is not ready, so that
+ * load balancers turn away; then it refuses new work while old work ends; then the
+ * transports close. */
 static void drain(struct daemon *d, bool lost)
 {
     struct vxd_server *server = &d->server;
@@ -211,7 +213,7 @@ static int run(struct daemon *d)
     if (vxd_server_open(&d->server, &d->config, vxd_method_table(), &err) != VXD_OK) {
         return fail("cannot start", &err);
     }
-    /* A budget too small for it may still serve small requests. */
+    /* A memory budget that is too small for warming up may still serve small requests. */
     status = vxd_warm_up(d->server.context, &err);
     if (status == VXD_RESOURCE_EXHAUSTED) {
         vxd_log(VXD_LOG_WARNING, "no memory to warm up", "error", err.message);
@@ -222,13 +224,14 @@ static int run(struct daemon *d)
         return fail("cannot start", &err);
     }
     if (d->config.data_dir[0] != '\0' &&
-        vxd_scenes_open_journal(d->server.scenes, d->server.once, &d->data_dir, &err) !=
-            VXD_OK) {
-        return fail("cannot bring back the scenes", &err);
+        vxd_registry_open_journal(d->server.registry, d->server.once, &d->data_dir,
+                                  &err) != VXD_OK) {
+        return fail("cannot bring back what is durable", &err);
     }
     d->server.event_fd = vxd_signals_fd(d->signals);
     if (open_transports(d, &err) != VXD_OK) {
-        /* What one transport took before the other failed is answered first. */
+        /* Requests that one transport accepted before the other failed are answered
+         * first. */
         vxd_server_set_state(&d->server, VXD_STATE_REFUSING);
         (void)vxd_scheduler_drain(d->server.scheduler, d->config.drain_timeout_ms);
         return fail("cannot listen", &err);

@@ -52,7 +52,7 @@ static enum vxd_status split(const char *path, struct place *out, struct vxd_err
     return VXD_OK;
 }
 
-/* Builds it where it is surely possible and runs it once. */
+/* Builds the network on the CPU, where that always works, and runs it once. */
 static enum vxd_status try_model(struct vxd_model *model, struct vxd_net_info *info,
                                  struct vxd_err *err)
 {

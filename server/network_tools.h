@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads PATH (a network's .json) and its weights as loading would, builds it on the CPU and
- * runs it once; prints what it is on standard output, or what is wrong on standard error.
- * Without its weights file the config is checked alone, with random weights, and that is said.
- * Returns the process's exit status: 0, or 2 where something is wrong. */
+/* Reads PATH (a network's .json) and its weights as loading would, builds the network on
+ * the CPU and runs it once. It prints what the network is on standard output, or what is
+ * wrong on standard error. Where there is no weights file, only the config is checked,
+ * with random weights, and the output says so. Returns the process's exit status: 0, or 2
+ * where something is wrong. */
 int vxd_network_tool_check(const char *path);
 
 /* Writes the weights file that PATH names, with random weights of the seed; a file that is

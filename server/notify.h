@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Telling systemd what the daemon does, without libsystemd. */
+/* Notifies systemd of what the daemon does, without libsystemd. */
 #ifndef VXD_SERVER_NOTIFY_H
 #define VXD_SERVER_NOTIFY_H
 

@@ -14,11 +14,12 @@
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
+#include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
 
-/* "auto" tries the GPU and says once why it takes the CPU instead. */
+/* Opens the engine. "auto" tries the GPU and logs once why the CPU is used instead. */
 static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
 {
     const struct vxd_config *config = &server->config;
@@ -106,6 +107,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
                             err));
     VXD_TRY(open_context(server, err));
+    VXD_TRY(vxd_registry_create(server->context, &server->registry, err));
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
@@ -120,10 +122,11 @@ out:
 void vxd_server_close(struct vxd_server *server)
 {
     vxd_scheduler_destroy(server->scheduler);
-    vxd_scenes_close_journal(server->scenes);
+    vxd_registry_close_journal(server->registry);
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_scenes_destroy(server->scenes);
+    vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
     }
@@ -135,6 +138,7 @@ void vxd_server_close(struct vxd_server *server)
     server->maps = NULL;
     server->networks = NULL;
     server->scenes = NULL;
+    server->registry = NULL;
     server->context = NULL;
     server->once = NULL;
     server->slowlog = NULL;
@@ -150,7 +154,7 @@ enum vxd_status vxd_server_reload(struct vxd_server *server,
 
     VXD_TRY(vxd_config_check(config, err));
     VXD_TRY(vxd_log_level_parse(config->log_level, &level, err));
-    /* The rpc transport has a receiver for each place in the queue, made at the start. */
+    /* The rpc transport made a receiver for each place in the queue at its start. */
     if (config->queue_limit > server->config.queue_limit) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "limits.queue",
                          "is %u; a running server can lower it, but more than the %u of "

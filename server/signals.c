@@ -127,7 +127,7 @@ int vxd_signals_wait(struct vxd_signals *signals, int timeout_ms)
             return byte;
         }
         if (errno != EINTR) {
-            return VXD_EVENT_STOP; /* the pipe broke: better to end than to hang */
+            return VXD_EVENT_STOP; /* the pipe is broken, and it is better to end than to hang */
         }
     }
 }

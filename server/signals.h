@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Signals as events: a thread takes them by sigwait and writes one byte each into a pipe,
- * which main.c reads; the engine's loss comes the same way, by vxd_server_stop. */
+/* Signals as events. A thread takes them by sigwait and writes one byte for each into a
+ * pipe, which main.c reads. The loss of the engine comes through the same pipe, by
+ * vxd_server_stop. */
 #ifndef VXD_SERVER_SIGNALS_H
 #define VXD_SERVER_SIGNALS_H
 
@@ -14,7 +15,7 @@ struct vxd_signals;
 enum vxd_status vxd_signals_start(struct vxd_signals **out, struct vxd_err *err);
 void vxd_signals_stop(struct vxd_signals *signals);
 
-/* For vxd_server.event_fd. */
+/* Returns the pipe's end for vxd_server.event_fd. */
 int vxd_signals_fd(const struct vxd_signals *signals);
 
 /* Blocks until the next event (enum vxd_event), at most timeout_ms (-1 = for ever); 0 when none came. */

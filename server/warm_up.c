@@ -22,7 +22,7 @@ struct results {
     float features[N_POINTS][N_CHANNELS];
 };
 
-/* A diagonal line, about two points a voxel. */
+/* Makes a diagonal line with about two points in a voxel. */
 static void make_points(float (*points)[N_CHANNELS])
 {
     for (int i = 0; i < N_POINTS; i++) {

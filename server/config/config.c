@@ -10,11 +10,10 @@
 #include <string.h>
 
 #include "server/config/config_keys.h"
-#include "server/model/json_value.h"
 
 enum {
     MAX_FILE_BYTES = 1024 * 1024,
-    PATH_ROOM = 96 /* of a key's path, as vxd_err.field */
+    PATH_BYTES = 96 /* of a key's path, like vxd_err.field */
 };
 
 /* What the value readers share. */
@@ -57,12 +56,33 @@ void vxd_config_default(struct vxd_config *config)
     config->drain_timeout_ms = 10000;
 }
 
+static const char *kind_name(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
 static enum vxd_status fail_kind(const struct reader *r, const char *path,
-                                 const char *wanted, const json_t *value)
+                                 const char *expected, const json_t *value)
 {
     return vxd_fail(r->err, VXD_INVALID_ARGUMENT, path,
-                    "%.100s: \"%s\" must be %s, not %s", r->file, path, wanted,
-                    vxd_json_kind(value));
+                    "%.100s: \"%s\" must be %s, not %s", r->file, path, expected,
+                    kind_name(value));
 }
 
 static enum vxd_status read_integer(const struct reader *r, const char *path,
@@ -152,7 +172,8 @@ static enum vxd_status read_mode(const struct reader *r, const char *path,
     return VXD_OK;
 }
 
-/* Strings and numbers alike; the count is set last, so a list read half is never seen. */
+/* Reads a list of strings or numbers. The count is set last, so that a half read list is
+ * never seen. */
 static enum vxd_status read_list(const struct reader *r,
                                  const struct vxd_config_entry *entry,
                                  const json_t *value)
@@ -170,7 +191,7 @@ static enum vxd_status read_list(const struct reader *r,
     }
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(value, i);
-        char path[PATH_ROOM];
+        char path[PATH_BYTES];
         enum vxd_status status;
         uint64_t number = 0;
 
@@ -249,7 +270,7 @@ static bool is_section(const char *name)
     return false;
 }
 
-/* The members of the file (section = "") or of one of its sections. */
+/* Reads the members of the file (section "") or of one of its sections. */
 static enum vxd_status read_members(const struct reader *r, const char *section,
                                     json_t *object)
 {
@@ -259,7 +280,7 @@ static enum vxd_status read_members(const struct reader *r, const char *section,
     json_object_foreach(object, name, value)
     {
         const struct vxd_config_entry *entry;
-        char path[PATH_ROOM];
+        char path[PATH_BYTES];
         enum vxd_status status;
 
         (void)snprintf(path, sizeof path, "%s%s%.60s", section,
@@ -305,7 +326,7 @@ enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_by
     if (!json_is_object(root)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                          "%.100s: the file must be one object, not %s", name,
-                         vxd_json_kind(root)));
+                         kind_name(root)));
     }
     VXD_TRY(read_members(&r, "", root));
     *config = *r.config;

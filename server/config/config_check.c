@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What concerns several keys at once: reach, tokens, order of limits. */
+/* Checks what concerns several keys at once: reach, tokens, order of limits. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,7 @@ static bool is_backend(const char *name)
     return n_digits >= 1 && n_digits <= 3 && name[5 + n_digits] == '\0';
 }
 
-/* The parser knows all stores; those of the papers are an option of the build. */
+/* The parser knows all stores, but those of the papers are an option of the build. */
 static enum vxd_status check_store(const char *store, struct vxd_err *err)
 {
     if (vxd_paper_stores() == NULL &&

@@ -4,7 +4,7 @@
 #include <limits.h>
 
 #define AT(member) offsetof(struct vxd_config, member)
-#define ROOM(member) sizeof(((struct vxd_config *)0)->member)
+#define SIZE_OF(member) sizeof(((struct vxd_config *)0)->member)
 
 /* A day is more than any request needs. */
 #define DAY_MS UINT64_C(86400000)
@@ -16,16 +16,17 @@ const struct vxd_config_entry vxd_config_entries[] = {
     {"listen.rpc", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1, AT(rpc), AT(n_rpc), 0,
      VXD_CONFIG_MAX_LISTEN, NULL},
     {"listen.ipc_mode", VXD_CONFIG_MODE, 0, 0777, AT(ipc_mode), 0, 0, 0, NULL},
-    {"listen.http", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(http), 0, ROOM(http), 0,
-     NULL},
+    {"listen.http", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(http), 0, SIZE_OF(http),
+     0, NULL},
     {"listen.allow_insecure", VXD_CONFIG_BOOL, 0, 1, AT(allow_insecure), 0, 0, 0, NULL},
     {"data_dir", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(data_dir), 0,
-     ROOM(data_dir), 0, NULL},
+     SIZE_OF(data_dir), 0, NULL},
     {"networks_dir", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(networks_dir), 0,
-     ROOM(networks_dir), 0, NULL},
+     SIZE_OF(networks_dir), 0, NULL},
     {"networks", VXD_CONFIG_STRINGS, 1, 80, AT(networks), AT(n_networks), 0,
      VXD_CONFIG_MAX_NETWORKS, NULL},
-    {"engine.backend", VXD_CONFIG_STRING, 3, 15, AT(backend), 0, ROOM(backend), 0, NULL},
+    {"engine.backend", VXD_CONFIG_STRING, 3, 15, AT(backend), 0, SIZE_OF(backend), 0,
+     NULL},
     {"engine.threads", VXD_CONFIG_UINT32, 0, 256, AT(n_threads), 0, 0, 0, NULL},
     {"engine.device_bytes", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(device_bytes), 0, 0, 0,
      NULL},
@@ -62,10 +63,10 @@ const struct vxd_config_entry vxd_config_entries[] = {
     {"limits.scenes", VXD_CONFIG_UINT32, 1, 65536, AT(n_scenes), 0, 0, 0, NULL},
     {"limits.scene_collect_growth", VXD_CONFIG_UINT32, 0, 10000, AT(scene_collect_growth),
      0, 0, 0, NULL},
-    {"scenes.store", VXD_CONFIG_CHOICE, 0, 0, AT(scene_store), 0, ROOM(scene_store), 0,
+    {"scenes.store", VXD_CONFIG_CHOICE, 0, 0, AT(scene_store), 0, SIZE_OF(scene_store), 0,
      "arena atomic64 ticket accel32 accel8"},
     {"auth.tokens_file", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(tokens_file), 0,
-     ROOM(tokens_file), 0, NULL},
+     SIZE_OF(tokens_file), 0, NULL},
     {"auth.ipc_uids", VXD_CONFIG_UINT32_LIST, 0, UINT32_MAX, AT(ipc_uids), AT(n_ipc_uids),
      0, VXD_CONFIG_MAX_UIDS, NULL},
     {"http.allowed_hosts", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1, AT(allowed_hosts),
@@ -73,7 +74,7 @@ const struct vxd_config_entry vxd_config_entries[] = {
     {"http.allowed_origins", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1,
      AT(allowed_origins), AT(n_allowed_origins), 0, VXD_CONFIG_MAX_ORIGINS, NULL},
     {"http.threads", VXD_CONFIG_UINT32, 1, 64, AT(http_threads), 0, 0, 0, NULL},
-    {"log.level", VXD_CONFIG_CHOICE, 0, 0, AT(log_level), 0, ROOM(log_level), 0,
+    {"log.level", VXD_CONFIG_CHOICE, 0, 0, AT(log_level), 0, SIZE_OF(log_level), 0,
      "debug info warning error"},
     {"drain.grace_ms", VXD_CONFIG_UINT32, 0, DAY_MS, AT(drain_grace_ms), 0, 0, 0, NULL},
     {"drain.timeout_ms", VXD_CONFIG_UINT32, 0, DAY_MS, AT(drain_timeout_ms), 0, 0, 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table of the configuration file's keys: what config.c reads by and what the manual,
- * configs/README.md, is held against. */
+/* The table of the configuration file's keys. config.c reads by it, and a test compares
+ * the manual, configs/README.md, with it. */
 #ifndef VXD_SERVER_CONFIG_CONFIG_KEYS_H
 #define VXD_SERVER_CONFIG_CONFIG_KEYS_H
 
@@ -24,7 +24,7 @@ struct vxd_config_entry {
     uint64_t high;
     size_t offset;   /* of the destination in struct vxd_config */
     size_t n_offset; /* of the count, for lists */
-    size_t n_bytes;  /* room of a string */
+    size_t n_bytes;  /* capacity of a string */
     size_t max_items;
     const char *choices;
 };

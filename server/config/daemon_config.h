@@ -35,8 +35,8 @@ struct vxd_config {
     uint64_t device_bytes; /* 0 = the engine's default */
     uint64_t host_bytes;
     uint32_t n_read_lanes;   /* at least 2: one takes small requests only */
-    uint32_t batch_delay_ms; /* how long an inference waits for others to run with */
-    uint32_t max_batch;      /* items that run at once; 0 = 8 on a GPU, 1 on the CPU */
+    uint32_t batch_delay_ms; /* how long an inference waits for others to form a batch */
+    uint32_t max_batch;      /* items in a batch; 0 = 8 on a GPU, 1 on the CPU */
 
     uint64_t max_message_bytes;
     uint64_t inflight_bytes;
@@ -53,8 +53,8 @@ struct vxd_config {
     uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
     uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
     uint32_t n_scenes;          /* at most */
-    /* Per cent by which a scene has grown since its last collection when the next one comes; 0
-     * = never by itself. */
+    /* A scene is collected when it has grown by so many per cent since its last
+     * collection; 0 = never by itself. */
     uint32_t scene_collect_growth;
 
     char scene_store[16]; /* of new scenes: "arena", or one of slabs */
@@ -85,12 +85,13 @@ void vxd_config_default(struct vxd_config *config);
 enum vxd_status vxd_config_read(const char *path, struct vxd_config *config,
                                 struct vxd_err *err);
 
-/* The same from text, for tests and fuzzing; `name` stands for the path in messages. */
+/* Parses the configuration from text, for tests and fuzzing; `name` stands for the file
+ * in messages. */
 enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_bytes,
                                  struct vxd_config *config, struct vxd_err *err);
 
-/* Path of the index-th key of the file ("limits.queue"), NULL past the last; so that a test
- * can hold the manual against the parser. */
+/* Returns the path of the index-th key of the file ("limits.queue"), or NULL after the
+ * last. A test compares the manual with the parser by it. */
 const char *vxd_config_key(size_t index);
 
 /* Checks what concerns several keys, or the build: a non-loopback address needs tokens or

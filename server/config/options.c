@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    FLAG_CONFIG = 256, /* past all characters: there are no short flags but -h and -V */
+    FLAG_CONFIG = 256, /* above all characters: there are no short flags but -h and -V */
     FLAG_CHECK_CONFIG,
     FLAG_CHECK_NETWORK,
     FLAG_INIT_NETWORK,
@@ -120,7 +120,7 @@ static const char help_text[] =
     "\n"
     "ENVIRONMENT\n"
     "    XDG_RUNTIME_DIR      Where the default ipc socket lies.\n"
-    "    NOTIFY_SOCKET        systemd's: told READY=1 and STOPPING=1.\n"
+    "    NOTIFY_SOCKET        systemd's socket, which gets READY=1 and STOPPING=1.\n"
     "\n"
     "EXAMPLES\n"
     "    voxeld\n"

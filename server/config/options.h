@@ -32,16 +32,17 @@ struct vxd_options {
 enum vxd_status vxd_options_parse(int argc, char **argv, struct vxd_options *out,
                                   struct vxd_err *err);
 
-/* Sets in *config what the flags say. errors  INVALID_ARGUMENT  err.field is the flag */
+/* Sets the values in *config that the flags give.
+ * errors  INVALID_ARGUMENT  err.field is the flag */
 enum vxd_status vxd_options_apply(const struct vxd_options *options,
                                   struct vxd_config *config, struct vxd_err *err);
 
-/* Defaults, then the file, then the flags, then the checks of vxd_config_check: what the
- * daemon runs with, at its start and again at SIGHUP. */
+/* Makes the configuration that the daemon runs with, at its start and again at SIGHUP:
+ * the defaults, then the file, then the flags, then the checks of vxd_config_check. */
 enum vxd_status vxd_options_load(const struct vxd_options *options,
                                  struct vxd_config *config, struct vxd_err *err);
 
-/* The manual page. */
+/* Returns the manual page. */
 const char *vxd_options_help(void);
 
 #endif

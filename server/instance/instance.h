@@ -36,7 +36,9 @@ struct vxd_method_table;
 struct vxd_metrics;
 struct vxd_networks;
 struct vxd_once;
+struct vxd_registry;
 struct vxd_scenes;
+struct vxd_schedule_calls;
 struct vxd_scheduler;
 struct vxd_slowlog;
 
@@ -57,11 +59,13 @@ struct vxd_server {
     struct vxd_slowlog *slowlog;
     struct vxd_once *once;
     struct vxd_context *context;
+    struct vxd_registry *registry; /* what keeps durable things on disk */
     struct vxd_maps *maps;
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
     struct vxd_scheduler *scheduler;
-    atomic_int state; /* enum vxd_server_state */
+    const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */
+    atomic_int state;                          /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;
     _Atomic uint64_t n_open;     /* requests made and not answered yet */
     _Atomic uint64_t n_requests; /* made since the start, for their ids */
@@ -74,13 +78,13 @@ struct vxd_server {
     char http_bound[VXD_PATH_BYTES];
 };
 
-/* Moves on to another state, unless the engine is lost: that is the last one. Any thread. */
+/* Enters another state, unless the engine is lost, which is the last state. Any thread. */
 void vxd_server_set_state(struct vxd_server *server, enum vxd_server_state state);
 
-/* "serving", "draining", ...: as StatusResponse.state. */
+/* Returns "serving", "draining", ..., as in StatusResponse.state. */
 const char *vxd_server_state_name(const struct vxd_server *server);
 
-/* "cpu" or "cuda:N". */
+/* Writes "cpu" or "cuda:N". */
 void vxd_server_backend_name(const struct vxd_server *server, char *out, size_t n_bytes);
 
 /* Wakes main.c to begin draining, as SIGTERM does; `lost` = the engine is lost. Any thread. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* "input": which fields of a cloud the network sees, and how points become voxels. */
+/* Reads "input": which fields of a cloud the network sees, and how points become voxels. */
 #include <float.h>
 #include <string.h>
 
@@ -289,7 +289,7 @@ READER(read_normalize)
                                  &reading->input->normalize);
 }
 
-/* What concerns several keys. */
+/* Checks what concerns several keys. */
 static enum vxd_status check_input(const struct reading *reading)
 {
     const struct vxd_json *json = &reading->reader->json;

@@ -51,9 +51,9 @@ const char *vxd_json_kind(const json_t *value)
 }
 
 enum vxd_status vxd_json_fail_type(const struct vxd_json *json, const char *path,
-                                   const char *wanted, const json_t *value)
+                                   const char *expected, const json_t *value)
 {
-    return vxd_json_fail(json, path, "\"%s\" must be %s, not %s", path, wanted,
+    return vxd_json_fail(json, path, "\"%s\" must be %s, not %s", path, expected,
                          vxd_json_kind(value));
 }
 

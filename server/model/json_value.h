@@ -8,7 +8,7 @@
 
 #include "proto/base/base.h"
 
-/* Room of a path, as vxd_err.field. */
+/* The capacity of a path, like vxd_err.field. */
 #define VXD_JSON_PATH_BYTES 96
 
 struct vxd_json {
@@ -28,20 +28,21 @@ enum vxd_status vxd_json_fail(const struct vxd_json *json, const char *path,
                               const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* RESOURCE_EXHAUSTED. */
+/* Returns RESOURCE_EXHAUSTED. */
 enum vxd_status vxd_json_no_memory(const struct vxd_json *json);
 
-/* Whether jansson had no memory, as far as it says: it also leaves the text empty then. */
+/* Whether jansson lacked memory. It does not always say so: an empty text means it, too. */
 bool vxd_json_is_memory(const json_error_t *error);
 
-/* "an object", "a number", ... */
+/* Returns "an object", "a number", ... */
 const char *vxd_json_kind(const json_t *value);
 
 /* "a must be WANTED, not KIND" */
 enum vxd_status vxd_json_fail_type(const struct vxd_json *json, const char *path,
-                                   const char *wanted, const json_t *value);
+                                   const char *expected, const json_t *value);
 
-/* path + "." + name, or name where path is empty; cut where it is too long. */
+/* Writes path + "." + name, or the name where the path is empty; it is cut where it is
+ * too long. */
 void vxd_json_join(char out[VXD_JSON_PATH_BYTES], const char *path, const char *name);
 
 /* Reads every member of an object by its key's function. */
@@ -53,21 +54,21 @@ enum vxd_status vxd_json_bool(const struct vxd_json *json, const char *path,
                               const json_t *value, bool *out);
 enum vxd_status vxd_json_int(const struct vxd_json *json, const char *path,
                              const json_t *value, int64_t low, int64_t high, int *out);
-/* Any finite number low <= x <= high. */
+/* Reads any finite number low <= x <= high. */
 enum vxd_status vxd_json_number(const struct vxd_json *json, const char *path,
                                 const json_t *value, double low, double high,
                                 double *out);
-/* A string of 1 to n_bytes - 1 bytes. */
+/* Reads a string of 1 to n_bytes - 1 bytes. */
 enum vxd_status vxd_json_text(const struct vxd_json *json, const char *path,
                               const json_t *value, char *out, size_t n_bytes);
-/* One of the names (ended by NULL): its number. */
+/* Reads one of the names, which end with NULL, as its number. */
 enum vxd_status vxd_json_choice(const struct vxd_json *json, const char *path,
                                 const json_t *value, const char *const *names, int *out);
-/* An array of exactly n numbers. */
+/* Reads an array of exactly n numbers. */
 enum vxd_status vxd_json_numbers(const struct vxd_json *json, const char *path,
                                  const json_t *value, size_t n, double low, double high,
                                  double *out);
-/* An array of three whole numbers, or one that stands for all three. */
+/* Reads an array of three whole numbers, or one number that is used three times. */
 enum vxd_status vxd_json_ints3(const struct vxd_json *json, const char *path,
                                const json_t *value, int low, int high, int out[3]);
 

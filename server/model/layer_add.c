@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A layer to the engine's builder: its channels, its weights, and the further layers that the
- * engine needs where a batch norm cannot be folded. */
+/* Adds a layer to the engine's builder: its channels, its weights, and the further layers
+ * that the engine needs where a batch norm cannot be folded. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/model/model_internal.h"
 
-/* Host memory of one layer, until the builder has copied it. */
-struct parts {
+/* The arrays of one layer in host memory, until the builder has copied them. */
+struct layer_arrays {
     float *weights;
     size_t n_weights;
     float *scale;
     float *bias;
 };
 
-static void parts_free(struct parts *parts)
+static void layer_arrays_free(struct layer_arrays *layer_arrays)
 {
-    free(parts->weights);
-    free(parts->scale);
-    free(parts->bias);
+    free(layer_arrays->weights);
+    free(layer_arrays->scale);
+    free(layer_arrays->bias);
 }
 
 static const enum vxd_net_op pool_ops[] = {VXD_NET_POOL_MAX, VXD_NET_POOL_AVG,
@@ -80,17 +80,17 @@ static bool is_conv(const struct vxd_layer_config *layer)
 
 static enum vxd_status fail_input(const struct vxd_model_reader *reader,
                                   const struct vxd_layer_config *layer, const char *key,
-                                  const struct vxd_node *node, int wanted)
+                                  const struct vxd_node *node, int expected)
 {
     char path[VXD_JSON_PATH_BYTES];
 
     vxd_layer_path(path, layer->name, key);
     return vxd_json_fail(&reader->json, path,
                          "\"%s\": \"%s\" has %d channels, it must have %d", path,
-                         node->name, node->n_channels, wanted);
+                         node->name, node->n_channels, expected);
 }
 
-/* Channels of the result. */
+/* Returns the channels of the result. */
 static enum vxd_status count_channels(const struct vxd_model_reader *reader,
                                       const struct vxd_layer_config *layer, int *out)
 {
@@ -158,7 +158,7 @@ static enum vxd_status read_channels(struct vxd_model_reader *reader, const char
     return vxd_tensors_read(&reader->tensors, &want, out, reader->err);
 }
 
-/* The four tensors of a batch norm; mean and variance stay NULL where they are not used. */
+/* The four tensors of a batch norm. Mean and variance are NULL where they are not used. */
 struct norm {
     double *weight;
     double *bias;
@@ -218,11 +218,11 @@ static enum vxd_status fail_channel(const struct vxd_model_reader *reader,
                          path, channel);
 }
 
-/* scale and bias of the engine from a batch norm and the convolution's own bias (NULL =
- * none), in double, rounded once. */
+/* Computes the engine's scale and bias from a batch norm and the convolution's own bias
+ * (NULL = none), in double, rounded once. */
 static enum vxd_status fold(const struct vxd_model_reader *reader,
                             const struct vxd_layer_config *layer, const struct norm *norm,
-                            const double *bias, int n_channels, struct parts *out)
+                            const double *bias, int n_channels, struct layer_arrays *out)
 {
     out->scale = malloc((size_t)n_channels * sizeof *out->scale);
     out->bias = malloc((size_t)n_channels * sizeof *out->bias);
@@ -250,9 +250,10 @@ static enum vxd_status fold(const struct vxd_model_reader *reader,
     return VXD_OK;
 }
 
-/* A bias that nothing is folded into; takes nothing. */
+/* Makes a bias that nothing is folded into. */
 static enum vxd_status round_bias(const struct vxd_model_reader *reader,
-                                  const double *bias, int n_channels, struct parts *out)
+                                  const double *bias, int n_channels,
+                                  struct layer_arrays *out)
 {
     out->bias = malloc((size_t)n_channels * sizeof *out->bias);
     if (out->bias == NULL) {
@@ -272,7 +273,7 @@ static bool is_separate(const struct vxd_layer_config *layer)
 
 static enum vxd_status read_conv(struct vxd_model_reader *reader,
                                  const struct vxd_layer_config *layer, int n_in,
-                                 struct parts *out)
+                                 struct layer_arrays *out)
 {
     bool is_kernel =
         layer->layout == VXD_LAYOUT_ME || layer->layout == VXD_LAYOUT_TORCHSPARSE;
@@ -314,7 +315,8 @@ out:
 }
 
 static enum vxd_status read_table(struct vxd_model_reader *reader,
-                                  const struct vxd_layer_config *layer, struct parts *out)
+                                  const struct vxd_layer_config *layer,
+                                  struct layer_arrays *out)
 {
     struct vxd_tensor_want want = {
         .n_dims = 2,
@@ -370,9 +372,9 @@ static enum vxd_status read_p(struct vxd_model_reader *reader,
     return VXD_OK;
 }
 
-static enum vxd_status read_parts(struct vxd_model_reader *reader,
-                                  const struct vxd_layer_config *layer, int n_in,
-                                  struct parts *out)
+static enum vxd_status read_arrays(struct vxd_model_reader *reader,
+                                   const struct vxd_layer_config *layer, int n_in,
+                                   struct layer_arrays *out)
 {
     struct norm norm = {0};
     enum vxd_status status = VXD_OK;
@@ -411,7 +413,8 @@ static enum vxd_status add_to_engine(struct vxd_model_reader *reader,
                : vxd_net_builder_add(reader->model->builder, layer, id, reader->err);
 }
 
-/* Batch norm, residual and activation behind a convolution that could not take them in. */
+/* Adds batch norm, residual and activation behind a convolution that could not include
+ * them. */
 static enum vxd_status add_separate_norm(struct vxd_model_reader *reader,
                                          const struct vxd_layer_config *layer, int *id)
 {
@@ -425,16 +428,16 @@ static enum vxd_status add_separate_norm(struct vxd_model_reader *reader,
                                        .onto = VXD_NET_NONE,
                                        .add = VXD_NET_NONE};
     struct vxd_net_layer sum = norm_layer;
-    struct parts parts = {0};
+    struct layer_arrays layer_arrays = {0};
     struct norm norm = {0};
     enum vxd_status status;
 
     VXD_TRY(read_norm(reader, layer, layer->n_channels, &norm));
     if (norm.weight != NULL) {
-        VXD_TRY(fold(reader, layer, &norm, NULL, layer->n_channels, &parts));
+        VXD_TRY(fold(reader, layer, &norm, NULL, layer->n_channels, &layer_arrays));
     }
-    norm_layer.scale = parts.scale;
-    norm_layer.bias = parts.bias;
+    norm_layer.scale = layer_arrays.scale;
+    norm_layer.bias = layer_arrays.bias;
     if (layer->add == VXD_NET_NONE) {
         norm_layer.act = layer->act;
         norm_layer.alpha = (float)layer->alpha;
@@ -452,12 +455,12 @@ static enum vxd_status add_separate_norm(struct vxd_model_reader *reader,
         VXD_TRY(add_to_engine(reader, &sum, layer->name, ".add", id));
     }
 out:
-    parts_free(&parts);
+    layer_arrays_free(&layer_arrays);
     norm_free(&norm);
     return status;
 }
 
-/* The engine's layer but for its weights. */
+/* Fills in the engine's layer, except for its weights. */
 static void describe(const struct vxd_model_reader *reader,
                      const struct vxd_layer_config *layer,
                      const struct vxd_node_map *of_map, struct vxd_net_layer *out)
@@ -544,7 +547,7 @@ enum vxd_status vxd_model_add_layer(struct vxd_model_reader *reader,
     const struct vxd_node_map *of_map;
     struct vxd_node result = {0};
     struct vxd_net_layer engine;
-    struct parts parts = {0};
+    struct layer_arrays layer_arrays = {0};
     double p = layer->p;
     enum vxd_status status;
 
@@ -554,17 +557,17 @@ enum vxd_status vxd_model_add_layer(struct vxd_model_reader *reader,
     if (of_map != NULL) {
         memcpy(layer->kernel, of_map->geometry.kernel, sizeof layer->kernel);
     }
-    VXD_TRY(
-        read_parts(reader, layer, reader->nodes[layer->inputs[0]].n_channels, &parts));
+    VXD_TRY(read_arrays(reader, layer, reader->nodes[layer->inputs[0]].n_channels,
+                        &layer_arrays));
     VXD_TRY(read_p(reader, layer, &p));
     describe(reader, layer, of_map, &engine);
     if (layer->kind == VXD_LAYER_GLOBAL && layer->reduce == 2) {
         engine.alpha = (float)p;
     }
-    engine.weights = parts.weights;
-    engine.n_weights = parts.n_weights;
-    engine.scale = parts.scale;
-    engine.bias = parts.bias;
+    engine.weights = layer_arrays.weights;
+    engine.n_weights = layer_arrays.n_weights;
+    engine.scale = layer_arrays.scale;
+    engine.bias = layer_arrays.bias;
     VXD_TRY(add_to_engine(reader, &engine, layer->name, "", &result.layer));
     if (is_separate(layer)) {
         VXD_TRY(add_separate_norm(reader, layer, &result.layer));
@@ -573,6 +576,6 @@ enum vxd_status vxd_model_add_layer(struct vxd_model_reader *reader,
     memcpy(result.name, layer->name, sizeof result.name);
     reader->nodes[reader->n_nodes++] = result;
 out:
-    parts_free(&parts);
+    layer_arrays_free(&layer_arrays);
     return status;
 }

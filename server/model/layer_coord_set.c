@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which rows a layer's result has: coordinate sets told apart by where they come from, kernel
- * maps by the names that the config gives them. What spconv checks when an indice_key is used
- * again is checked here. */
+/* Finds out which rows a layer's result has: coordinate sets are distinguished by where
+ * they come from, and kernel maps by the names that the config gives them. The checks are
+ * those that spconv makes when an indice_key is used again. */
 #include <string.h>
 
 #include "server/model/model_internal.h"
@@ -31,7 +31,7 @@ static bool geometries_equal(const struct vxd_sparse_geometry *a,
            vectors_equal(a->dilation, b->dilation) && a->transposed == b->transposed;
 }
 
-/* The engine's geometry: padding derived where the semantics derive it. */
+/* Computes the engine's geometry, with padding derived where the semantics derive it. */
 static struct vxd_sparse_geometry geometry_of(const struct vxd_layer_config *layer)
 {
     struct vxd_sparse_geometry out = {.transposed = layer->kind == VXD_LAYER_TRANSPOSE};
@@ -50,7 +50,7 @@ static struct vxd_sparse_geometry geometry_of(const struct vxd_layer_config *lay
     return out;
 }
 
-/* The set that equals `set` in all that tells sets apart, or a new one. */
+/* Finds the set that equals `set` in all that distinguishes sets, or adds it. */
 static int find_set(struct vxd_model_reader *reader, const struct vxd_node_set *set)
 {
     for (int i = 1; i < reader->n_sets; i++) {
@@ -67,7 +67,7 @@ static int find_set(struct vxd_model_reader *reader, const struct vxd_node_set *
     return reader->n_sets++;
 }
 
-/* The set of a strided convolution or pool, or of a generative transpose. */
+/* Finds the set of a strided convolution or pool, or of a generative transpose. */
 static enum vxd_status derive_set(struct vxd_model_reader *reader,
                                   const struct vxd_layer_config *layer,
                                   const struct vxd_sparse_geometry *geometry, int from,
@@ -95,7 +95,7 @@ static enum vxd_status derive_set(struct vxd_model_reader *reader,
         *out = from;
         return VXD_OK;
     }
-    if (set.is_floor) { /* by its stride alone, whatever the kernel */
+    if (set.is_floor) { /* its stride alone decides, whatever the kernel */
         for (int i = 0; i < 3; i++) {
             set.geometry.kernel[i] = 1;
             set.geometry.padding[i] = 0;
@@ -128,7 +128,7 @@ static struct vxd_node_map *find_map(const struct vxd_model_reader *reader,
     return NULL;
 }
 
-/* Remembers the map by its name, or holds the layer against the one that has the name. */
+/* Keeps the map under its name, or compares the layer with the map that has the name. */
 static enum vxd_status name_map(struct vxd_model_reader *reader,
                                 const struct vxd_layer_config *layer,
                                 const struct vxd_node_map *map)
@@ -265,7 +265,7 @@ static enum vxd_status place_union(struct vxd_model_reader *reader,
     return VXD_OK;
 }
 
-/* Rows like those of input 0, which all inputs must have. */
+/* Gives the result the rows of input 0, which all inputs must have. */
 static enum vxd_status place_same(struct vxd_model_reader *reader,
                                   const struct vxd_layer_config *layer,
                                   struct vxd_node *to)
@@ -313,7 +313,8 @@ static enum vxd_status place_prune(struct vxd_model_reader *reader,
     memset(&set.geometry, 0, sizeof set.geometry);
     set.is_floor = false;
     set.from = to->set;
-    set.with = VXD_NET_MAX_LAYERS + 1 + reader->n_nodes; /* no other's: values decide */
+    set.with = VXD_NET_MAX_LAYERS + 1 +
+               reader->n_nodes; /* a set of its own, since values decide */
     to->set = find_set(reader, &set);
     return VXD_OK;
 }

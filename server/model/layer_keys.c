@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The keys of a layer: how each is read, and which op takes which. */
+/* Reads the keys of a layer: how each is read, and which op takes which. */
 #include <string.h>
 
 #include "server/model/model_internal.h"
@@ -394,7 +394,7 @@ static const struct vxd_json_key keys[] = {
     {"bn_w", read_bn_w},
 };
 
-/* Beside each key of the table above. */
+/* The ops that take each key of the table above, in its order. */
 static const unsigned takers[] = {
     VXD_OPS_ALL,
     VXD_OPS_ALL,

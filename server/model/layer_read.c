@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One item of "layers" to a vxd_layer_config: what it is without a word, what must be said. */
+/* Reads one item of "layers" into a vxd_layer_config: the defaults, and the keys that are
+ * required. */
 #include <string.h>
 
 #include "server/model/model_internal.h"
@@ -17,7 +18,7 @@ void vxd_layer_path(char out[VXD_JSON_PATH_BYTES], const char *layer, const char
                    key != NULL ? "." : "", key != NULL ? key : "");
 }
 
-/* How many inputs, from and to. */
+/* The least and the greatest number of inputs. */
 static const struct {
     int low;
     int high;
@@ -76,7 +77,7 @@ out:
     return status;
 }
 
-/* What a layer is before its keys are read. */
+/* Sets the defaults of a layer before its keys are read. */
 static void begin_layer(const struct vxd_model_reader *reader,
                         struct vxd_layer_config *out)
 {
@@ -166,7 +167,7 @@ static enum vxd_status check_layer(const struct vxd_model_reader *reader,
                              "\"%s\": minkowski's kernels are centred and take none",
                              path);
     }
-    for (int i = 0; i < 3; i++) { /* a pool's stride is its kernel unless said */
+    for (int i = 0; i < 3; i++) { /* a pool's stride is its kernel unless it is given */
         layer->stride[i] = layer->stride[i] == 0 ? layer->kernel[i] : layer->stride[i];
     }
 out:

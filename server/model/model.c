@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From two files to a model: the top of the config, then its parts in the order in which they
- * build on each other. */
+/* Makes a model from two files: the top level of the config comes first, then its
+ * sections in the order in which they build on each other. */
 #include "server/model/model.h"
 
 #include <nettle/sha2.h>
@@ -12,7 +12,7 @@
 #define FORMAT "voxeld-net/1"
 #define WEIGHTS_ENDING ".safetensors"
 
-/* The top-level values that are taken in an order of their own. */
+/* The top-level values that are read in a fixed order, whatever their order in the file. */
 struct top {
     struct vxd_model_reader *reader;
     bool has_format;
@@ -43,13 +43,13 @@ READER(read_format)
 READER(read_name)
 {
     struct top *top = to;
-    const char *wanted = top->reader->model->name;
+    const char *expected = top->reader->model->name;
     char name[VXD_MODEL_NAME_BYTES];
     enum vxd_status status = vxd_json_text(json, path, value, name, sizeof name);
 
-    if (status == VXD_OK && strcmp(name, wanted) != 0) {
+    if (status == VXD_OK && strcmp(name, expected) != 0) {
         return vxd_json_fail(json, path, "\"name\" is \"%s\", the file's is \"%s\"", name,
-                             wanted);
+                             expected);
     }
     return status;
 }
@@ -169,7 +169,7 @@ static enum vxd_status read_weights(struct top *top)
                            sizeof keys / sizeof keys[0], top);
 }
 
-/* ["z", "y", "x"]: each of the three once. */
+/* Reads the axes, for example ["z", "y", "x"]: each of the three once. */
 static enum vxd_status read_axes(struct vxd_model_reader *reader, const json_t *value)
 {
     static const char *const names[] = {"x", "y", "z", NULL};
@@ -234,7 +234,7 @@ static enum vxd_status read_layers(struct vxd_model_reader *reader, const json_t
     return VXD_OK;
 }
 
-static enum vxd_status make_room(struct vxd_model_reader *reader)
+static enum vxd_status reserve_nodes(struct vxd_model_reader *reader)
 {
     reader->nodes = calloc(VXD_NET_MAX_LAYERS + 1, sizeof reader->nodes[0]);
     reader->sets = calloc(VXD_NET_MAX_LAYERS + 1, sizeof reader->sets[0]);
@@ -268,7 +268,7 @@ static enum vxd_status begin_nodes(struct vxd_model_reader *reader)
                                         &reader->model->builder, reader->err);
 }
 
-/* The config's top; the parts that it refers to are in *top. */
+/* Reads the config's top level; the sections that it has are in *top. */
 static enum vxd_status read_top(struct vxd_model_reader *reader, const char *text,
                                 size_t n_text, struct top *top)
 {
@@ -316,11 +316,12 @@ out:
     return status;
 }
 
-static enum vxd_status read_parts(struct vxd_model_reader *reader, const struct top *top)
+static enum vxd_status read_sections(struct vxd_model_reader *reader,
+                                     const struct top *top)
 {
     enum vxd_status status;
 
-    VXD_TRY(make_room(reader));
+    VXD_TRY(reserve_nodes(reader));
     VXD_TRY(vxd_model_read_input(reader, top->input));
     VXD_TRY(begin_nodes(reader));
     if (top->defaults != NULL) {
@@ -372,7 +373,7 @@ static enum vxd_status begin_reader(const char *name, struct vxd_model_reader *r
     return VXD_OK;
 }
 
-/* The model goes to *take_model where it is wanted, else away. */
+/* Gives the model to *take_model, or frees it where that is NULL. */
 static void end_reader(struct vxd_model_reader *reader, struct vxd_model **take_model)
 {
     json_decref(reader->root);
@@ -401,7 +402,7 @@ enum vxd_status vxd_model_parse(const char *name, const char *text, size_t n_tex
     VXD_TRY(vxd_safetensors_parse(top.weights_file, weights, n_weights, &file, err));
     reader.tensors.name = top.weights_file;
     reader.tensors.file = &file;
-    VXD_TRY(read_parts(&reader, &top));
+    VXD_TRY(read_sections(&reader, &top));
     make_digest(text, n_text, weights, n_weights, reader.model->digest);
 out:
     vxd_safetensors_free(&file);
@@ -409,7 +410,7 @@ out:
     return status;
 }
 
-/* What a config would take, and from which file. */
+/* Lists the tensors that a config would take, and the file that they come from. */
 static enum vxd_status list_tensors(const char *name, const char *text, size_t n_text,
                                     struct top *top, struct vxd_tensor_list *list,
                                     struct vxd_err *err)
@@ -420,7 +421,7 @@ static enum vxd_status list_tensors(const char *name, const char *text, size_t n
     VXD_TRY(begin_reader(name, &reader, err));
     reader.tensors.list = list;
     VXD_TRY(read_top(&reader, text, n_text, top));
-    VXD_TRY(read_parts(&reader, top));
+    VXD_TRY(read_sections(&reader, top));
 out:
     end_reader(&reader, NULL);
     return status;
@@ -467,8 +468,8 @@ out:
     return status;
 }
 
-/* Config, file name and drawn bytes of DIRECTORY/NAME.json; the caller frees text and
- * weights, whatever comes of it. */
+/* Reads the config DIRECTORY/NAME.json and draws its weights; the caller frees text and
+ * weights, also after a failure. */
 static enum vxd_status draw_weights(const char *directory, const char *name,
                                     uint64_t seed, uint8_t **text, size_t *n_text,
                                     struct top *top, uint8_t **weights, size_t *n_weights,

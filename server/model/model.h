@@ -39,8 +39,8 @@ enum vxd_model_reduce {
     VXD_MODEL_SUM = 3
 };
 
-/* What happens with the voxels after the max_voxels-th: dropped and counted, or the item is
- * refused (RESOURCE_EXHAUSTED). */
+/* What happens with voxels after the max_voxels-th: they are dropped and counted, or the
+ * item is refused (RESOURCE_EXHAUSTED). */
 enum vxd_model_overflow {
     VXD_MODEL_DROP = 0,
     VXD_MODEL_ERROR = 1
@@ -120,14 +120,15 @@ struct vxd_model;
 enum vxd_status vxd_model_read(const char *directory, const char *name,
                                struct vxd_model **out, struct vxd_err *err);
 
-/* The same from memory, read before it returns. `name` stands for the file in messages and
- * must be the config's name. */
+/* Reads a model from memory, which is not used any more afterwards. `name` stands for the
+ * file in messages and must be the config's name. */
 enum vxd_status vxd_model_parse(const char *name, const char *text, size_t n_text,
                                 const void *weights, size_t n_weights,
                                 struct vxd_model **out, struct vxd_err *err);
 
-/* The same config with weights drawn from the seed (Kaiming's uniform bounds; batch norms
- * near the identity) instead of read; equal seeds, equal weights, everywhere. */
+/* Reads the config and draws its weights from the seed (Kaiming's uniform bounds; batch
+ * norms near the identity) instead of reading them. Equal seeds give equal weights
+ * everywhere. */
 enum vxd_status vxd_model_read_random(const char *directory, const char *name,
                                       uint64_t seed, struct vxd_model **out,
                                       struct vxd_err *err);
@@ -143,9 +144,10 @@ enum vxd_status vxd_model_init_weights(const char *directory, const char *name,
 void vxd_model_destroy(struct vxd_model *model);
 
 const char *vxd_model_name(const struct vxd_model *model);
-/* SHA-256 over the SHA-256 of the config and that of the weights file, as read. */
+/* Returns the SHA-256 over the SHA-256 of the config and that of the weights file, as
+ * they were read. */
 const char *vxd_model_digest(const struct vxd_model *model);
-/* What the config recommends ("precision"), FP32 without. */
+/* Returns the precision that the config recommends ("precision"), or FP32. */
 enum vxd_net_precision vxd_model_precision(const struct vxd_model *model);
 const struct vxd_net_builder *vxd_model_builder(const struct vxd_model *model);
 const struct vxd_model_input *vxd_model_input(const struct vxd_model *model);
@@ -165,13 +167,13 @@ void vxd_model_names_free(char **names, size_t n);
 /* Whether it has the form of a network's name. */
 bool vxd_model_name_ok(const char *name);
 
-/* The normalize step, on host memory. Points that are not finite or outside the range go
- * first; of m left, the i * m / n_points-th stay (integer division, i ascending), so the same
- * cloud gives the same points everywhere. Mean and scale in double, one rounding to float32.
- *
+/* Does the normalize step in host memory. Points that are not finite or outside the range
+ * are dropped first. Of the m that are left, the i * m / n_points-th stay (integer
+ * division, i ascending), so the same cloud gives the same points everywhere. Mean and
+ * scale are computed in double and rounded to float32 once.
  * in      positions  n x 3 float32
- * out     normal     room for vxd_model_normalized_max(how, n) x 3; may not be `positions`
- *         picked     as many: the index of the point each row was
+ * out     normal     capacity vxd_model_normalized_max(how, n) x 3; may not be `positions`
+ *         picked     as many: the index of the point that each row was
  *         n_out      rows */
 size_t vxd_model_normalized_max(const struct vxd_model_normalize *how, size_t n);
 void vxd_model_normalize(const struct vxd_model_normalize *how, const float *positions,

@@ -40,7 +40,8 @@ static enum vxd_status open_in(const char *directory, const char *file, int flag
     return VXD_OK;
 }
 
-/* All of it; one byte more than its size is asked for, so that growth is seen. */
+/* Reads the whole file. One byte more than its size is asked for, so that growth is
+ * noticed. */
 static enum vxd_status read_whole(int fd, const char *file, uint8_t *bytes, size_t n_size,
                                   struct vxd_err *err)
 {
@@ -170,9 +171,9 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The name without ".json" where the file is a config's, to the list. */
+/* Adds the name without ".json" to the list, where the file is a config. */
 static enum vxd_status take_name(const char *file, char ***names, size_t *n,
-                                 size_t *n_room, struct vxd_err *err)
+                                 size_t *n_capacity, struct vxd_err *err)
 {
     char name[VXD_MODEL_NAME_BYTES];
     size_t n_file = strlen(file);
@@ -187,15 +188,15 @@ static enum vxd_status take_name(const char *file, char ***names, size_t *n,
     if (!vxd_model_name_ok(name) || *n == MAX_NAMES) {
         return VXD_OK;
     }
-    if (*n == *n_room) {
-        size_t room = *n_room > 0 ? 2 * *n_room : 16;
-        char **more = realloc(*names, room * sizeof **names);
+    if (*n == *n_capacity) {
+        size_t capacity = *n_capacity > 0 ? 2 * *n_capacity : 16;
+        char **more = realloc(*names, capacity * sizeof **names);
 
         if (more == NULL) {
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for names");
         }
         *names = more;
-        *n_room = room;
+        *n_capacity = capacity;
     }
     copy = malloc(n_file - 4);
     if (copy == NULL) {
@@ -212,7 +213,7 @@ enum vxd_status vxd_model_names(const char *directory, char ***names, size_t *n,
     DIR *dir = opendir(directory);
     const struct dirent *entry;
     enum vxd_status status = VXD_OK;
-    size_t n_room = 0;
+    size_t n_capacity = 0;
 
     *names = NULL;
     *n = 0;
@@ -221,7 +222,7 @@ enum vxd_status vxd_model_names(const char *directory, char ***names, size_t *n,
                         directory, strerror(errno));
     }
     while ((entry = readdir(dir)) != NULL) {
-        VXD_TRY(take_name(entry->d_name, names, n, &n_room, err));
+        VXD_TRY(take_name(entry->d_name, names, n, &n_capacity, err));
     }
     if (*n > 0) {
         qsort(*names, *n, sizeof **names, by_text);

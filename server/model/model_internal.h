@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Between the files that read a model. Private to server/model. */
+/* What the files that read a model share. Private to server/model. */
 #ifndef VXD_SERVER_MODEL_MODEL_INTERNAL_H
 #define VXD_SERVER_MODEL_MODEL_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include "server/model/weights.h"
 
 enum {
-    VXD_LAYER_NAME_BYTES = 49, /* leaves room for what the engine's names add (".bn") */
+    VXD_LAYER_NAME_BYTES = 49, /* leaves space for what the engine's names add (".bn") */
     VXD_PREFIX_BYTES = 64, /* of tensors' names; with a layer's w and the longest ending
                                  * it fits VXD_TENSOR_NAME_BYTES */
     VXD_TENSOR_STEM_BYTES = 48, /* a layer's w, bn_w */
@@ -105,11 +105,11 @@ struct vxd_layer_config {
 
 /* --- what has been made of it so far ----------------------------------------------------- */
 
-/* A coordinate set, as far as reading needs to tell sets apart. */
+/* A coordinate set, with what distinguishes it from others. */
 struct vxd_node_set {
     int32_t shape[3]; /* 0 = unbounded */
     int stride[3];    /* cells of the input that one of its cells spans */
-    /* Where it is from: equal sources, equal sets. -1 = the input's own. */
+    /* Where it comes from: sets of equal sources are equal. -1 = the input's own. */
     int from;
     int with; /* the other one of a union; the layer of a prune; else -1 */
     bool is_floor;
@@ -137,7 +137,7 @@ struct vxd_node_map {
     struct vxd_sparse_geometry geometry;
 };
 
-/* Everything that reading shares; zero-initialised but for what model.c sets. */
+/* What all readers share. Zero-initialised, except for what model.c sets. */
 struct vxd_model_reader {
     struct vxd_json json;
     struct vxd_err *err;
@@ -168,7 +168,7 @@ static inline bool vxd_model_lists_only(const struct vxd_model_reader *reader)
 enum vxd_status vxd_read_label(const struct vxd_json *json, const char *path,
                                const json_t *value, char *out, size_t n_bytes);
 
-/* Number of the node of that name ("@in" is the input). */
+/* Finds the number of the node of that name ("@in" is the input). */
 enum vxd_status vxd_read_node(const struct vxd_model_reader *reader, const char *path,
                               const json_t *value, int *out);
 
@@ -184,26 +184,27 @@ enum vxd_status vxd_model_read_defaults(struct vxd_model_reader *reader,
                                         const json_t *value);
 enum vxd_status vxd_model_read_layer(struct vxd_model_reader *reader, size_t i,
                                      const json_t *value, struct vxd_layer_config *out);
-/* layer_set.c: the rows that the layer's result has, and whether its maps agree; for nodes
- * whose inputs are known. Fills to->set and to->n_tokens. *of_map is the map that it reads
- * backwards, or NULL. */
+/* layer_coord_set.c: finds the rows of the layer's result and checks that its maps agree,
+ * for nodes whose inputs are known. Fills to->set and to->n_tokens. *of_map is the map
+ * that it reads backwards, or NULL. */
 enum vxd_status vxd_model_place_layer(struct vxd_model_reader *reader,
                                       const struct vxd_layer_config *layer,
                                       struct vxd_node *to,
                                       const struct vxd_node_map **of_map);
-/* layer_add.c: to the engine's builder, with its weights, and to the nodes. */
+/* layer_add.c: adds the layer to the engine's builder, with its weights, and to the
+ * nodes. */
 enum vxd_status vxd_model_add_layer(struct vxd_model_reader *reader,
                                     struct vxd_layer_config *layer);
 /* output_read.c: "outputs". */
 enum vxd_status vxd_model_read_outputs(struct vxd_model_reader *reader,
                                        const json_t *value);
 
-/* file.c: a whole regular file of DIRECTORY, at most n_max bytes; *bytes is the caller's to
- * free. */
+/* model_file.c: reads a whole regular file of DIRECTORY, of at most n_max bytes; the
+ * caller frees *bytes. */
 enum vxd_status vxd_model_load_file(const char *directory, const char *file, size_t n_max,
                                     uint8_t **bytes, size_t *n_bytes,
                                     struct vxd_err *err);
-/* Beside it first, synced, then renamed. */
+/* Writes a file: beside its place first, synced, then renamed. */
 enum vxd_status vxd_model_store_file(const char *directory, const char *file,
                                      const uint8_t *bytes, size_t n_bytes, bool replace,
                                      struct vxd_err *err);

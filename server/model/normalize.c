@@ -19,7 +19,8 @@ size_t vxd_model_normalized_max(const struct vxd_model_normalize *how, size_t n)
     return how->n_points > 0 && how->n_points < n ? how->n_points : n;
 }
 
-/* Of m points the i * m / n-th stay. Walked once: the next one to stay is known. */
+/* Of m points the i * m / n-th stay. The points are walked once, since the next one to
+ * stay is known. */
 static size_t pick(const struct vxd_model_normalize *how, const float *positions,
                    size_t n, uint32_t *picked)
 {

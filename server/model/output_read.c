@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* "outputs": which layers are answered with, and in which form. */
+/* Reads "outputs": which layers make the reply, and in which form. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,7 +142,7 @@ static enum vxd_status check_keys(const struct reading *reading)
     return VXD_OK;
 }
 
-/* Whether the layer's rows can be answered in that form. */
+/* Checks that the layer's rows can be sent in that form. */
 static enum vxd_status check_rows(const struct reading *reading)
 {
     const struct vxd_model_reader *reader = reading->reader;
@@ -201,7 +201,7 @@ static enum vxd_status take_fill(const struct reading *reading)
     return status;
 }
 
-/* The pointers, then the names, in one block. */
+/* Copies the names into one block, behind the pointers to them. */
 static enum vxd_status take_labels(const struct reading *reading, char ***out)
 {
     const struct vxd_json *json = &reading->reader->json;
@@ -259,7 +259,7 @@ static enum vxd_status add_to_engine(struct vxd_model_reader *reader,
                                      .onto = VXD_NET_NONE,
                                      .add = VXD_NET_NONE};
 
-        /* '@' begins no layer's name of a config. */
+        /* No layer's name in a config begins with '@'. */
         (void)snprintf(norm.name, sizeof norm.name, "@l2norm.%.48s", output->name);
         engine.layer = reader->n_layers++;
         if (!vxd_model_lists_only(reader)) {

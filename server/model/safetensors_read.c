@@ -134,7 +134,7 @@ static enum vxd_status read_entry(const struct vxd_json *json, const char *name,
     char path[VXD_JSON_PATH_BYTES];
     enum vxd_status status;
     size_t n = strlen(name);
-    size_t wanted;
+    size_t expected;
 
     (void)snprintf(path, sizeof path, "weights[%.60s]", name);
     if (n < 1 || n >= sizeof out->name) {
@@ -149,8 +149,8 @@ static enum vxd_status read_entry(const struct vxd_json *json, const char *name,
         return vxd_json_fail(json, path,
                              "dtype, shape or data_offsets of the tensor is missing");
     }
-    if (!vxd_size_mul(out->n_elements, entry.element_bytes, &wanted) ||
-        entry.end < out->begin || entry.end - out->begin != wanted) {
+    if (!vxd_size_mul(out->n_elements, entry.element_bytes, &expected) ||
+        entry.end < out->begin || entry.end - out->begin != expected) {
         return vxd_json_fail(json, path,
                              "data_offsets %zu to %zu are not the bytes of its shape",
                              out->begin, entry.end);
@@ -158,7 +158,7 @@ static enum vxd_status read_entry(const struct vxd_json *json, const char *name,
     if (entry.end > n_data) {
         return vxd_json_fail(json, path, "ends at byte %zu of %zu", entry.end, n_data);
     }
-    out->n_bytes = wanted;
+    out->n_bytes = expected;
 out:
     return status;
 }
@@ -171,7 +171,7 @@ static int by_begin(const void *a, const void *b)
     if (left->begin != right->begin) {
         return left->begin < right->begin ? -1 : 1;
     }
-    /* Empty ones before the one that begins at the same place. */
+    /* An empty tensor comes before the one that begins at the same place. */
     return (left->n_bytes > right->n_bytes) - (left->n_bytes < right->n_bytes);
 }
 
@@ -181,7 +181,8 @@ static int by_name(const void *a, const void *b)
                   ((const struct vxd_tensor *)b)->name);
 }
 
-/* One behind the other, to the end; then offsets count from the start of the file. */
+/* Checks that the tensors lie one behind the other up to the end; then their offsets
+ * count from the start of the file. */
 static enum vxd_status check_places(const struct vxd_json *json,
                                     struct vxd_safetensors *file, size_t data_begin,
                                     size_t n_data)

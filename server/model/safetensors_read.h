@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading .safetensors files: the header's claims are checked against the bytes that are
- * there before anything is believed. The file is told byte by byte in safetensors.c. */
+/* Reads .safetensors files. The header's claims are checked against the bytes that are
+ * there before anything is believed. safetensors_read.c describes the file byte by
+ * byte. */
 #ifndef VXD_SERVER_MODEL_SAFETENSORS_READ_H
 #define VXD_SERVER_MODEL_SAFETENSORS_READ_H
 
@@ -38,14 +39,14 @@ enum vxd_status vxd_safetensors_parse(const char *file, const void *bytes, size_
                                       struct vxd_safetensors *out, struct vxd_err *err);
 void vxd_safetensors_free(struct vxd_safetensors *file);
 
-/* NULL where there is none of the name. */
+/* Finds a tensor by name; NULL where there is none. */
 const struct vxd_tensor *vxd_safetensors_find(const struct vxd_safetensors *file,
                                               const char *name);
 
 /* Whether its elements are F64, F32, F16 or BF16. */
 bool vxd_tensor_is_float(const struct vxd_tensor *tensor);
 
-/* Element i of such a tensor; i < n_elements. */
+/* Returns element i of such a tensor; i < n_elements. */
 double vxd_tensor_get(const struct vxd_safetensors *file, const struct vxd_tensor *tensor,
                       size_t i);
 

@@ -61,15 +61,15 @@ static enum vxd_status fail_shape(const struct vxd_json *json,
                                   size_t n_dims)
 {
     char has[SHAPE_TEXT_BYTES];
-    char wanted[SHAPE_TEXT_BYTES];
+    char expected[SHAPE_TEXT_BYTES];
 
     print_shape(has, shape, n_dims);
-    print_shape(wanted, want->shape, want->n_dims);
+    print_shape(expected, want->shape, want->n_dims);
     return vxd_json_fail(json, want->path, "tensor \"%.60s\" is %s, the layer needs %s",
-                         want->name, has, wanted);
+                         want->name, has, expected);
 }
 
-/* Adds to the list, or finds the name there already, of the same shape. */
+/* Adds a tensor to the list, unless the name is there already, with the same shape. */
 static enum vxd_status list_want(struct vxd_tensors *tensors, const struct vxd_json *json,
                                  const struct vxd_tensor_want *want)
 {
@@ -89,16 +89,16 @@ static enum vxd_status list_want(struct vxd_tensors *tensors, const struct vxd_j
                         "%.70s: more than %d bytes of weights", json->file,
                         VXD_MODEL_MAX_WEIGHT_BYTES);
     }
-    if (list->n == list->n_room) {
-        size_t n_room = list->n_room > 0 ? 2 * list->n_room : 64;
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity > 0 ? 2 * list->capacity : 64;
         struct vxd_tensor_want *wants =
-            realloc(list->wants, n_room * sizeof list->wants[0]);
+            realloc(list->wants, capacity * sizeof list->wants[0]);
 
         if (wants == NULL) {
             return vxd_json_no_memory(json);
         }
         list->wants = wants;
-        list->n_room = n_room;
+        list->capacity = capacity;
     }
     list->wants[list->n] = *want;
     list->wants[list->n++].path = NULL;
@@ -181,7 +181,7 @@ enum vxd_status vxd_tensors_read(struct vxd_tensors *tensors,
     return VXD_OK;
 }
 
-/* Number of a tap in the file; r counts along the config's axes. */
+/* Returns the number of a tap in the file; r counts along the config's axes. */
 static size_t file_tap(enum vxd_weight_layout layout, const int r[3], const int size[3])
 {
     bool first_fastest =
@@ -193,7 +193,8 @@ static size_t file_tap(enum vxd_weight_layout layout, const int r[3], const int 
     return (size_t)tap;
 }
 
-/* Elements between neighbours along taps, inputs and outputs; and the tensor's shape. */
+/* Computes the distance in elements between neighbours along taps, inputs and outputs,
+ * and the tensor's shape. */
 struct steps {
     size_t tap;
     size_t in;
@@ -234,7 +235,8 @@ static struct steps lay_out(const struct vxd_conv_want *want, const int size[3],
     return (struct steps){.tap = in * out, .in = out, .out = 1};
 }
 
-/* Tap by tap in the engine's order; false = an element is not finite, *at says which. */
+/* Copies tap by tap in the engine's order. False: an element is not finite, and *at says
+ * which. */
 static bool permute(const struct vxd_tensors *tensors, const struct vxd_tensor *tensor,
                     const struct vxd_conv_want *want, const int size[3],
                     const struct steps *steps, float *out, size_t *at)
@@ -282,7 +284,7 @@ enum vxd_status vxd_tensors_conv(struct vxd_tensors *tensors,
     *out = NULL;
     *n_out = 0;
     (void)snprintf(shape.name, sizeof shape.name, "%s", want->tensor);
-    /* Kaiming's uniform bound for ReLU. */
+    /* Returns Kaiming's uniform bound for ReLU. */
     shape.bound =
         sqrt(6.0 / ((double)want->n_in * (double)(size[0] * size[1] * size[2])));
     status = vxd_tensors_find(tensors, &shape, &tensor, err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tensors as layers ask for them: found by name and shape, permuted from the layouts of the
- * libraries to the engine's. Or, to draw random ones, only listed. */
+/* Tensors as layers ask for them. They are found by name and shape and permuted from the
+ * libraries' layouts to the engine's; or they are only listed, to draw random ones. */
 #ifndef VXD_SERVER_MODEL_WEIGHTS_H
 #define VXD_SERVER_MODEL_WEIGHTS_H
 
@@ -34,7 +34,7 @@ struct vxd_tensor_want {
 struct vxd_tensor_list {
     struct vxd_tensor_want *wants; /* their paths do not live on: NULL */
     size_t n;
-    size_t n_room;
+    size_t capacity;
 };
 
 /* Where tensors come from: a file, or, where it is NULL, they are only listed. */
@@ -45,15 +45,17 @@ struct vxd_tensors {
     size_t n_parameters; /* learned elements asked for so far */
 };
 
-/* Finds a tensor, of floats and of the shape wanted. *out is NULL when only listing.
+/* Finds a tensor of floats and of the given shape. *out is NULL when tensors are only
+ * listed.
  * errors  INVALID_ARGUMENT    there is none, of another shape or type; want->path
  *         RESOURCE_EXHAUSTED  no memory for the list; more than a weights file may have */
 enum vxd_status vxd_tensors_find(struct vxd_tensors *tensors,
                                  const struct vxd_tensor_want *want,
                                  const struct vxd_tensor **out, struct vxd_err *err);
 
-/* The same with its elements, want's n of them; *out is the caller's to free, NULL when only
- * listing. errors  INVALID_ARGUMENT  besides: an element that is not finite as float32 */
+/* Finds a tensor and converts its elements; the caller frees *out, which is NULL when
+ * tensors are only listed.
+ * errors  INVALID_ARGUMENT  also for an element that is not finite as float32 */
 enum vxd_status vxd_tensors_read(struct vxd_tensors *tensors,
                                  const struct vxd_tensor_want *want, double **out,
                                  struct vxd_err *err);

@@ -47,8 +47,8 @@ static void draw(const struct vxd_tensor_want *want, uint64_t seed, uint8_t *out
     }
 }
 
-/* One tensor's member of the header. Names hold no character that JSON would escape: the
- * config's reader sees to that. */
+/* Writes a tensor's member of the header. Names have no character that JSON would escape;
+ * the config's reader makes sure of that. */
 static size_t describe(const struct vxd_tensor_want *want, size_t begin, size_t end,
                        char *out)
 {

@@ -24,20 +24,40 @@ void vxd_metrics_destroy(struct vxd_metrics *metrics);
  * for requests that never queue. */
 void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
                                enum vxd_status code, double queue_s, double total_s);
-/* A version of a scene: from the end of the work that made it, of a durable scene from the
- * journal's word that it is on the disk, until everybody sees it. */
+/* Counts the time until everybody sees a version of a scene: from the end of the work
+ * that made it, or for a durable scene from the moment when the journal has it on
+ * disk. */
 void vxd_metrics_count_publish(struct vxd_metrics *metrics, double seconds);
 void vxd_metrics_count_superseded(struct vxd_metrics *metrics);
 void vxd_metrics_count_rejected(struct vxd_metrics *metrics, const char *reason);
 void vxd_metrics_count_points(struct vxd_metrics *metrics, uint64_t n_points);
 
-/* Totals of one method, for /v1/status. */
+/* Reads the totals of one method, for /v1/status. */
 void vxd_metrics_method(struct vxd_metrics *metrics, size_t method, uint64_t *n_ok,
                         uint64_t *n_failed, double *mean_ms);
 
-struct vxd_server;
+/* The text exposition format, in which /metrics is written: metrics_text.c. */
 
-/* Appends the whole text exposition (version 0.0.4), gauges read from the server. */
-void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text);
+/* The names of methods and codes there. */
+struct vxd_metrics_names {
+    const char *const *methods; /* by index in the method table */
+    size_t n_methods;
+    const char *(*code_name)(enum vxd_status code);
+};
+
+/* Appends all that is counted here. */
+void vxd_metrics_write_counters(const struct vxd_metrics *metrics,
+                                const struct vxd_metrics_names *names,
+                                struct vxd_text *text);
+
+/* Append a metric's head, or the whole of one with a single value, or with the uses of a memory. */
+void vxd_metrics_describe(struct vxd_text *text, const char *name, const char *type,
+                          const char *help);
+void vxd_metrics_write_uint(struct vxd_text *text, const char *name, const char *type,
+                            const char *help, uint64_t value);
+void vxd_metrics_write_real(struct vxd_text *text, const char *name, const char *type,
+                            const char *help, double value);
+void vxd_metrics_write_memory(struct vxd_text *text, const char *name, const char *help,
+                              size_t used, size_t peak, size_t budget);
 
 #endif

@@ -14,7 +14,7 @@ enum {
 
 /* Upper bounds in seconds; the last bucket, +Inf, is the count. */
 extern const double vxd_metrics_bounds[VXD_METRICS_BUCKETS];
-/* Likewise, of what takes microseconds. */
+/* Upper bounds for what takes microseconds. */
 extern const double vxd_metrics_small_bounds[VXD_METRICS_BUCKETS];
 
 struct vxd_histogram {

@@ -17,7 +17,7 @@ void vxd_process_get_usage(struct vxd_process_usage *out)
 
     memset(out, 0, sizeof *out);
     if (statm != NULL) {
-        /* "VIRTUAL RESIDENT ...", in pages. */
+        /* The file begins with "VIRTUAL RESIDENT", in pages. */
         if (fgets(line, sizeof line, statm) != NULL) {
             char *rest = NULL;
 

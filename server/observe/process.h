@@ -12,7 +12,7 @@ struct vxd_process_usage {
     uint64_t n_open_fds;
 };
 
-/* Zeros where /proc does not tell. */
+/* Values that /proc does not show are 0. */
 void vxd_process_get_usage(struct vxd_process_usage *out);
 
 #endif

@@ -84,7 +84,7 @@ static bool parse_digest(const char *text, uint8_t out[SHA256_DIGEST_SIZE])
     return true;
 }
 
-/* One line that is neither empty nor a comment: NAME SCOPES SHA256HEX. */
+/* Parses a line that is neither empty nor a comment: NAME SCOPES SHA256HEX. */
 static enum vxd_status parse_line(const char *path, int number, char *line,
                                   struct token *out, struct vxd_err *err)
 {
@@ -243,7 +243,8 @@ static bool is_trusted(const struct vxd_auth *auth, int64_t uid)
     return false;
 }
 
-/* Looks at every token whatever it finds, so the time tells nothing but their number. */
+/* Compares with every token whatever it finds, so that the time it takes shows nothing
+ * but the number of tokens. */
 static bool find_token(struct vxd_auth *auth, const char *text, struct vxd_principal *out)
 {
     struct sha256_ctx hash;

@@ -14,7 +14,7 @@ enum vxd_scope {
 
 #define VXD_ALL_SCOPES 7u
 
-/* Who sends a request; name for logs, never the token. */
+/* Who sends a request. The name is for logs; the token is never kept. */
 struct vxd_principal {
     char name[64];
     uint32_t scopes;
@@ -30,9 +30,9 @@ enum vxd_status vxd_auth_create(const struct vxd_config *config, struct vxd_auth
 enum vxd_status vxd_auth_reload(struct vxd_auth *auth, struct vxd_err *err);
 void vxd_auth_destroy(struct vxd_auth *auth);
 
-/* Decides who it is. With tokens configured, a token is required except for trusted ipc
- * peers; without, every peer that can connect has all scopes. peer_uid is -1 where unknown.
- * The comparison takes the same time for any wrong token.
+/* Identifies the sender. Where tokens are configured, everybody but trusted ipc peers
+ * needs one; where none are, every peer that can connect has all scopes. peer_uid is -1
+ * where it is unknown. The comparison takes the same time for any wrong token.
  * errors  UNAUTHENTICATED  a token is missing or unknown */
 enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
                                   int64_t peer_uid, struct vxd_principal *out,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The end of a change that has to be on disk first: once finish has made its output, the lane
- * hands it over and takes the next request; when it is decided, the lane tells the method, then
- * answers. So many changes share one sync, and each is built on the one before, decided or
- * not. */
+/* A change that has to be on disk before anybody sees it ends in two steps. When finish
+ * has made the output, the lane hands the change over and takes the next request. When
+ * the journal has decided, the lane calls the method's `end` and then answers. So many
+ * changes share one sync, and a change may build on one that is not decided yet. */
 #ifndef VXD_SERVER_REQUEST_COMMIT_H
 #define VXD_SERVER_REQUEST_COMMIT_H
 
@@ -10,15 +10,15 @@
 
 struct vxd_lane;
 
-/* Lives as long as the request. */
+/* It lives as long as the request. */
 struct vxd_commit {
-    /* On the lane: hands it over. Where that works, vxd_commit_decide follows once, on any
-     * thread, perhaps before this returns. */
+    /* Hands the change over; called on the lane. Where that works, vxd_commit_decide
+     * follows once, on any thread, perhaps before this returns. */
     enum vxd_status (*begin)(struct vxd_request *request, struct vxd_err *err);
-    /* On the lane, once, also where begin failed: everybody sees the change now, or nobody
-     * ever. */
+    /* Ends the change, once, also where begin failed; called on the lane. Either
+     * everybody sees the change from now on, or nobody ever does. */
     void (*end)(struct vxd_request *request, bool committed);
-    /* The lane's. `decide` is what vxd_commit_decide calls. */
+    /* These belong to the lane. vxd_commit_decide calls `decide`. */
     void (*decide)(struct vxd_request *request, const struct vxd_err *err);
     struct vxd_lane *lane;
     struct vxd_err err; /* code VXD_OK: committed */
@@ -26,7 +26,7 @@ struct vxd_commit {
     struct vxd_request *next_handed_over;
 };
 
-/* Says what became of a change; err NULL = committed. Never waits. */
+/* Says what became of a change; err is NULL where it was committed. It never waits. */
 void vxd_commit_decide(struct vxd_request *request, const struct vxd_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records lie in their client's short array, clients in a hash table and in a list by when
- * they were heard last. */
+/* Each client has a short array of records. Clients are in a hash table, and in a list
+ * ordered by the time of their last request. */
 #include "server/request/exactly_once.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
     }
     once->max_bytes = max_bytes;
     once->max_clients = max_clients;
-    once->max_floors = VXD_ONCE_FLOORS;
+    once->max_watermarks = VXD_ONCE_WATERMARKS;
     umac128_set_key(&once->hash, key);
     *out = once;
     return VXD_OK;
@@ -105,18 +105,19 @@ static void forget(struct vxd_once_record *record)
     free(record);
 }
 
-/* Nothing of it runs. What it asked for keeps a floor, so that it cannot come again. */
+/* Forgets a client of which nothing runs. Its watermark stays, so that none of its
+ * requests can take effect a second time. */
 static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
 {
     struct vxd_once_client **at = bucket_of(once, client->principal, client->client_id);
-    struct vxd_once_floor *floor = client->floor;
+    struct vxd_once_watermark *watermark = client->watermark;
     bool is_noted;
 
     for (size_t i = 0; i < client->n_records; i++) {
-        vxd_once_raise_floor(floor, client->records[i]->sequence);
+        vxd_once_raise_watermark(watermark, client->records[i]->sequence);
     }
-    floor->is_on_disk = floor->is_on_disk || client->n_on_disk > 0;
-    is_noted = vxd_once_note_floor(once, floor); /* then its outcomes may go */
+    watermark->is_on_disk = watermark->is_on_disk || client->n_on_disk > 0;
+    is_noted = vxd_once_note_watermark(once, watermark); /* then its outcomes may go */
     while (client->n_records > 0) {
         if (is_noted) {
             vxd_once_note_forgotten(client->records[0], false);
@@ -133,7 +134,7 @@ static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
     once->usage.n_clients--;
     once->usage.n_bytes -= sizeof *client;
     free(client);
-    vxd_once_keep_floor(once, floor);
+    vxd_once_keep_watermark(once, watermark);
 }
 
 void vxd_once_destroy(struct vxd_once *once)
@@ -144,13 +145,14 @@ void vxd_once_destroy(struct vxd_once *once)
     while (once->oldest != NULL) {
         forget_client(once, once->oldest);
     }
-    vxd_once_free_floors(once);
+    vxd_once_free_watermarks(once);
     (void)pthread_mutex_destroy(&once->mutex);
     free(once->forgotten);
     free(once);
 }
 
-/* Of those of which nothing runs, the client that was silent longest; not `spared`. */
+/* Finds the client that has been silent longest, of those of which nothing runs; never
+ * `spared`. */
 static struct vxd_once_client *find_silent(const struct vxd_once *once,
                                            const struct vxd_once_client *spared)
 {
@@ -163,8 +165,8 @@ static struct vxd_once_client *find_silent(const struct vxd_once *once,
     return client;
 }
 
-/* The outcome that this client's next one may take the place of: the lowest sequence, or
- * what came first by its key. NULL when all run. */
+/* Finds the outcome that the client's next one may replace: the one with the lowest
+ * sequence, or the first that came by its key. NULL when all of them run. */
 static struct vxd_once_record *find_lowest(const struct vxd_once_client *client)
 {
     struct vxd_once_record *lowest = NULL;
@@ -181,14 +183,14 @@ static struct vxd_once_record *find_lowest(const struct vxd_once_client *client)
 
 static void forget_outcome(struct vxd_once_record *record)
 {
-    vxd_once_raise_floor(record->client->floor, record->sequence);
+    vxd_once_raise_watermark(record->client->watermark, record->sequence);
     vxd_once_note_forgotten(record, true);
     forget(record);
 }
 
-/* Makes room for n_bytes more. */
-static bool make_room(struct vxd_once *once, struct vxd_once_client *client,
-                      uint64_t n_bytes)
+/* Forgets until n_bytes more fit the limit. */
+static bool reserve_bytes(struct vxd_once *once, struct vxd_once_client *client,
+                          uint64_t n_bytes)
 {
     while (once->usage.n_bytes + n_bytes > once->max_bytes) {
         struct vxd_once_client *silent = find_silent(once, client);
@@ -218,10 +220,10 @@ struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
     return client;
 }
 
-/* With its floor, which stays the caller's on a failure. */
+/* Takes the watermark over, unless it fails. */
 static enum vxd_status add_client(struct vxd_once *once,
                                   const struct vxd_request *request,
-                                  struct vxd_once_floor *floor,
+                                  struct vxd_once_watermark *watermark,
                                   struct vxd_once_client **out, struct vxd_err *err)
 {
     struct vxd_once_client *client;
@@ -238,13 +240,13 @@ static enum vxd_status add_client(struct vxd_once *once,
         }
         forget_client(once, silent);
     }
-    client = make_room(once, NULL, sizeof *client) ? calloc(1, sizeof *client) : NULL;
-    if (client == NULL || floor == NULL) {
+    client = reserve_bytes(once, NULL, sizeof *client) ? calloc(1, sizeof *client) : NULL;
+    if (client == NULL || watermark == NULL) {
         free(client);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "no memory to remember outcomes of another client");
     }
-    client->floor = floor;
+    client->watermark = watermark;
     (void)snprintf(client->principal, sizeof client->principal, "%s",
                    request->principal.name);
     (void)snprintf(client->client_id, sizeof client->client_id, "%s", request->client_id);
@@ -262,7 +264,7 @@ enum vxd_status vxd_once_find_client(struct vxd_once *once,
                                      const struct vxd_request *request,
                                      struct vxd_once_client **out, struct vxd_err *err)
 {
-    struct vxd_once_floor *floor;
+    struct vxd_once_watermark *watermark;
     enum vxd_status status;
 
     *out = vxd_once_look_up(once, request->principal.name, request->client_id);
@@ -271,11 +273,13 @@ enum vxd_status vxd_once_find_client(struct vxd_once *once,
         enter_list(once, *out);
         return VXD_OK;
     }
-    /* First: the floor of who makes place may drive out the oldest one. */
-    floor = vxd_once_take_floor(once, request->principal.name, request->client_id);
-    status = add_client(once, request, floor, out, err);
-    if (status != VXD_OK && floor != NULL) {
-        vxd_once_keep_floor(once, floor);
+    /* This comes first, because the watermark of a client that is forgotten may push out
+     * the oldest one. */
+    watermark =
+        vxd_once_take_watermark(once, request->principal.name, request->client_id);
+    status = add_client(once, request, watermark, out, err);
+    if (status != VXD_OK && watermark != NULL) {
+        vxd_once_keep_watermark(once, watermark);
     }
     return status;
 }
@@ -296,17 +300,17 @@ struct vxd_once_record *vxd_once_find_record(const struct vxd_once_client *clien
     return NULL;
 }
 
-/* Room among the client's outcomes for one of this sequence. */
+/* Reserves a place among the client's outcomes for one of this sequence. */
 static enum vxd_status make_place(struct vxd_once_client *client, uint64_t sequence,
                                   struct vxd_err *err)
 {
     struct vxd_once_record *lowest;
 
-    if (sequence > 0 && sequence <= client->floor->sequence) {
+    if (sequence > 0 && sequence <= client->watermark->sequence) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "header.sequence",
                         "%" PRIu64 " is not above %" PRIu64 ", the highest that was "
                         "forgotten: whether it took effect is not known any more",
-                        sequence, client->floor->sequence);
+                        sequence, client->watermark->sequence);
     }
     if (client->n_records < VXD_ONCE_OUTCOMES) {
         return VXD_OK;
@@ -339,7 +343,7 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     if (status != VXD_OK) {
         return status;
     }
-    if (make_room(once, client, sizeof *record + VXD_ONCE_REPLY_BYTES)) {
+    if (reserve_bytes(once, client, sizeof *record + VXD_ONCE_REPLY_BYTES)) {
         record = calloc(1, sizeof *record);
     }
     if (record != NULL) {
@@ -363,8 +367,8 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     return VXD_OK;
 }
 
-/* Those who wait and were answered meanwhile (their own deadline passed) make place; they are
- * linked behind *dropped, to be let go without the lock. */
+/* Takes out waiting requests that were answered meanwhile because their own deadline
+ * passed. They are linked behind *dropped, to be dropped without the lock. */
 static void drop_answered(struct vxd_once_record *record, struct vxd_request **dropped)
 {
     struct vxd_request **at = &record->waiting;
@@ -414,7 +418,7 @@ static enum vxd_status replay(const struct vxd_once_record *record,
                       record->n_bytes, &request->output, err);
 }
 
-static void let_go(struct vxd_request *requests)
+static void drop_answered_list(struct vxd_request *requests)
 {
     while (requests != NULL) {
         struct vxd_request *next = requests->next_repeat;
@@ -465,11 +469,11 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
     }
 out:
     (void)pthread_mutex_unlock(&once->mutex);
-    let_go(dropped);
+    drop_answered_list(dropped);
     return status;
 }
 
-/* Takes all who wait; the mutex is held. */
+/* Takes all waiting requests; the mutex is held. */
 static struct vxd_request *take_waiting(struct vxd_once_record *record)
 {
     struct vxd_request *all = record->waiting;
@@ -491,13 +495,14 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
 
     request->once = NULL;
     (void)pthread_mutex_lock(&once->mutex);
-    /* Who waits gets the whole reply, so it must not lose its arrays before. */
+    /* Waiting requests get the whole reply, so they are answered before it loses its
+     * arrays. */
     while ((waiting = take_waiting(record)) != NULL) {
         (void)pthread_mutex_unlock(&once->mutex);
         for (struct vxd_request *r = waiting; r != NULL; r = r->next_repeat) {
             (void)vxd_request_answer(r, err, err == NULL ? output : NULL);
         }
-        let_go(waiting);
+        drop_answered_list(waiting);
         (void)pthread_mutex_lock(&once->mutex);
     }
     if (err != NULL) {
@@ -514,8 +519,9 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
     (void)pthread_mutex_unlock(&once->mutex);
 }
 
-/* The first of those who wait and are not answered, with the list's reference; those before
- * it are linked to *dropped. NULL when there is none, and then the record is gone. */
+/* Takes the first waiting request that is not answered, with the list's reference; those
+ * before it are linked to *dropped. NULL when there is none, and then the record is
+ * gone. */
 static struct vxd_request *take_first(struct vxd_once_record *record,
                                       struct vxd_request **dropped)
 {
@@ -556,7 +562,7 @@ void vxd_once_abandon(struct vxd_request *request)
         }
         vxd_request_drop(first);
     }
-    let_go(dropped);
+    drop_answered_list(dropped);
 }
 
 struct vxd_request *vxd_once_find_waiting(struct vxd_once *once)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Exactly-once across starts. Outcomes of changes that are in the journal are beside them, and the
- * disk forgets what memory forgets: each change's transaction takes along what was forgotten since
- * the one before. What is forgotten of a client that goes on is known by its floor:
+/* Exactly-once across starts. The outcome of a durable change is in the transaction that
+ * has the change itself. The same transaction removes from the disk what memory has
+ * forgotten since the one before. How the disk knows a client's watermark depends on how
+ * many outcomes it has of the client:
  *
- *   as many outcomes as there may be   all below the lowest is forgotten, which needs no row
- *   fewer                              a row of sequence 0 without a key has the floor: 8 bytes
- *   none: the client went              such a row too, until its floor goes (exactly_once_floors.c)
+ *   as many as there may be   all below the lowest is forgotten, which needs no row
+ *   fewer                     a row of sequence 0 without a key has the watermark in 8 bytes
+ *   none: it is forgotten     likewise, until the watermark goes (exactly_once_watermarks.c)
  *
- * Rows that the disk was not told of (too many at once) come back with the next start, which
+ * Rows that could not be removed (too many at once) come back with the next start, which
  * forgets them again. */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include "server/instance/instance.h"
 
 enum {
-    FLOOR_BYTES = 8
+    WATERMARK_BYTES = 8
 };
 
 void vxd_once_set_key(struct vxd_once *once, const uint8_t *key)
@@ -47,7 +48,7 @@ void vxd_once_digest(const struct vxd_once *once, const struct vxd_method *metho
     umac128_digest(&hash, VXD_ONCE_DIGEST_BYTES, out);
 }
 
-/* Three texts, each with its 0. */
+/* Writes three texts, each with its terminating 0. */
 static size_t describe_owner(const char *principal, const char *client_id,
                              const char *key, uint8_t out[VXD_ONCE_CLIENT_BYTES])
 {
@@ -63,7 +64,7 @@ static size_t describe_owner(const char *principal, const char *client_id,
     return n;
 }
 
-/* The next of a description's texts; false when there is none that fits. */
+/* Reads the next of a description's texts; false when there is none that fits. */
 static bool next_text(const uint8_t **at, const uint8_t *end, char out[VXD_NAME_BYTES])
 {
     const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
@@ -76,7 +77,8 @@ static bool next_text(const uint8_t **at, const uint8_t *end, char out[VXD_NAME_
     return true;
 }
 
-/* Who it was, as far as filing it looks; false: it is no description. */
+/* Reads who asked into the fields by which records are found; false where it is no
+ * description. */
 static bool read_owner(const uint8_t *owner, size_t n_bytes, struct vxd_request *out)
 {
     const uint8_t *at = owner;
@@ -109,27 +111,27 @@ void vxd_once_describe(const struct vxd_request *request,
 
 static bool note(struct vxd_once *once, const struct vxd_once_forgotten *forgotten)
 {
-    if (once->n_forgotten == once->forgotten_room) {
-        size_t room = 2 * once->forgotten_room + 64;
+    if (once->n_forgotten == once->forgotten_capacity) {
+        size_t capacity = 2 * once->forgotten_capacity + 64;
         struct vxd_once_forgotten *more =
-            room <= (size_t)2 * VXD_ONCE_MAX_FORGOTTEN
-                ? realloc(once->forgotten, room * sizeof *more)
+            capacity <= (size_t)2 * VXD_ONCE_MAX_FORGOTTEN
+                ? realloc(once->forgotten, capacity * sizeof *more)
                 : NULL;
 
         if (more == NULL) {
             return false;
         }
         once->forgotten = more;
-        once->forgotten_room = room;
+        once->forgotten_capacity = capacity;
     }
     once->forgotten[once->n_forgotten++] = *forgotten;
     return true;
 }
 
-void vxd_once_note_forgotten(struct vxd_once_record *record, bool tells_floor)
+void vxd_once_note_forgotten(struct vxd_once_record *record, bool has_watermark)
 {
     struct vxd_once_forgotten forgotten = {.sequence = record->sequence,
-                                           .tells_floor = tells_floor};
+                                           .has_watermark = has_watermark};
     const struct vxd_once_client *client = record->client;
 
     if (record->is_on_disk) {
@@ -139,59 +141,63 @@ void vxd_once_note_forgotten(struct vxd_once_record *record, bool tells_floor)
     }
 }
 
-bool vxd_once_note_floor(struct vxd_once *once, const struct vxd_once_floor *floor)
+bool vxd_once_note_watermark(struct vxd_once *once,
+                             const struct vxd_once_watermark *watermark)
 {
-    struct vxd_once_forgotten forgotten = {.tells_floor = true};
+    struct vxd_once_forgotten forgotten = {.has_watermark = true};
 
-    if (!floor->is_on_disk) {
+    if (!watermark->is_on_disk) {
         return true;
     }
-    forgotten.n_owner_bytes = describe_owner(
-        floor->names, floor->names + strlen(floor->names) + 1, "", forgotten.owner);
+    forgotten.n_owner_bytes =
+        describe_owner(watermark->names, watermark->names + strlen(watermark->names) + 1,
+                       "", forgotten.owner);
     return note(once, &forgotten);
 }
 
-/* The floor of a client that is known or went, unless its outcomes on the disk tell it; NULL. */
-static struct vxd_once_floor *floor_to_put(struct vxd_once *once,
-                                           const struct vxd_request *asked)
+/* Finds the watermark of a client that is known or forgotten; NULL where its outcomes on
+ * the disk imply it. */
+static struct vxd_once_watermark *watermark_to_put(struct vxd_once *once,
+                                                   const struct vxd_request *asked)
 {
     const struct vxd_once_client *client =
         vxd_once_look_up(once, asked->principal.name, asked->client_id);
 
     if (client == NULL) {
-        return vxd_once_find_floor(once, asked->principal.name, asked->client_id);
+        return vxd_once_find_watermark(once, asked->principal.name, asked->client_id);
     }
-    /* Of others that run it is not known yet whether the disk will have them. */
-    return client->n_on_disk < VXD_ONCE_OUTCOMES || client->n_running > 1 ? client->floor
-                                                                          : NULL;
+    /* Whether the disk will have the others, which still run, is not known yet. */
+    return client->n_on_disk < VXD_ONCE_OUTCOMES || client->n_running > 1
+               ? client->watermark
+               : NULL;
 }
 
-static enum vxd_status put_floor(struct vxd_once *once,
-                                 const struct vxd_once_forgotten *forgotten,
-                                 int64_t unix_ns, struct vxd_journal_txn *txn,
-                                 struct vxd_err *err)
+static enum vxd_status put_watermark(struct vxd_once *once,
+                                     const struct vxd_once_forgotten *forgotten,
+                                     int64_t unix_ns, struct vxd_journal_txn *txn,
+                                     struct vxd_err *err)
 {
     struct vxd_request asked = {0};
-    uint8_t bytes[FLOOR_BYTES];
+    uint8_t bytes[WATERMARK_BYTES];
     struct vxd_journal_reply row = {.client = forgotten->owner,
                                     .n_client_bytes = forgotten->n_owner_bytes,
                                     .unix_ns = unix_ns,
                                     .bytes = bytes,
                                     .n_bytes = sizeof bytes};
-    struct vxd_once_floor *floor;
+    struct vxd_once_watermark *watermark;
 
-    if (!forgotten->tells_floor ||
+    if (!forgotten->has_watermark ||
         !read_owner(forgotten->owner, forgotten->n_owner_bytes, &asked) ||
         asked.idempotency_key[0] != '\0') {
         return VXD_OK;
     }
-    floor = floor_to_put(once, &asked);
-    if (floor == NULL || floor->sequence == 0) {
+    watermark = watermark_to_put(once, &asked);
+    if (watermark == NULL || watermark->sequence == 0) {
         return VXD_OK;
     }
-    memcpy(bytes, &floor->sequence,
-           sizeof bytes); /* little-endian hosts alone (base.h) */
-    floor->is_on_disk = true;
+    memcpy(bytes, &watermark->sequence,
+           sizeof bytes); /* all hosts are little-endian (base.h) */
+    watermark->is_on_disk = true;
     return vxd_journal_put_reply(txn, &row, err);
 }
 
@@ -208,7 +214,7 @@ enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
         status = vxd_journal_forget_reply(txn, forgotten->owner, forgotten->n_owner_bytes,
                                           forgotten->sequence, err);
         if (status == VXD_OK) {
-            status = put_floor(once, forgotten, unix_ns, txn, err);
+            status = put_watermark(once, forgotten, unix_ns, txn, err);
         }
     }
     if (status == VXD_OK) {
@@ -220,37 +226,60 @@ enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
 
 /* Coming back ------------------------------------------------------------------------------- */
 
-static enum vxd_status restore_floor(struct vxd_once *once,
-                                     const struct vxd_request *asked, const void *bytes,
-                                     size_t n_bytes, struct vxd_err *err)
+static enum vxd_status restore_watermark(struct vxd_once *once,
+                                         const struct vxd_request *asked,
+                                         const void *bytes, size_t n_bytes,
+                                         struct vxd_err *err)
 {
     const char *principal = asked->principal.name;
     const struct vxd_once_client *client;
-    struct vxd_once_floor *floor;
+    struct vxd_once_watermark *watermark;
     uint64_t sequence = 0;
 
-    if (n_bytes != FLOOR_BYTES) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "a client's floor is damaged");
+    if (n_bytes != WATERMARK_BYTES) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "a client's watermark is damaged");
     }
     memcpy(&sequence, bytes, sizeof sequence);
     (void)pthread_mutex_lock(&once->mutex);
     client = vxd_once_look_up(once, principal, asked->client_id);
-    floor = client != NULL ? client->floor
-                           : vxd_once_take_floor(once, principal, asked->client_id);
-    if (floor != NULL) {
-        vxd_once_raise_floor(floor, sequence);
-        floor->is_on_disk = true;
+    watermark = client != NULL
+                    ? client->watermark
+                    : vxd_once_take_watermark(once, principal, asked->client_id);
+    if (watermark != NULL) {
+        vxd_once_raise_watermark(watermark, sequence);
+        watermark->is_on_disk = true;
         if (client == NULL) {
-            vxd_once_keep_floor(once, floor);
+            vxd_once_keep_watermark(once, watermark);
         }
     }
     (void)pthread_mutex_unlock(&once->mutex);
-    return floor != NULL
+    return watermark != NULL
                ? VXD_OK
-               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for floors");
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for watermarks");
 }
 
-/* vxd_once_pack_copy marks those that something was dropped of. */
+enum vxd_status vxd_once_put_outcome(struct vxd_request *request, int64_t unix_ns,
+                                     struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    uint8_t client[VXD_ONCE_CLIENT_BYTES];
+    uint8_t bytes[VXD_ONCE_COPY_BYTES];
+    struct vxd_journal_reply reply = {
+        .client = client, .unix_ns = unix_ns, .bytes = bytes};
+    enum vxd_status status;
+
+    if (request->once == NULL) {
+        return VXD_OK; /* over HTTP without a key */
+    }
+    vxd_once_describe(request, client, &reply.n_client_bytes, &reply.sequence,
+                      reply.digest);
+    vxd_once_pack_copy(request->output, bytes, &reply.n_bytes);
+    VXD_TRY(vxd_once_put_forgotten(request->server->once, unix_ns, txn, err));
+    VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
+out:
+    return status;
+}
+
+/* vxd_once_pack_copy marks replies of which something was dropped. */
 static bool has_dropped(const void *reply, size_t n_reply_bytes)
 {
     return n_reply_bytes > 0 && *(const uint8_t *)reply == 0;
@@ -290,7 +319,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "an outcome's owner is damaged");
     }
     if (sequence == 0 && asked.idempotency_key[0] == '\0') {
-        return restore_floor(once, &asked, reply, n_reply_bytes, err);
+        return restore_watermark(once, &asked, reply, n_reply_bytes, err);
     }
     (void)pthread_mutex_lock(&once->mutex);
     status = vxd_once_find_client(once, &asked, &owner, err);
@@ -300,7 +329,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
     if (asked.once != NULL) {
         fill_record(asked.once, reply, n_reply_bytes);
     } else if (status != VXD_RESOURCE_EXHAUSTED) {
-        /* There are newer ones of this client, as many as there may be. */
+        /* The client has as many newer outcomes as it may have. */
         struct vxd_once_forgotten forgotten = {.n_owner_bytes = n_client_bytes,
                                                .sequence = sequence};
 

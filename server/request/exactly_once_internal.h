@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of exactly-once share. One lock guards it all, the requests' next_repeat
- * included; functions here are called with it held. */
+ * included; it is held when functions of this header are called. */
 #ifndef VXD_SERVER_REQUEST_EXACTLY_ONCE_INTERNAL_H
 #define VXD_SERVER_REQUEST_EXACTLY_ONCE_INTERNAL_H
 
@@ -12,122 +12,135 @@
 
 enum {
     VXD_ONCE_BUCKETS = 1024,
-    VXD_ONCE_FLOOR_BUCKETS = 16384,
+    VXD_ONCE_WATERMARK_BUCKETS = 16384,
     VXD_ONCE_MAX_FORGOTTEN = 4096
 };
 
-/* What a client is known by when its outcomes are forgotten. */
-struct vxd_once_floor {
-    struct vxd_once_floor *in_bucket; /* these three: of a client that went */
-    struct vxd_once_floor *newer;     /* went later */
-    struct vxd_once_floor *older;
+/* What stays of a client when its outcomes are forgotten. */
+struct vxd_once_watermark {
+    struct vxd_once_watermark *in_bucket; /* these three are for a forgotten client */
+    struct vxd_once_watermark *newer;     /* forgotten later */
+    struct vxd_once_watermark *older;
     uint64_t sequence; /* the highest that was forgotten, 0 = none */
-    bool is_on_disk;   /* a row has it, or had one that was */
+    bool is_on_disk;   /* a row has it, or an outcome that it covers */
     char names[];      /* principal and client_id, each with its 0 */
 };
 
 struct vxd_once_client {
     char principal[VXD_NAME_BYTES];
     char client_id[VXD_NAME_BYTES];
-    struct vxd_once_record *records[VXD_ONCE_OUTCOMES]; /* by when they came */
+    struct vxd_once_record
+        *records[VXD_ONCE_OUTCOMES]; /* in the order in which they came */
     size_t n_records;
     size_t n_running;
-    struct vxd_once_floor *floor; /* its own */
-    size_t n_on_disk;             /* of its outcomes by sequence */
+    struct vxd_once_watermark *watermark; /* its own */
+    size_t n_on_disk; /* how many outcomes with a sequence are there */
     struct vxd_once_client *in_bucket;
-    struct vxd_once_client *newer; /* heard later */
+    struct vxd_once_client *newer; /* its last request came later */
     struct vxd_once_client *older;
 };
 
 struct vxd_once_record {
     struct vxd_once *once;
     struct vxd_once_client *client;
-    uint64_t sequence;        /* 0: by its key */
+    uint64_t sequence;        /* 0: the key says which */
     char key[VXD_NAME_BYTES]; /* Idempotency-Key */
     uint8_t digest[VXD_ONCE_DIGEST_BYTES];
     bool is_done;
     bool arrays_dropped;
-    bool is_on_disk;             /* handed over, at least */
-    struct vxd_request *waiting; /* by next_repeat, first come first */
+    bool is_on_disk;             /* or handed over to the journal */
+    struct vxd_request *waiting; /* linked by next_repeat, the first to come first */
     size_t n_bytes;
     uint8_t *reply; /* VXD_ONCE_REPLY_BYTES until it is done */
 };
 
-/* What the disk has and memory has no more: an outcome, or (sequence 0, no key) a floor. */
+/* What the disk has to forget because memory has forgotten it: an outcome, or a
+ * watermark, which has sequence 0 and no key. */
 struct vxd_once_forgotten {
     uint8_t owner[VXD_ONCE_CLIENT_BYTES];
     size_t n_owner_bytes;
     uint64_t sequence;
-    bool tells_floor; /* what the floor is now takes its place */
+    bool has_watermark; /* the client's present watermark replaces it */
 };
 
 struct vxd_once {
     uint64_t max_bytes;
     uint32_t max_clients;
-    struct umac128_ctx hash; /* the key is set, nothing hashed */
+    struct umac128_ctx hash; /* with the key set and nothing hashed yet */
     pthread_mutex_t mutex;   /* guards all below */
     struct vxd_once_client *buckets[VXD_ONCE_BUCKETS];
     struct vxd_once_client *newest;
     struct vxd_once_client *oldest;
     struct vxd_once_usage usage;
-    struct vxd_once_floor *floors[VXD_ONCE_FLOOR_BUCKETS]; /* of clients that went */
-    struct vxd_once_floor *newest_floor;
-    struct vxd_once_floor *oldest_floor;
-    size_t n_floors;
-    size_t max_floors;                    /* VXD_ONCE_FLOORS, but in tests */
-    struct vxd_once_forgotten *forgotten; /* first come first */
+    struct vxd_once_watermark
+        *watermarks[VXD_ONCE_WATERMARK_BUCKETS]; /* of forgotten clients */
+    struct vxd_once_watermark *newest_watermark;
+    struct vxd_once_watermark *oldest_watermark;
+    size_t n_watermarks;
+    size_t max_watermarks;                /* VXD_ONCE_WATERMARKS; tests lower it */
+    struct vxd_once_forgotten *forgotten; /* the first to come first */
     size_t n_forgotten;
-    size_t forgotten_room;
+    size_t forgotten_capacity;
 };
 
 /* exactly_once.c ---------------------------------------------------------------------------- */
 
-/* The client of these names; NULL. */
+/* Finds the client of these names; NULL where there is none. */
 struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
                                          const char *principal, const char *client_id);
-/* The same, heard now, made where there is none: those that were silent longest make place.
+/* Finds the client of a request and makes one where there is none; its last request came
+ * now. Clients that have been silent longest are forgotten for it.
  * errors  UNAVAILABLE, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_once_find_client(struct vxd_once *once,
                                      const struct vxd_request *request,
                                      struct vxd_once_client **out, struct vxd_err *err);
-/* Of the request's number or key; NULL. */
+/* Finds the record of the request's number or key; NULL where there is none. */
 struct vxd_once_record *vxd_once_find_record(const struct vxd_once_client *client,
                                              const struct vxd_request *request);
-/* Files a request: request->once is its record.
+/* Makes a record of a request; request->once is it.
  * errors  FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_client *client,
                                     struct vxd_request *request, const uint8_t *digest,
                                     struct vxd_err *err);
-/* Of a client's names. */
+/* Hashes a client's names. */
 uint32_t vxd_once_hash(const char *principal, const char *client_id);
-/* What a record counts of the bytes. */
+/* How many bytes a record counts for. */
 uint64_t vxd_once_record_bytes(const struct vxd_once_record *record);
 
 /* exactly_once_disk.c ----------------------------------------------------------------------- */
 
-/* An outcome is forgotten: the disk is told with the next one that is put there, and of the floor
- * that it left, unless its whole client goes, which is noted by itself. */
-void vxd_once_note_forgotten(struct vxd_once_record *record, bool tells_floor);
-/* A floor that the disk has, or is to have, became another one, or is gone for good. */
-/* False: the disk will not be told, and must keep the outcomes that tell it. */
-bool vxd_once_note_floor(struct vxd_once *once, const struct vxd_once_floor *floor);
+/* Notes that an outcome is forgotten, for the next transaction. With has_watermark the
+ * client goes on, and its watermark is written; a whole client that is forgotten is noted
+ * by itself. */
+void vxd_once_note_forgotten(struct vxd_once_record *record, bool has_watermark);
+/* Notes that a watermark that the disk has, or is to have, changed or was dropped. */
+/* False: it could not be noted, so the disk must keep the outcomes that imply the
+ * watermark. */
+bool vxd_once_note_watermark(struct vxd_once *once,
+                             const struct vxd_once_watermark *watermark);
 
-static inline void vxd_once_raise_floor(struct vxd_once_floor *floor, uint64_t sequence)
+static inline void vxd_once_raise_watermark(struct vxd_once_watermark *watermark,
+                                            uint64_t sequence)
 {
-    floor->sequence = sequence > floor->sequence ? sequence : floor->sequence;
+    watermark->sequence = sequence > watermark->sequence ? sequence : watermark->sequence;
 }
 
-/* exactly_once_floors.c --------------------------------------------------------------------- */
+/* exactly_once_watermarks.c --------------------------------------------------------------------- */
 
-/* The floor of a client that went; NULL. */
-struct vxd_once_floor *vxd_once_find_floor(struct vxd_once *once, const char *principal,
-                                           const char *client_id);
-/* The same, the caller's from now on; a new one where there is none. NULL = no memory. */
-struct vxd_once_floor *vxd_once_take_floor(struct vxd_once *once, const char *principal,
-                                           const char *client_id);
-/* Of a client that goes; the one that went first may go for good. */
-void vxd_once_keep_floor(struct vxd_once *once, struct vxd_once_floor *take_floor);
-/* With all of it. */
-void vxd_once_free_floors(struct vxd_once *once);
+/* Finds the watermark of a forgotten client; NULL where there is none. */
+struct vxd_once_watermark *vxd_once_find_watermark(struct vxd_once *once,
+                                                   const char *principal,
+                                                   const char *client_id);
+/* Takes the watermark of a forgotten client out, for the caller to own, or makes a new
+ * one. NULL where there is no memory. */
+struct vxd_once_watermark *vxd_once_take_watermark(struct vxd_once *once,
+                                                   const char *principal,
+                                                   const char *client_id);
+/* Keeps the watermark of a client that is being forgotten; the oldest one may be dropped
+ * for it. */
+void vxd_once_keep_watermark(struct vxd_once *once,
+                             struct vxd_once_watermark *take_watermark);
+/* Frees all of them. */
+void vxd_once_free_watermarks(struct vxd_once *once);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Making a reply small enough to keep, through its descriptor alone. */
+/* Makes a reply small enough to keep. Only the descriptor says which fields there are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ enum {
 
 enum strip {
     STRIP_ARRAYS,  /* tensors' elements, bytes fields */
-    STRIP_REPEATED /* what is repeated, and strings, as well */
+    STRIP_REPEATED /* repeated fields and strings as well */
 };
 
 /* What a field was before it was cleared. */
@@ -23,14 +23,15 @@ struct cleared {
     uint8_t bytes[sizeof(ProtobufCBinaryData)];
 };
 
-/* All that was cleared, to be put back. */
+/* All fields that were cleared, to be put back. */
 struct undo_list {
     struct cleared *fields;
     size_t n;
     size_t capacity;
 };
 
-/* Before a change; undo NULL: it is not to be put back. False: it must not be made. */
+/* Notes a field before it is cleared; with undo NULL it is not to be put back. False: it
+ * must not be cleared. */
 static bool note_field(struct undo_list *undo, void *member, size_t n_bytes)
 {
     if (undo == NULL) {
@@ -41,7 +42,7 @@ static bool note_field(struct undo_list *undo, void *member, size_t n_bytes)
         struct cleared *fields = realloc(undo->fields, capacity * sizeof *fields);
 
         if (fields == NULL) {
-            return false; /* then less is known of the reply later */
+            return false; /* then the kept reply has less in it */
         }
         undo->fields = fields;
         undo->capacity = capacity;
@@ -98,7 +99,7 @@ static bool is_dropped(const ProtobufCMessage *message,
     return strip == STRIP_REPEATED && (repeated || field->type == PROTOBUF_C_TYPE_STRING);
 }
 
-/* Depth-first over the submessages, with a stack of our own. */
+/* Goes over the submessages depth first, with a stack of its own. */
 static void strip_message(ProtobufCMessage *reply, enum strip strip,
                           struct undo_list *undo)
 {
@@ -151,7 +152,7 @@ static bool pack(ProtobufCMessage *reply, struct undo_list *undo,
     }
     *n_bytes = protobuf_c_message_get_packed_size(reply);
     if (*n_bytes > VXD_ONCE_REPLY_BYTES) {
-        *n_bytes = 0; /* an empty message: it happened, and no more is known */
+        *n_bytes = 0; /* an empty message says that it was done, and no more */
     } else {
         (void)protobuf_c_message_pack(reply, out);
     }
@@ -171,7 +172,7 @@ void vxd_once_pack_copy(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_COPY_BYTES
 
     out[0] = 0;
     if (pack(reply, &undo, out + 1, n_bytes)) {
-        *n_bytes += 1; /* with the byte that tells */
+        *n_bytes += 1; /* with the byte that marks it */
     } else {
         memmove(out, out + 1, *n_bytes);
     }

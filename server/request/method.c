@@ -25,7 +25,7 @@ const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table
     return NULL;
 }
 
-/* A method of a test's own counts among the unknown ones. */
+/* A method that only a test has counts as an unknown one. */
 size_t vxd_method_index(const struct vxd_method_table *table,
                         const struct vxd_method *method)
 {

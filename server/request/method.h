@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A method is a few functions, and a table of methods stands behind both transports. The
- * server's own is in server/method_table.c: a new method is one file in service/ and one row
- * there. main.c hands it in, so that nothing here knows the services. */
+/* A method is a few functions, and one table of methods serves both transports. The
+ * server's own table is in server/method_table.c: a new method is one file in service/
+ * and one row there. main.c hands the table in, so that nothing here depends on the
+ * services. */
 #ifndef VXD_SERVER_REQUEST_METHOD_H
 #define VXD_SERVER_REQUEST_METHOD_H
 
@@ -34,15 +35,17 @@ struct vxd_method {
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
 
-    /* NULL: the method changes nothing. Else whether this decoded request does: it then
-     * needs the scope write, takes effect exactly once, and runs to its end once begun. All
-     * it does is all or nothing: an error means that nothing changed. */
+    /* NULL where the method changes nothing; else it says whether this decoded request
+     * does. Such a request needs the scope write, takes effect exactly once, and runs to
+     * its end once it has begun. It is all or nothing: after an error nothing has
+     * changed. */
     bool (*changes)(const struct vxd_request *request);
 
-    /* Requests that set a batch_key may run as one (request.h): submit, finish and release are
-     * then called for the first of them, whose companions are the others; finish sets every
-     * one's output. Where that fails, release comes, and submit again for each alone: so
-     * release leaves a request as check made it, and no request suffers for another. */
+    /* Requests that set a batch_key may run as one (request_life.h). Then submit, finish
+     * and release are called for the first of them, whose companions are the others, and
+     * finish sets the output of every one. Where a batch fails, release is called, and
+     * then submit again for each request alone. So release must leave a request as check
+     * made it, and no request suffers for another. */
 
     /* On the transport's thread: checks every field of request->input, sets
      * request->bulk and request->cost_bytes (engine memory it will take, for admission),
@@ -65,8 +68,9 @@ struct vxd_method {
     enum vxd_status (*submit)(struct vxd_request *request, struct vxd_queue *queue,
                               struct vxd_err *err);
 
-    /* On a lane's thread, after the last stage has run: sets request->output (message and
-     * arrays stay valid until release). What changed something must not fail here. */
+    /* On a lane's thread, after the last stage has run: sets request->output, whose
+     * message and arrays stay valid until release. What has changed something must not
+     * fail here. */
     enum vxd_status (*finish)(struct vxd_request *request, struct vxd_queue *queue,
                               struct vxd_err *err);
 
@@ -74,17 +78,19 @@ struct vxd_method {
      * was ever called: frees request->state and what it holds. */
     void (*release)(struct vxd_request *request, struct vxd_queue *queue);
 
-    /* Optional, on any thread, once, when the request is gone, run or not: lets go of what
-     * check took. request->state is set where check set it. */
+    /* Optional; called once on any thread when the request is gone, run or not. It frees
+     * what check took; request->state is set where check set it. */
     void (*forget)(struct vxd_request *request);
 
-    /* Optional, on any thread, when a request that repeats no other is about to be queued:
-     * another one may have to run before it (request_prerequisite.h). Where one does, *waits is set,
-     * and take_ahead gets its output, on that one's thread. */
-    enum vxd_status (*ahead)(struct vxd_request *request, bool *waits,
-                             struct vxd_err *err);
-    enum vxd_status (*take_ahead)(struct vxd_request *request,
-                                  const ProtobufCMessage *output, struct vxd_err *err);
+    /* Optional; called on any thread when a request that repeats no other is about to be
+     * queued. It may submit a prerequisite, a request that has to run before this one
+     * (request_prerequisite.h), and then sets *waits. take_prerequisite gets the output
+     * of that one, on its thread. */
+    enum vxd_status (*prerequisite)(struct vxd_request *request, bool *waits,
+                                    struct vxd_err *err);
+    enum vxd_status (*take_prerequisite)(struct vxd_request *request,
+                                         const ProtobufCMessage *output,
+                                         struct vxd_err *err);
 
     /* Optional, on the transport's thread: builds request->input from a file sent as a
      * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */
@@ -104,7 +110,8 @@ const struct vxd_method *vxd_method_by_tag(const struct vxd_method_table *table,
 const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table,
                                             const char *name);
 
-/* Index in the table, for metrics; SIZE_MAX for a method that is not in it. */
+/* Returns the method's index in the table, for metrics; SIZE_MAX for a method that is not
+ * in it. */
 size_t vxd_method_index(const struct vxd_method_table *table,
                         const struct vxd_method *method);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* References: the caller's (transport, given to submit or fail), the scheduler's while the
- * request is in its list or on a lane, the timer's while it is watched. The last one to go
- * frees the decoded message, gives the bytes back and lets the transport discard the body. */
+/* A request has references of the caller (a transport, until it calls submit or fail), of
+ * the scheduler while the request is in its list or on a lane, and of the timer while it
+ * is watched. The last one to go frees the decoded message, gives the bytes back and lets
+ * the transport discard the body. */
 #include "server/request/request_life.h"
 
 #include <inttypes.h>
@@ -16,15 +17,14 @@
 #include "server/request/request_prerequisite.h"
 #include "server/instance/instance.h"
 #include "server/observe/observe.h"
-#include "server/schedule/schedule.h"
 
 enum {
     DECODER_FACTOR =
-        4, /* decoded messages may be larger than their bytes, not without end */
+        4, /* decoded messages may be larger than their bytes, up to this factor */
     DECODER_BASE_BYTES = 1024 * 1024,
     DECODER_LEAST_BYTES = 64 * 1024,
-    REPLY_BYTES = 256 * 1024, /* what a reply's small parts may take of the decoder */
-    BLOCK_HEAD_BYTES = 256,   /* keeps the engine's alignment behind it */
+    REPLY_BYTES = 256 * 1024, /* of the decoder, for all of a reply but its arrays */
+    BLOCK_HEAD_BYTES = 256,   /* what follows it keeps the engine's alignment */
     SLOW_MS = 1000
 };
 
@@ -50,7 +50,8 @@ static void copy_text(char out[VXD_NAME_BYTES], const char *text)
     (void)snprintf(out, VXD_NAME_BYTES, "%s", text != NULL ? text : "");
 }
 
-/* Copies what is well-formed; the request can be answered whatever the header said. */
+/* Copies what is well-formed, so that the request can be answered whatever the header
+ * says. */
 static enum vxd_status take_header(struct vxd_request *request,
                                    const struct vxd_request_header *header,
                                    struct vxd_err *err)
@@ -141,7 +142,7 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
     return take_header(request, header, err);
 }
 
-/* Takes up to `most` and no less than `least` of the server's inflight bytes. */
+/* Reserves up to `most` and no less than `least` of the server's inflight bytes. */
 static bool reserve(struct vxd_server *server, uint64_t least, uint64_t most,
                     uint64_t *taken)
 {
@@ -170,7 +171,7 @@ static enum vxd_status fail_reserve(struct vxd_server *server, uint64_t n_bytes,
                     n_bytes, server->config.inflight_bytes);
 }
 
-/* Whether new work is taken at all. */
+/* Checks that new work is accepted at all. */
 static enum vxd_status check_state(struct vxd_server *server, struct vxd_err *err)
 {
     switch (atomic_load(&server->state)) {
@@ -269,7 +270,8 @@ enum vxd_status vxd_request_open_decoder(struct vxd_request *request, struct vxd
     return vxd_decoder_create((size_t)taken, &big, &request->decoder, err);
 }
 
-/* Gives back what decoding did not need; a reply's small parts may still come. */
+/* Gives back the bytes that decoding did not need, except for those of the reply that is
+ * to come. */
 static void shrink_reserve(struct vxd_request *request)
 {
     uint64_t keep = vxd_decoder_used_bytes(request->decoder) + REPLY_BYTES;
@@ -281,8 +283,8 @@ static void shrink_reserve(struct vxd_request *request)
     }
 }
 
-/* On the CPU big arrays stay in the body, which lives as long as the request; a GPU wants
- * them copied to page-locked memory (big_alloc above). */
+/* Big arrays stay in the body on the CPU, since it lives as long as the request. A GPU
+ * needs them copied to page-locked memory (big_alloc above). */
 static enum vxd_status decode_protobuf(struct vxd_request *request,
                                        const struct vxd_body *body, struct vxd_err *err)
 {
@@ -322,8 +324,8 @@ static enum vxd_status decode_body(struct vxd_request *request,
     return decode_protobuf(request, body, err);
 }
 
-/* Whether it changes something, and then whether its sender may, and can say which of its
- * requests this is. */
+/* Finds out whether the request changes something. If so, its sender must be allowed to,
+ * and must say which of its requests this is. */
 static enum vxd_status check_change(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_method *method = request->method;
@@ -371,20 +373,21 @@ static bool has_number(const struct vxd_request *request)
            (request->client_id[0] != '\0' && request->sequence > 0);
 }
 
-/* A full queue refuses what would wait in it before anything is decoded: under overload this
- * is what nearly every request costs. Not what supersedes another, which takes its place,
- * nor what may repeat a request that ran. */
+/* A full queue refuses a request before anything of it is decoded, since under overload
+ * nearly every request ends here. Exempt are requests that supersede another, whose place
+ * they take, and those that may repeat a request that ran. */
 static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
 {
+    const struct vxd_server *server = request->server;
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     bool repeats = request->method->changes != NULL && has_number(request);
 
     return request->lane == VXD_LANE_NONE || replaces || repeats
                ? VXD_OK
-               : vxd_scheduler_check_room(request->server->scheduler, err);
+               : server->schedule->check_capacity(server->scheduler, err);
 }
 
-/* Queues it, unless it repeats one that runs or ran. */
+/* Queues the request, unless it repeats one that runs or ran. */
 static enum vxd_status run_once(struct vxd_request *request, const struct vxd_body *body,
                                 struct vxd_err *err)
 {
@@ -408,12 +411,12 @@ out:
 
 void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body)
 {
-    struct vxd_scheduler *scheduler = request->server->scheduler;
+    const struct vxd_server *server = request->server;
     struct vxd_err err = {0};
     enum vxd_status status;
 
     VXD_TRY(check_queue(request, &err));
-    VXD_TRY(vxd_scheduler_watch(scheduler, request, &err));
+    VXD_TRY(server->schedule->watch(server->scheduler, request, &err));
     VXD_TRY(decode_and_check(request, body, &err));
     if (request->lane == VXD_LANE_NONE) {
         (void)vxd_request_answer(request, NULL, request->output);
@@ -517,7 +520,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     if (atomic_exchange(&request->answered, 1) != 0) {
         return false;
     }
-    vxd_scheduler_unwatch(server->scheduler, request);
+    server->schedule->unwatch(server->scheduler, request);
     if (queues) {
         request->queue_ms =
             (double)((started != 0 ? started : now) - request->received_ns) / 1e6;
@@ -555,7 +558,8 @@ void vxd_request_drop(struct vxd_request *request)
         return;
     }
     if (atomic_load(&request->answered) == 0) {
-        atomic_fetch_sub(&server->n_open, 1); /* the transport gave it up unanswered */
+        atomic_fetch_sub(&server->n_open,
+                         1); /* the transport gave it up without an answer */
     }
     if (request->once != NULL) {
         vxd_once_abandon(request);

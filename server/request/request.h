@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The life of a request: who asks, which method, what comes before it, its commit, and the
- * memory that makes it exactly-once. */
+/* The life of a request: who asks, which method runs, prerequisites, commits, and the
+ * memory that makes requests take effect exactly once. */
 #ifndef VXD_SERVER_REQUEST_REQUEST_H
 #define VXD_SERVER_REQUEST_REQUEST_H
 

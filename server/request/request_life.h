@@ -19,12 +19,13 @@
 #include "proto/wire/wire.h"
 #include "server/request/method.h"
 
+struct vxd_scheduler;
 struct vxd_server;
 
 #define VXD_TOKEN_BYTES 256
 
-/* What the envelope's header (rpc) or the HTTP headers say; strings are copied by
- * vxd_request_create, empty or NULL where absent. */
+/* What the envelope's header (rpc) or the HTTP headers say. vxd_request_create copies the
+ * strings, which are empty or NULL where absent. */
 struct vxd_request_header {
     const char *request_id;
     const char *token;
@@ -32,8 +33,8 @@ struct vxd_request_header {
     const char *stream;
     uint64_t sequence;
     const char *idempotency_key; /* instead of a sequence */
-    bool resends; /* the transport sends again by itself: what changes something needs
-                   * client_id and sequence */
+    bool
+        resends; /* the transport may send a request twice by itself: one that changes something needs client_id and sequence */
     uint32_t timeout_ms;
     uint32_t keep_last;
     uint32_t max_age_ms;
@@ -79,10 +80,11 @@ struct vxd_request {
     int64_t deadline_ns;
     int64_t max_age_ns;         /* absolute; INT64_MAX = none */
     _Atomic int64_t started_ns; /* first submit; 0 before */
-    int64_t engine_ns; /* spent in stages so far: submitting and waiting; for finish */
-    int64_t ran_ns;    /* when the last stage had run; of a commit, when it was decided */
+    int64_t
+        engine_ns;  /* spent in stages so far, submitting and waiting; finish reads it */
+    int64_t ran_ns; /* when the last stage had run, or the commit was decided */
     uint64_t body_bytes;
-    uint64_t reserved_bytes; /* of the server's inflight_bytes, this request's share */
+    uint64_t reserved_bytes; /* this request's share of the server's inflight_bytes */
     uint64_t decoder_bytes;  /* of these, the decoder's budget */
 
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
@@ -99,24 +101,28 @@ struct vxd_request {
     void *state;
     ProtobufCMessage *output; /* packed by the transport inside reply_fn */
 
-    /* Requests that may run as one. Set by check where another request of the method with the
-     * same key may run with this one, batch_items of all at most batch_limit; it then waits
-     * for others until ready_ns, or until so many wait. */
+    /* Requests that may run as one. check sets these where another request of the method
+     * with the same key may run with this one, as long as their batch_items are at most
+     * batch_limit together. The request then waits for others until ready_ns, or until
+     * there are so many. */
     const void *batch_key;
     uint32_t batch_items;
     uint32_t batch_limit;
     int64_t ready_ns;
-    /* The scheduler's: who runs with this one, linked by next_companion. */
+    /* Set by the scheduler: the requests that run with this one, linked by
+     * next_companion. */
     struct vxd_request *companions;
     struct vxd_request *next_companion;
 
-    /* Set by finish where the change is to be on disk before anybody sees it, or its reply. */
+    /* Set by finish where the change has to be on disk before anybody sees it or its
+     * reply. */
     struct vxd_commit *commit;
 
     /* Exactly-once (exactly_once.h). */
     struct vxd_once_record *once; /* the record this request must end or abandon */
     struct vxd_request *next_repeat;
-    /* For the reply's header, where it is OK: its deadline may answer at any time. */
+    /* For the header of a reply that is OK. They are atomic, since the deadline may
+     * answer at any time. */
     atomic_bool replayed;
     atomic_bool arrays_dropped;
 
@@ -125,23 +131,58 @@ struct vxd_request {
     double queue_ms;
     double total_ms;
 
-    /* The transport's. reply_fn packs and sends; it may run on any thread, must not block
-     * and must not touch the request after it returns. On expiry it runs while the method
-     * is still working: then err is set and output must not be read. discard runs last, when
-     * nobody uses the body bytes any more; the request is freed right after. */
+    /* Set by the transport. reply_fn packs and sends the reply; it may run on any thread,
+     * must not block and must not touch the request after it returns. At a deadline it
+     * runs while the method is still working: then err is set and output must not be
+     * read. discard_fn runs last, when nobody uses the body's bytes any more; the request
+     * is freed right after it. */
     void (*reply_fn)(struct vxd_request *request, const struct vxd_err *err,
                      const ProtobufCMessage *output);
     void (*discard_fn)(struct vxd_request *request);
     void *transport;
 
-    /* The scheduler's. */
+    /* Set by the scheduler. */
     atomic_int answered;
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
     bool queued;       /* in the scheduler's list */
     bool submitted;
-    bool continues; /* another has run ahead of it: it has begun, for all but the lanes */
+    bool
+        continues; /* its prerequisite has run, so it counts as begun for all but the lanes */
+};
+
+/* What requests ask of the scheduler. It hands these functions in (server->schedule), so that
+ * nothing here includes it: the scheduler is built on requests. All are for any thread. */
+struct vxd_schedule_calls {
+    /* Whether the queue has capacity for one more request, asked before its body is decoded:
+     * refusing it then costs next to nothing, however large it is. Nothing is reserved; push
+     * looks again.
+     * errors  UNAVAILABLE  as push */
+    enum vxd_status (*check_capacity)(struct vxd_scheduler *scheduler,
+                                      struct vxd_err *err);
+
+    /* Queues a checked request and holds a reference of its own. Superseded requests of the same
+     * client and stream are answered ABORTED.
+     * errors  UNAVAILABLE  the queue is full, says its limit; or the server shuts down
+     *         ABORTED      superseded itself: keep_last of its stream that arrived later wait */
+    enum vxd_status (*push)(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                            struct vxd_err *err);
+
+    /* Queues a request whose prerequisite has run: it takes no capacity, and nothing supersedes
+     * it.
+     * errors  UNAVAILABLE  the server has shut down */
+    enum vxd_status (*push_next)(struct vxd_scheduler *scheduler,
+                                 struct vxd_request *request, struct vxd_err *err);
+
+    /* Starts the request's clock: from then on it is answered DEADLINE_EXCEEDED when its
+     * deadline passes, whatever it is doing.
+     * errors  RESOURCE_EXHAUSTED */
+    enum vxd_status (*watch)(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                             struct vxd_err *err);
+
+    /* The request is answered: stops its clock. */
+    void (*unwatch)(struct vxd_scheduler *scheduler, struct vxd_request *request);
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.
@@ -166,7 +207,7 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
  * reply_fn, perhaps before this returns. Consumes the caller's reference. */
 void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body);
 
-/* Its decoder, with its share of the server's inflight bytes.
+/* Makes its decoder and reserves its share of the server's inflight bytes.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_request_open_decoder(struct vxd_request *request,
                                          struct vxd_err *err);
@@ -175,24 +216,25 @@ enum vxd_status vxd_request_open_decoder(struct vxd_request *request,
  * caller's reference. */
 void vxd_request_fail(struct vxd_request *request, const struct vxd_err *err);
 
-/* Used by the scheduler: answers once (later calls do nothing and return false). err NULL
- * = OK. */
+/* Answers the request; err is NULL where it succeeded. Only the first call does so; later
+ * ones do nothing and return false. For the scheduler. */
 bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                         const ProtobufCMessage *output);
 void vxd_request_hold(struct vxd_request *request);
 void vxd_request_drop(struct vxd_request *request);
 
-/* What a transport says instead of a reply that it has no memory for. What changed something
- * has done so then: UNAVAILABLE, and asking again gives the outcome. */
+/* Fills in the error that a transport sends instead of a reply that it has no memory for.
+ * A request that changed something has done so by then: its sender gets UNAVAILABLE, and
+ * asking again gives the outcome. */
 void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err);
 
-/* Who is served fairly: the client_id, else the peer. */
+/* Returns the name by which lanes are shared fairly: the client_id, or else the peer. */
 const char *vxd_request_client(const struct vxd_request *request);
 
-/* HTTP status for a code (see Code in common.proto). */
+/* Returns the HTTP status of a code (see Code in common.proto). */
 int vxd_http_status(enum vxd_status code);
 
-/* "INVALID_ARGUMENT". */
+/* Returns the name of a code, for example "INVALID_ARGUMENT". */
 const char *vxd_status_name(enum vxd_status code);
 
 #endif

@@ -1,104 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The one that runs ahead holds the one that waits until it is gone itself, since its input
- * may be the other's memory. */
+/* The prerequisite holds the request that waits for it until it is gone itself, since its
+ * input may be the other's memory. */
 #include "server/request/request_prerequisite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/instance/instance.h"
-#include "server/schedule/schedule.h"
 
 enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *err)
 {
+    const struct vxd_server *server = request->server;
     bool waits = false;
     enum vxd_status status = VXD_OK;
 
-    if (request->method->ahead != NULL) {
-        status = request->method->ahead(request, &waits, err);
+    if (request->method->prerequisite != NULL) {
+        status = request->method->prerequisite(request, &waits, err);
     }
     return status == VXD_OK && !waits
-               ? vxd_scheduler_push(request->server->scheduler, request, err)
+               ? server->schedule->push(server->scheduler, request, err)
                : status;
 }
 
-/* Instead of a transport's: the one that waits goes on, or is answered. */
-static void reply(struct vxd_request *ahead, const struct vxd_err *err,
+/* Takes the place of a transport's reply_fn: the waiting request goes on, or is answered
+ * with the prerequisite's error. */
+static void reply(struct vxd_request *prerequisite, const struct vxd_err *err,
                   const ProtobufCMessage *output)
 {
-    struct vxd_request *request = ahead->transport;
+    struct vxd_request *request = prerequisite->transport;
+    const struct vxd_server *server = request->server;
     struct vxd_err why = *err;
     enum vxd_status status = err->code;
 
     if (atomic_load(&request->answered) != 0) {
         return;
     }
-    atomic_store(&request->started_ns, atomic_load(&ahead->started_ns));
+    atomic_store(&request->started_ns, atomic_load(&prerequisite->started_ns));
     if (status == VXD_OK) {
-        status = request->method->take_ahead(request, output, &why);
+        status = request->method->take_prerequisite(request, output, &why);
     }
     if (status == VXD_OK) {
-        status = vxd_scheduler_push_next(request->server->scheduler, request, &why);
+        status = server->schedule->push_next(server->scheduler, request, &why);
     }
     if (status != VXD_OK) {
         (void)vxd_request_answer(request, &why, NULL);
     }
 }
 
-static void discard(struct vxd_request *ahead)
+static void discard(struct vxd_request *prerequisite)
 {
-    vxd_request_drop(ahead->transport);
+    vxd_request_drop(prerequisite->transport);
 }
 
-enum vxd_status vxd_request_create_ahead(struct vxd_request *request,
-                                         const struct vxd_method *method,
-                                         struct vxd_request **out, struct vxd_err *err)
+enum vxd_status vxd_request_create_prerequisite(struct vxd_request *request,
+                                                const struct vxd_method *method,
+                                                struct vxd_request **out,
+                                                struct vxd_err *err)
 {
-    struct vxd_request *ahead = calloc(1, sizeof *ahead);
+    struct vxd_request *prerequisite = calloc(1, sizeof *prerequisite);
     enum vxd_status status;
 
-    if (ahead == NULL) {
+    if (prerequisite == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a request");
     }
-    ahead->server = request->server;
-    ahead->method = method;
-    ahead->lane = method->lane;
-    ahead->principal = request->principal;
-    memcpy(ahead->id, request->id, sizeof ahead->id);
-    memcpy(ahead->client_id, request->client_id, sizeof ahead->client_id);
-    memcpy(ahead->stream, request->stream, sizeof ahead->stream);
-    memcpy(ahead->peer, request->peer, sizeof ahead->peer);
-    ahead->peer_uid = request->peer_uid;
-    ahead->keep_last = request->keep_last;
-    ahead->received_ns = request->received_ns;
-    ahead->deadline_ns = request->deadline_ns;
-    ahead->max_age_ns = request->max_age_ns;
-    ahead->reply_fn = reply;
-    ahead->discard_fn = discard;
-    ahead->transport = request;
-    atomic_init(&ahead->references, 1);
+    prerequisite->server = request->server;
+    prerequisite->method = method;
+    prerequisite->lane = method->lane;
+    prerequisite->principal = request->principal;
+    memcpy(prerequisite->id, request->id, sizeof prerequisite->id);
+    memcpy(prerequisite->client_id, request->client_id, sizeof prerequisite->client_id);
+    memcpy(prerequisite->stream, request->stream, sizeof prerequisite->stream);
+    memcpy(prerequisite->peer, request->peer, sizeof prerequisite->peer);
+    prerequisite->peer_uid = request->peer_uid;
+    prerequisite->keep_last = request->keep_last;
+    prerequisite->received_ns = request->received_ns;
+    prerequisite->deadline_ns = request->deadline_ns;
+    prerequisite->max_age_ns = request->max_age_ns;
+    prerequisite->reply_fn = reply;
+    prerequisite->discard_fn = discard;
+    prerequisite->transport = request;
+    atomic_init(&prerequisite->references, 1);
     atomic_fetch_add(&request->server->n_open, 1);
     vxd_request_hold(request);
-    status = vxd_request_open_decoder(ahead, err);
+    status = vxd_request_open_decoder(prerequisite, err);
     if (status != VXD_OK) {
-        vxd_request_drop(ahead);
+        vxd_request_drop(prerequisite);
         return status;
     }
-    *out = ahead;
+    *out = prerequisite;
     return VXD_OK;
 }
 
-enum vxd_status vxd_request_submit_ahead(struct vxd_request *ahead, struct vxd_err *err)
+enum vxd_status vxd_request_submit_prerequisite(struct vxd_request *prerequisite,
+                                                struct vxd_err *err)
 {
-    struct vxd_scheduler *scheduler = ahead->server->scheduler;
-    enum vxd_status status = vxd_scheduler_watch(scheduler, ahead, err);
+    const struct vxd_server *server = prerequisite->server;
+    enum vxd_status status =
+        server->schedule->watch(server->scheduler, prerequisite, err);
 
     if (status == VXD_OK) {
-        status = vxd_scheduler_push(scheduler, ahead, err);
+        status = server->schedule->push(server->scheduler, prerequisite, err);
     }
     if (status != VXD_OK) {
-        vxd_scheduler_unwatch(scheduler, ahead);
+        server->schedule->unwatch(server->scheduler, prerequisite);
     }
-    vxd_request_drop(ahead);
+    vxd_request_drop(prerequisite);
     return status;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One lane: takes a request, runs one stage of it, and either gives it back for the next
- * stage or finishes it. A request that was answered meanwhile (its deadline passed) is only
- * released, unless it changes something and was begun: then it goes on to its end, so that
- * asking again gives the outcome. */
+/* A lane takes a request, runs one stage of it, and either gives it back for the next
+ * stage or finishes it. A request that was answered meanwhile, because its deadline
+ * passed, is only released, unless it changes something and has begun: then it goes on to
+ * its end, so that asking again gives the outcome. */
 #include "server/request/request.h"
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
@@ -15,8 +15,9 @@ static void end_request(struct vxd_lane *lane, struct vxd_request *request)
 {
     if (request->submitted && request->method->release != NULL) {
         request->method->release(request, lane->queue);
-        /* Memory goes back in queue order: now, not with the next request. A fault here
-         * can only be a lost device, which the next stage reports. */
+        /* Memory is given back in the queue's order; waiting makes that happen now and
+         * not with the next request. A fault here can only be a lost device, which the
+         * next stage reports. */
         (void)vxd_queue_wait(lane->queue, NULL);
     }
     vxd_scheduler_end(lane, request);
@@ -45,7 +46,7 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     if (status != VXD_OK && vxd_context_is_lost(vxd_queue_context(lane->queue))) {
         vxd_log(VXD_LOG_ERROR, "the engine's device is lost", "error", err->message);
         vxd_server_stop(request->server, true);
-        /* Whatever it reported, the sender may try again elsewhere or later. */
+        /* Whatever the engine reported, the sender may try again elsewhere or later. */
         status =
             vxd_fail(err, VXD_UNAVAILABLE, NULL, "the GPU failed; the server restarts");
     }
@@ -65,8 +66,8 @@ enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
                     (double)(now - request->received_ns) / 1e6);
 }
 
-/* Those of a request and its companions that waited longer than their senders want are
- * answered; false when nobody is left. */
+/* Answers the request and those of its companions that waited longer than their senders
+ * want; false when none is left. */
 static bool begin_request(struct vxd_request *request)
 {
     for (struct vxd_request *r = request; r != NULL;
@@ -74,7 +75,7 @@ static bool begin_request(struct vxd_request *request)
         struct vxd_err err = {0};
 
         if (r->continues) {
-            continue; /* it began with what ran ahead of it */
+            continue; /* it began with its prerequisite */
         }
         if (vxd_scheduler_check_age(r, &err) != VXD_OK) {
             (void)vxd_request_answer(r, &err, NULL);
@@ -85,14 +86,14 @@ static bool begin_request(struct vxd_request *request)
     return !vxd_scheduler_all_answered(request);
 }
 
-/* Whether nobody wants the request any more, nor its companions. */
+/* Whether the request and its companions can be given up. */
 static bool is_given_up(const struct vxd_request *request)
 {
     return vxd_scheduler_all_answered(request) &&
            !(request->changes && request->submitted);
 }
 
-/* Its outcome is remembered first by who waits for it, then by who asks later. */
+/* Keeps the outcome for those who wait for it and for those who ask later, then answers. */
 static void end_once(struct vxd_request *request, const struct vxd_err *err)
 {
     if (request->once != NULL) {
@@ -100,7 +101,7 @@ static void end_once(struct vxd_request *request, const struct vxd_err *err)
     }
 }
 
-/* Running with its companions has failed; whose fault it was shows when each runs alone. */
+/* A batch has failed. Which request is at fault shows when each runs alone. */
 static void separate(struct vxd_lane *lane, struct vxd_request *request,
                      const struct vxd_err *err)
 {
@@ -114,7 +115,8 @@ static void separate(struct vxd_lane *lane, struct vxd_request *request,
     vxd_scheduler_split(lane, request);
 }
 
-/* With the mutex held: it is decided. They are decided in this order, the last refused. */
+/* Moves a request to those that are decided; the mutex is held. Requests are decided in
+ * the order in which they were handed over; the last one may have been refused. */
 static void leave_committing(struct vxd_lane *lane, const struct vxd_request *request)
 {
     struct vxd_request **at = &lane->committing;
@@ -126,7 +128,7 @@ static void leave_committing(struct vxd_lane *lane, const struct vxd_request *re
     lane->n_committing--;
 }
 
-/* On any thread: the lane comes back to the change when it is free. Never waits. */
+/* Called on any thread: the lane returns to the change when it is free. Never waits. */
 static void note_decided(struct vxd_request *request, const struct vxd_err *err)
 {
     struct vxd_commit *commit = request->commit;
@@ -151,8 +153,8 @@ static void note_decided(struct vxd_request *request, const struct vxd_err *err)
     (void)pthread_mutex_unlock(&scheduler->mutex);
 }
 
-/* The change is made and its reply is complete; whoever is decided comes back to
- * end_committed. */
+/* Hands over a change that is made and whose reply is complete. end_committed returns to
+ * it once it is decided. */
 static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *request,
                                  struct vxd_err *err)
 {
@@ -182,7 +184,7 @@ static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *requ
     return status;
 }
 
-/* With the mutex held: the first that was decided, taken; NULL. */
+/* Takes the first request that was decided; NULL where there is none. The mutex is held. */
 static struct vxd_request *take_decided(struct vxd_lane *lane)
 {
     struct vxd_request *request = lane->decided;
@@ -195,7 +197,7 @@ static struct vxd_request *take_decided(struct vxd_lane *lane)
     return request;
 }
 
-/* Without it. */
+/* Ends a request that was decided. The mutex is not held. */
 static void end_committed(struct vxd_lane *lane, struct vxd_request *request)
 {
     bool committed = request->commit->err.code == VXD_OK;
@@ -247,7 +249,7 @@ out:
     end_request(lane, request);
 }
 
-/* Without the mutex: drops the maps whose time was over at now_ns. */
+/* Drops the maps whose time was over at now_ns. The mutex is not held. */
 static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
 {
     struct vxd_maps *maps = lane->scheduler->server->maps;
@@ -258,17 +260,19 @@ static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
     }
 }
 
-/* Without the mutex: what collects scenes goes on, after requests that took this long. */
-static void tend_scenes(struct vxd_lane *lane, int64_t requests_ns)
+/* Goes on with collections of scenes, after requests that took so long. The mutex is not
+ * held. */
+static void collect_scenes(struct vxd_lane *lane, int64_t requests_ns)
 {
-    if (vxd_scenes_tend(lane->scheduler->server->scenes, lane->queue, requests_ns)) {
+    if (vxd_scenes_collect_due(lane->scheduler->server->scenes, lane->queue,
+                               requests_ns)) {
         (void)vxd_queue_wait(lane->queue, NULL);
     }
 }
 
-/* Until there may be something to do, a batch's waiting for more requests being over included;
- * the mutex is held. The write lane drops maps when their
- * time is over, whether anybody asks or not. */
+/* Waits until there may be something to do, which includes the end of a batch's waiting
+ * for more requests. The write lane also wakes to drop maps when their time is over,
+ * whether anybody asks or not. The mutex is held. */
 static void wait_for_work(struct vxd_lane *lane)
 {
     struct vxd_scheduler *scheduler = lane->scheduler;
@@ -288,7 +292,7 @@ static void wait_for_work(struct vxd_lane *lane)
     }
     if (lane->kind == VXD_LANE_WRITE && vxd_scenes_are_due(scheduler->server->scenes)) {
         (void)pthread_mutex_unlock(&scheduler->mutex);
-        tend_scenes(lane, 0);
+        collect_scenes(lane, 0);
         (void)pthread_mutex_lock(&scheduler->mutex);
         return;
     }
@@ -324,14 +328,14 @@ static void *run(void *argument)
         }
         (void)pthread_mutex_unlock(&scheduler->mutex);
         if (lane->kind == VXD_LANE_WRITE) {
-            /* What arrived in time finds its map, however long it waited. */
+            /* A request that arrived in time finds its map, however long it waited. */
             reap_maps(lane, request->received_ns);
         }
         begin_ns = vxd_clock_ns();
         run_request(lane, request);
         if (lane->kind == VXD_LANE_WRITE) {
-            /* Also where requests never cease. */
-            tend_scenes(lane, vxd_clock_ns() - begin_ns);
+            /* Collections go on where requests never cease, too. */
+            collect_scenes(lane, vxd_clock_ns() - begin_ns);
         }
         (void)pthread_mutex_lock(&scheduler->mutex);
     }

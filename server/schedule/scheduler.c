@@ -18,7 +18,8 @@ static size_t client_slot(const struct vxd_request *request)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
 
-    /* Whoever borrows another's client_id does not take its turns. */
+    /* The token's name counts, too, so that a sender that uses another's client_id does
+     * not take its turns. */
     for (const char *s = request->principal.name; *s != '\0'; s++) {
         hash = (hash ^ (unsigned char)*s) * 16777619u;
     }
@@ -68,8 +69,8 @@ static bool is_bulk_read(const struct vxd_request *request)
     return request->bulk && request->lane == VXD_LANE_READ;
 }
 
-/* What is begun holds engine memory and no place in the queue any more, so a lane ends small
- * requests before it begins others, and begins few bulk ones. */
+/* A request that has begun holds engine memory and no place in the queue. So a lane ends
+ * small requests before it begins others, and begins only a few bulk ones. */
 static bool may_begin(const struct vxd_scheduler *scheduler,
                       const struct vxd_request *request)
 {
@@ -79,8 +80,8 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* Beside what maps, networks and scenes have of the engine's memory; what one request alone may take was
- * checked before. */
+/* Whether a request's memory fits beside that of maps, networks, scenes and begun
+ * requests. Whether one request alone fits was checked before. */
 bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request)
 {
@@ -100,8 +101,8 @@ bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
            request->cost_bytes <= scheduler->memory_bytes - taken;
 }
 
-/* When its turn is: those with the lowest number come first. What is answered only has its
- * memory to give back. */
+/* Computes a request's turn; the lowest number comes first. A request that was answered
+ * only has memory to give back. */
 static uint64_t turn_of(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request)
 {
@@ -118,7 +119,7 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
     struct vxd_request *best = NULL;
     struct vxd_request *before = NULL;
     uint64_t best_turn = 0;
-    int64_t now = 0; /* asked for where somebody waits for companions */
+    int64_t now = 0; /* read only where a request waits for companions */
 
     for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
         uint64_t turn;
@@ -193,7 +194,8 @@ struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
     struct vxd_request *before = NULL;
     struct vxd_request *next = find_next(lane, false, &before);
 
-    /* Nobody else begins meanwhile, or small requests would keep large ones out for ever. */
+    /* No other request begins meanwhile, or small ones would keep a large one out for
+     * ever. */
     if (next != NULL && !next->submitted && !vxd_scheduler_fits(scheduler, next)) {
         next = find_next(lane, true, &before);
     }
@@ -258,8 +260,9 @@ static bool waits_in_stream(const struct vxd_request *waiting,
     return !waiting->submitted && !waiting->continues && same_stream(waiting, request);
 }
 
-/* The newest of the stream that waits, when at least keep_last of those that wait arrived
- * after `request`: decoded faster on another thread, they came into the list before it. */
+/* Finds the newest waiting request of the stream, when at least keep_last of them arrived
+ * after `request`: they were decoded faster, on another thread, and so came into the list
+ * before it. */
 static const struct vxd_request *find_superseding(const struct vxd_scheduler *scheduler,
                                                   const struct vxd_request *request)
 {
@@ -342,8 +345,9 @@ static void answer_superseded(struct vxd_scheduler *scheduler, struct vxd_reques
     vxd_scheduler_answer_all(taken, &err);
 }
 
-/* Whether the list takes one more; the mutex is held. */
-static enum vxd_status check_room(struct vxd_scheduler *scheduler, struct vxd_err *err)
+/* Checks that the list has capacity for one more; the mutex is held. */
+static enum vxd_status check_capacity_locked(struct vxd_scheduler *scheduler,
+                                             struct vxd_err *err)
 {
     struct vxd_metrics *metrics = scheduler->server->metrics;
     uint32_t limit = atomic_load(&scheduler->server->limits.queue);
@@ -362,19 +366,19 @@ static enum vxd_status check_room(struct vxd_scheduler *scheduler, struct vxd_er
     return VXD_OK;
 }
 
-enum vxd_status vxd_scheduler_check_room(struct vxd_scheduler *scheduler,
-                                         struct vxd_err *err)
+static enum vxd_status check_capacity(struct vxd_scheduler *scheduler,
+                                      struct vxd_err *err)
 {
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
-    status = check_room(scheduler, err);
+    status = check_capacity_locked(scheduler, err);
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return status;
 }
 
-enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
-                                   struct vxd_request *request, struct vxd_err *err)
+static enum vxd_status push(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                            struct vxd_err *err)
 {
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     const struct vxd_request *newer;
@@ -391,8 +395,8 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
         status = vxd_fail(err, VXD_ABORTED, NULL, "superseded by %s", newer->id);
     } else {
         superseded = replaces ? take_superseded(scheduler, request) : NULL;
-        /* What takes another's place needs none of its own. */
-        status = superseded != NULL ? VXD_OK : check_room(scheduler, err);
+        /* A request that takes another's place needs no capacity of its own. */
+        status = superseded != NULL ? VXD_OK : check_capacity_locked(scheduler, err);
     }
     if (status == VXD_OK) {
         vxd_request_hold(request);
@@ -406,8 +410,8 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
     return status;
 }
 
-enum vxd_status vxd_scheduler_push_next(struct vxd_scheduler *scheduler,
-                                        struct vxd_request *request, struct vxd_err *err)
+static enum vxd_status push_next(struct vxd_scheduler *scheduler,
+                                 struct vxd_request *request, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
@@ -426,8 +430,8 @@ enum vxd_status vxd_scheduler_push_next(struct vxd_scheduler *scheduler,
     return status;
 }
 
-/* Takes a request that waits and has not begun out of the list; the caller then owns the
- * list's reference. Before its deadline only what may be too old. */
+/* Takes a request that has not begun out of the list; the caller then owns the list's
+ * reference. Before its deadline only a request that may be too old is taken. */
 static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *request,
                          bool late)
 {
@@ -474,7 +478,7 @@ static void expire(void *context, struct vxd_request *request)
                VXD_OK) {
         (void)vxd_request_answer(request, &err, NULL);
     } else if (atomic_load(&request->answered) != 0) {
-        /* Answered meanwhile, perhaps before the clock was set again. */
+        /* It was answered meanwhile, perhaps before the clock was set again. */
         vxd_timer_remove(scheduler->timer, request);
     }
     if (waiting) {
@@ -483,16 +487,19 @@ static void expire(void *context, struct vxd_request *request)
     vxd_request_drop(request);
 }
 
-enum vxd_status vxd_scheduler_watch(struct vxd_scheduler *scheduler,
-                                    struct vxd_request *request, struct vxd_err *err)
+static enum vxd_status watch(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                             struct vxd_err *err)
 {
     return vxd_timer_add(scheduler->timer, request, first_limit_ns(request), err);
 }
 
-void vxd_scheduler_unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request)
+static void unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request)
 {
     vxd_timer_remove(scheduler->timer, request);
 }
+
+static const struct vxd_schedule_calls calls = {check_capacity, push, push_next, watch,
+                                                unwatch};
 
 const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *scheduler)
 {
@@ -527,6 +534,7 @@ enum vxd_status vxd_scheduler_create(struct vxd_server *server,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the scheduler");
     }
     scheduler->server = server;
+    server->schedule = &calls;
     vxd_context_get_memory(server->context, &memory);
     scheduler->memory_bytes = memory.device_budget_bytes;
     if (n_lanes > VXD_MAX_LANES) {
@@ -554,7 +562,8 @@ out:
     return status;
 }
 
-/* What a lane was between two stages of when it stopped: its engine memory goes back. */
+/* Releases requests that a lane had between two stages when it stopped, so that their
+ * engine memory goes back. */
 static void release_rest(struct vxd_scheduler *scheduler)
 {
     struct vxd_err err = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Requests that run as one: when the first of them begins, those that wait and have its key
- * become its companions, as many as the batch and the engine's memory take. */
+/* Requests that run as one. When the first of them begins, waiting requests with the same
+ * key become its companions, as many as the batch and the engine's memory take. */
 #include "server/schedule/scheduler_internal.h"
 
 static bool waits_for(const struct vxd_request *waiting, const struct vxd_request *other)
@@ -99,7 +99,7 @@ void vxd_scheduler_drop(struct vxd_request *leader)
     vxd_request_drop(leader);
 }
 
-/* In front of the list: they have waited already. The mutex is held. */
+/* Puts them in front of the list, since they have waited already. The mutex is held. */
 static void put_back(struct vxd_scheduler *scheduler, struct vxd_request *request)
 {
     request->submitted = false;

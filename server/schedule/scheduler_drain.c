@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The end of serving: what is begun or waits gets its time, then an answer. */
+/* The end of serving: requests that have begun or wait get some time, and then an answer. */
 #include <time.h>
 
 #include "proto/base/clock.h"
@@ -19,7 +19,8 @@ static bool is_idle(struct vxd_scheduler *scheduler)
            atomic_load(&scheduler->server->n_open) == 0;
 }
 
-/* A request or one of its companions that is not answered; NULL when all are. */
+/* Finds a request that is not answered, among this one and its companions; NULL when all
+ * are. */
 static struct vxd_request *find_unanswered(struct vxd_request *leader)
 {
     struct vxd_request *r = leader;
@@ -30,7 +31,7 @@ static struct vxd_request *find_unanswered(struct vxd_request *leader)
     return r;
 }
 
-/* Of those that wait for the disk, one that is not answered; NULL. */
+/* Finds a request that waits for the disk and is not answered; NULL where there is none. */
 static struct vxd_request *find_committing(const struct vxd_lane *lane)
 {
     struct vxd_request *r = lane->committing;
@@ -41,8 +42,8 @@ static struct vxd_request *find_committing(const struct vxd_lane *lane)
     return r;
 }
 
-/* One request that is begun and not answered, on a lane, between two stages or on its way to
- * the disk, with a reference for the caller; NULL when there is none. */
+/* Finds a request that has begun and is not answered, on a lane, between two stages or on
+ * its way to the disk, and takes a reference for the caller; NULL when there is none. */
 static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
 {
     struct vxd_request *found = NULL;
@@ -63,8 +64,9 @@ static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
     return found;
 }
 
-/* What is left when the time is over: the list is emptied of what has not begun, and what
- * has is answered now and released by its lane later. */
+/* Answers what is left when the time is over: requests that have not begun are taken out
+ * of the list; those that have begun are answered now, and their lane releases them
+ * later. */
 static void abandon(struct vxd_scheduler *scheduler)
 {
     struct vxd_err err = {0};

@@ -26,12 +26,14 @@ struct vxd_lane {
     bool takes_bulk;
     /* Guarded by the scheduler's mutex. */
     pthread_cond_t wake;
-    bool idle;                      /* waits and nobody woke it yet */
-    struct vxd_request *running;    /* borrowed; for a drain that ran out of time */
-    size_t n_committing;            /* requests handed over (commit.h) and not ended */
-    struct vxd_request *committing; /* they, not decided; by commit->next_handed_over */
+    bool idle;                   /* it waits, and nobody has woken it yet */
+    struct vxd_request *running; /* borrowed; for a drain that ran out of time */
+    size_t
+        n_committing; /* requests that were handed over (commit.h) and have not ended */
+    struct vxd_request *
+        committing; /* those of them that are not decided, linked by commit->next_handed_over */
     struct vxd_request
-        *decided; /* of them; linked by commit->next, first decided first */
+        *decided; /* those that are decided, linked by commit->next, in that order */
     struct vxd_request *last_decided;
 };
 
@@ -48,7 +50,7 @@ struct vxd_scheduler {
     size_t n_queued;  /* in the list and not begun */
     size_t n_running; /* begun and not finished, in the list between stages included */
     size_t n_running_bulk;
-    uint64_t begun_bytes; /* cost of the begun */
+    uint64_t begun_bytes; /* cost of the requests that have begun */
     bool refusing;
     bool stopping;
     /* When each client was served last, by hash of its name: two clients that share a slot
@@ -69,14 +71,14 @@ void vxd_scheduler_answer_all(struct vxd_request *requests, const struct vxd_err
  * there is none. */
 struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane);
 
-/* Back into the list between two stages. */
+/* Puts a request back into the list between two stages. */
 void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request);
 
-/* The lane is through with a request it took, and its companions: what they held is free for
+/* The lane has finished with a request and its companions: what they held is free for
  * others. */
 void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request);
 
-/* Begun or ended: counts it among what runs, or no more. The mutex is held. */
+/* Count a request that begins, or ends, among those that run. The mutex is held. */
 void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
                                const struct vxd_request *request);
 void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
@@ -86,33 +88,35 @@ void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
 bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request);
 
-/* scheduler_batch.c: requests that run as one. The mutex is held, but
- * where it says not. */
+/* scheduler_batch.c: requests that run as one. The mutex is held, except where the
+ * comment says otherwise. */
 
 /* Takes from the list what may run with a request that is about to begin, as its companions. */
 void vxd_scheduler_collect(const struct vxd_lane *lane, struct vxd_request *leader);
 
-/* A request was queued: where its batch is full now, nobody waits for more. */
+/* Notes that a request was queued: if its batch is full now, it does not wait for more
+ * requests. */
 void vxd_scheduler_note_queued(struct vxd_scheduler *scheduler,
                                const struct vxd_request *request);
 
 /* When the next request that waits for companions begins without them; INT64_MAX = none. */
 int64_t vxd_scheduler_next_ready_ns(const struct vxd_lane *lane);
 
-/* Not held. Whether everybody who would get an answer from this request and its companions has one. */
+/* Mutex not held. Whether the request and all its companions are answered. */
 bool vxd_scheduler_all_answered(const struct vxd_request *leader);
 
-/* Not held. Running as one failed: all that are not answered go back to the list, to run alone, and the
- * lane is through with them. */
+/* Mutex not held. A batch has failed: those of it that are not answered go back to the
+ * list to run alone, and the lane has finished with them. */
 void vxd_scheduler_split(struct vxd_lane *lane, struct vxd_request *leader);
 
-/* Not held. Answers a request and its companions with an error, those that have no answer yet. */
+/* Mutex not held. Answers a request and its companions with an error, those that have no
+ * answer yet. */
 void vxd_scheduler_answer(struct vxd_request *leader, const struct vxd_err *err);
 
-/* Not held. Drops the lists' references of a request and its companions. */
+/* Mutex not held. Drops the list's references to a request and its companions. */
 void vxd_scheduler_drop(struct vxd_request *leader);
 
-/* Idle lanes look at the list again. The mutex is held. */
+/* Makes idle lanes look at the list again. The mutex is held. */
 void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler);
 
 /* Whether a lane may run the request. */

@@ -7,7 +7,7 @@
 
 #include "proto/wire/wire.h"
 
-/* An empty message, NULL when there is no memory (RESOURCE_EXHAUSTED in *err). */
+/* Makes an empty message; NULL when there is no memory (RESOURCE_EXHAUSTED in *err). */
 static inline void *vxd_message_new(struct vxd_decoder *decoder,
                                     const ProtobufCMessageDescriptor *descriptor,
                                     struct vxd_err *err)
@@ -21,7 +21,8 @@ static inline void *vxd_message_new(struct vxd_decoder *decoder,
     return message;
 }
 
-/* n zeroed items of n_bytes, NULL when there is no memory or the product overflows. */
+/* Allocates n zeroed items of n_bytes; NULL when there is no memory or the product
+ * overflows. */
 static inline void *vxd_message_array(struct vxd_decoder *decoder, size_t n,
                                       size_t n_bytes, struct vxd_err *err)
 {
@@ -39,14 +40,14 @@ static inline void *vxd_message_array(struct vxd_decoder *decoder, size_t n,
     return items;
 }
 
-/* n pointers, all NULL. */
+/* Allocates n pointers, all NULL. */
 static inline void *vxd_message_pointers(struct vxd_decoder *decoder, size_t n,
                                          struct vxd_err *err)
 {
     return vxd_message_array(decoder, n, sizeof(void *), err);
 }
 
-/* A copy of n_bytes of text, NUL-terminated; NULL when there is no memory. */
+/* Copies n_bytes of text and terminates it with NUL; NULL when there is no memory. */
 static inline char *vxd_message_text(struct vxd_decoder *decoder, const char *text,
                                      size_t n_bytes, struct vxd_err *err)
 {

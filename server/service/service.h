@@ -223,11 +223,11 @@ enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
                                               const struct vxd_body *body,
                                               struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
-enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *waits,
-                                          struct vxd_err *err);
-enum vxd_status vxd_scene_integrate_take_ahead(struct vxd_request *request,
-                                               const ProtobufCMessage *output,
-                                               struct vxd_err *err);
+enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bool *waits,
+                                                 struct vxd_err *err);
+enum vxd_status vxd_scene_integrate_take_prerequisite(struct vxd_request *request,
+                                                      const ProtobufCMessage *output,
+                                                      struct vxd_err *err);
 void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_scene_integrate_forget(struct vxd_request *request);
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);

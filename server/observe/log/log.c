@@ -13,7 +13,7 @@
 
 enum {
     LINE_BYTES = 4096,
-    TAIL_BYTES = 4,      /* room always kept for `"}\n` */
+    TAIL_BYTES = 4,      /* space that is always kept for `"}\n` */
     NUMBER_MARK = '\x01' /* first byte of what vxd_log_int and vxd_log_real return */
 };
 
@@ -56,7 +56,7 @@ void vxd_log_set_level(enum vxd_log_level level)
     atomic_store_explicit(&log_level, level, memory_order_relaxed);
 }
 
-/* All or nothing, so that an escape is never cut in half. */
+/* Appends all bytes or none, so that an escape is never cut in half. */
 static bool append(struct line *line, const char *bytes, size_t n_bytes)
 {
     if (n_bytes > LINE_BYTES - TAIL_BYTES - line->n_bytes) {
@@ -115,7 +115,7 @@ static void append_member(struct line *line, const char *key, const char *value)
         return;
     }
     append_escaped(line, value);
-    /* The tail's room takes the closing quote where the value filled the line. */
+    /* The space of the tail has the closing quote where the value filled the line. */
     line->bytes[line->n_bytes++] = '"';
 }
 
@@ -144,7 +144,7 @@ static void write_line(const struct line *line)
             continue;
         }
         if (n <= 0) {
-            return; /* nowhere left to say so */
+            return; /* there is nowhere to report it */
         }
         written += (size_t)n;
     }

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Maps as bytes. Numbers are as bytes.h has them (base 128); doubles are their 8 bytes, little
- * end first; a text is its length and its bytes.
+/* Maps as bytes. Numbers are encoded as in bytes.h (base 128), doubles as their 8 bytes,
+ * little end first, and a text as its length and its bytes.
  *
- * description   77, 1                      a map's, and its layout
- *               text name, text owner, number max_bytes, number fsync,
- *               number journal_max_bytes
- *               number key_dtype, number n_components, number capacity at the start
- *               number n_values, then each: text name, number dtype, number n_elements
- *               number has_lattice (0, 1); if 1: 3 doubles size_m, 3 doubles origin_m,
- *               text frame_id
- *               number generation, number first_epoch, signed created_unix_ns
+ *   description   77, 1                      the kind of description, and its layout
+ *                 text name, text owner, number max_bytes, number fsync,
+ *                 number journal_max_bytes
+ *                 number key_dtype, number n_components, number capacity at the start
+ *                 number n_values, then each: text name, number dtype, number n_elements
+ *                 number has_lattice (0, 1); if 1: 3 doubles size_m, 3 doubles origin_m,
+ *                 text frame_id
+ *                 number generation, number first_epoch, signed created_unix_ns
  *
  * A snapshot file (snapshot_read.c):
- * catalogue     description
- * image         8 bytes each, little end first: erase epoch, capacity, n entries; then
- *               4n       numbers, int32, ascending, below the capacity
- *                        keys, rows of components, in that order
- *                        the rows of each array, likewise */
+ *   catalogue     description
+ *   image         8 bytes each, little end first: erase epoch, capacity, n entries; then
+ *                 4n       numbers, int32, ascending, below the capacity
+ *                          keys, rows of components, in that order
+ *                          the rows of each array, likewise */
 #include "server/registry/maps/map_catalogue.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <nettle/sha2.h>
 
 #include "proto/base/name.h"
 
@@ -29,45 +28,8 @@ enum {
     OWNER_KIND = 77,
     LAYOUT = 1,
     PIECE_BYTES = 4 << 20,
-    MAX_DESCRIPTION_BYTES = 1 << 16,
-    CUT_NAME = 42 /* of a long name, in a family's */
+    MAX_DESCRIPTION_BYTES = 1 << 16
 };
-
-static const char family_prefix[] = "map:";
-
-void vxd_map_family_name(const char *map, char out[VXD_JOURNAL_NAME_BYTES])
-{
-    size_t n_prefix = sizeof family_prefix - 1;
-    struct sha256_ctx hash;
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    size_t at;
-
-    if (strlen(map) + n_prefix < VXD_JOURNAL_NAME_BYTES) {
-        (void)snprintf(out, VXD_JOURNAL_NAME_BYTES, "%s%s", family_prefix, map);
-        return;
-    }
-    sha256_init(&hash);
-    sha256_update(&hash, strlen(map), (const uint8_t *)map);
-    sha256_digest(&hash, sizeof digest, digest);
-    (void)snprintf(out, VXD_JOURNAL_NAME_BYTES, "%s%.*s~", family_prefix, CUT_NAME, map);
-    at = strlen(out);
-    for (size_t i = 0; i < 8; i++, at += 2) {
-        (void)snprintf(out + at, VXD_JOURNAL_NAME_BYTES - at, "%02x", digest[i]);
-    }
-}
-
-bool vxd_is_map_family(const struct vxd_journal_family *family)
-{
-    return strncmp(family->name, family_prefix, sizeof family_prefix - 1) == 0;
-}
-
-void vxd_map_name_of_family(const struct vxd_journal_family *family,
-                            char out[VXD_NAME_BYTES])
-{
-    (void)snprintf(out, VXD_NAME_BYTES, "%s",
-                   vxd_is_map_family(family) ? family->name + sizeof family_prefix - 1
-                                             : "");
-}
 
 /* --- descriptions ----------------------------------------------------------------------- */
 
@@ -116,10 +78,10 @@ void vxd_map_describe(struct vxd_bytes_out *out, const struct vxd_map_described 
     vxd_bytes_put_signed(out, map->created_unix_ns);
 }
 
-static void get_text(struct vxd_bytes_in *in, char *out, size_t room)
+static void get_text(struct vxd_bytes_in *in, char *out, size_t capacity)
 {
     uint64_t n = vxd_bytes_get_number(in);
-    const uint8_t *from = n < room ? vxd_bytes_get(in, (size_t)n) : NULL;
+    const uint8_t *from = n < capacity ? vxd_bytes_get(in, (size_t)n) : NULL;
 
     out[0] = '\0';
     if (from == NULL || (n > 0 && memchr(from, 0, (size_t)n) != NULL)) {
@@ -130,7 +92,7 @@ static void get_text(struct vxd_bytes_in *in, char *out, size_t room)
     out[n] = '\0';
 }
 
-/* Below a bound. */
+/* Reads a number below a bound. */
 static uint64_t get_below(struct vxd_bytes_in *in, uint64_t bound)
 {
     uint64_t value = vxd_bytes_get_number(in);
@@ -243,8 +205,8 @@ out:
     return status;
 }
 
-/* What is gathered of an array, -1 = the keys, on the way to the file. The queue's context is the
- * CPU's: its device memory is read here. */
+/* Rows of an array, or the keys for -1, that are gathered for the file. The queue's
+ * context is the CPU's, so device memory can be read here. */
 static enum vxd_status write_rows(struct vxd_snapshot_writer *writer,
                                   struct vxd_queue *queue,
                                   const struct vxd_hashmap *hashmap,
@@ -353,7 +315,7 @@ out:
     return status;
 }
 
-/* The same map's keys and arrays. */
+/* Whether two maps have the same keys and arrays. */
 static enum vxd_status check_catalogue(struct vxd_snapshot_reader *reader,
                                        const struct vxd_map_described *map,
                                        struct vxd_err *err)
@@ -402,13 +364,14 @@ enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
     *out = NULL;
     VXD_TRY(check_catalogue(reader, map, err));
     VXD_TRY(read_all(reader, head, sizeof head, err));
-    /* More than the file has would take memory that a start then has not. */
+    /* More entries than the file can have would take memory that the start needs. */
     if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1] ||
         head[2] > vxd_snapshot_get_size(reader) /
                       (sizeof(int32_t) + vxd_map_key_bytes(&spec))) {
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
-                         "a snapshot has %" PRIu64 " entries with room for %" PRIu64
-                         ", or not their bytes",
+                         "a snapshot claims %" PRIu64
+                         " entries and a capacity of %" PRIu64
+                         ", for which it has not the bytes",
                          head[2], head[1]));
     }
     spec.capacity = (size_t)head[1];

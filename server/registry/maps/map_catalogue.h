@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Durable maps as bytes: what a map is (of families' rows and snapshot files), and all its
- * entries (of snapshot files). Told byte by byte in map_catalogue.c. */
+/* Durable maps as bytes: the description of a map (in families' rows and snapshot files)
+ * and all its entries (in snapshot files). map_catalogue.c describes them byte by
+ * byte. */
 #ifndef VXD_SERVER_REGISTRY_MAPS_MAP_CATALOGUE_H
 #define VXD_SERVER_REGISTRY_MAPS_MAP_CATALOGUE_H
 
@@ -10,7 +11,7 @@
 #include "server/durable/snapshot/snapshot.h"
 #include "server/registry/maps/named_maps.h"
 
-/* What the journal's row has of a map; of the engine's spec neither index nor max_bytes. */
+/* What the journal's row says of a map. The engine's index and max_bytes are not in it. */
 struct vxd_map_described {
     struct vxd_map_terms terms;
     struct vxd_map_spec spec;
@@ -19,15 +20,7 @@ struct vxd_map_described {
     int64_t created_unix_ns;
 };
 
-/* A family's name in the journal, of which scenes have theirs too: "map:" and the map's name, a
- * long one cut and its digest behind it. */
-void vxd_map_family_name(const char *map, char out[VXD_JOURNAL_NAME_BYTES]);
-/* What follows "map:" there: the map's name, unless that is a long one. */
-void vxd_map_name_of_family(const struct vxd_journal_family *family,
-                            char out[VXD_NAME_BYTES]);
-bool vxd_is_map_family(const struct vxd_journal_family *family);
-
-/* Adds a description; out of memory shows at the end (vxd_bytes_out). */
+/* Adds a description. A lack of memory shows at the end (vxd_bytes_out). */
 void vxd_map_describe(struct vxd_bytes_out *out, const struct vxd_map_described *map);
 
 /* errors  DATA_LOSS */
@@ -35,22 +28,22 @@ enum vxd_status vxd_map_read_description(const void *bytes, size_t n_bytes,
                                          struct vxd_map_described *out,
                                          struct vxd_err *err);
 
-/* The same of a snapshot file that was just opened.
+/* Reads the description from a snapshot file that was just opened.
  * errors  DATA_LOSS, RESOURCE_EXHAUSTED, UNAVAILABLE */
 enum vxd_status vxd_map_read_catalogue(struct vxd_snapshot_reader *reader,
                                        struct vxd_map_described *out,
                                        struct vxd_err *err);
 
-/* Writes the description and the entries of a map that nobody changes meanwhile, piece by piece;
- * what it takes of memory does not grow with the rows. Blocking.
+/* Writes the description and the entries of a map that nobody changes meanwhile, piece by
+ * piece, so that the memory it takes does not grow with the rows. Blocking.
  * errors  RESOURCE_EXHAUSTED, UNAVAILABLE */
 enum vxd_status vxd_map_write_snapshot(struct vxd_snapshot_writer *writer,
                                        const struct vxd_map_described *map,
                                        struct vxd_queue *queue,
                                        struct vxd_hashmap *hashmap, struct vxd_err *err);
 
-/* The map of a snapshot file, on the queue's context; its end is left to be checked. Its keys and
- * arrays are as *map says. Blocking.
+/* Makes the map of a snapshot file, on the queue's context. The caller checks the file's
+ * end. Keys and arrays are as *map says. Blocking.
  * errors  DATA_LOSS, RESOURCE_EXHAUSTED, UNAVAILABLE */
 enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
                                       const struct vxd_map_described *map,

@@ -47,12 +47,12 @@ enum {
     SUM_BYTES = 8,
     MAX_HEAD_BYTES = HEAD_BYTES + VXD_HASHMAP_MAX_VALUES * ARRAY_BYTES + SUM_BYTES,
     MAX_SECTIONS = 2 + VXD_HASHMAP_MAX_VALUES,
-    PATH_ROOM = 2 * VXD_PATH_BYTES
+    PATH_BYTES = 2 * VXD_PATH_BYTES
 };
 
-static const char magic[] = "VXDMAP\r\n"; /* a transfer that changes line ends shows */
+static const char magic[] = "VXDMAP\r\n"; /* shows when something changed the line ends */
 
-/* A part of the file between two sums. */
+/* A section of the file, which a sum follows. */
 struct section {
     const char *what;
     size_t row_bytes;
@@ -110,7 +110,7 @@ static int list_sections(const struct vxd_map_spec *spec, struct vxd_hashmap_ima
     return n;
 }
 
-/* Bytes of the whole file; false on overflow. */
+/* Computes the bytes of the whole file; false on overflow. */
 static bool file_bytes(const struct vxd_map_spec *spec, uint64_t n_entries, uint64_t *out)
 {
     struct vxd_hashmap_image none = {0};
@@ -196,9 +196,9 @@ static enum vxd_status write_file(int fd, const char *path,
                                   const struct vxd_hashmap_image *image,
                                   struct vxd_map_file_info *out, struct vxd_err *err)
 {
-    struct vxd_hashmap_image parts = *image;
+    struct vxd_hashmap_image contents = *image;
     struct section sections[MAX_SECTIONS];
-    int n_sections = list_sections(spec, &parts, sections);
+    int n_sections = list_sections(spec, &contents, sections);
     uint8_t head[MAX_HEAD_BYTES];
     struct vxd_sum digest;
     size_t n_head;
@@ -243,8 +243,8 @@ static enum vxd_status sync_directory(const char *path, struct vxd_err *err)
     return status;
 }
 
-/* Its entry is synced even where the directory exists: whoever made it may have been killed
- * before. */
+/* Syncs the directory's own entry even where the directory exists, since the process that
+ * made it may have been killed before it did so. */
 static enum vxd_status make_directory(const char *directory, const char *path,
                                       struct vxd_err *err)
 {
@@ -259,9 +259,9 @@ enum vxd_status vxd_map_file_write(const char *directory, const char *name,
                                    const struct vxd_hashmap_image *image,
                                    struct vxd_map_file_info *out, struct vxd_err *err)
 {
-    char folder[PATH_ROOM];
-    char path[PATH_ROOM];
-    char beside[PATH_ROOM];
+    char folder[PATH_BYTES];
+    char path[PATH_BYTES];
+    char beside[PATH_BYTES];
     enum vxd_status status;
     int fd = -1;
 
@@ -291,7 +291,7 @@ out:
 
 void vxd_map_file_sweep(const char *directory)
 {
-    char folder[PATH_ROOM];
+    char folder[PATH_BYTES];
     DIR *entries;
     const struct dirent *entry;
 
@@ -343,7 +343,7 @@ static enum vxd_status read_all(FILE *file, void *to, size_t n_bytes, uint64_t a
     return fail_at(err, at + n, "the file ends");
 }
 
-/* Text with zeros behind it, at least one. */
+/* Whether it is text that at least one zero follows up to the end. */
 static bool get_text(const uint8_t *at, size_t n_bytes, char *out)
 {
     size_t n = 0;
@@ -421,7 +421,7 @@ static enum vxd_status read_array(const uint8_t *head, int i, struct vxd_map_spe
     return VXD_OK;
 }
 
-/* What the head says, once its sum is right. */
+/* Reads what the head says, once its sum is right. */
 static enum vxd_status read_spec(const uint8_t *head, struct vxd_map_spec *spec,
                                  struct vxd_hashmap_image *image, struct vxd_err *err)
 {
@@ -441,8 +441,8 @@ static enum vxd_status read_spec(const uint8_t *head, struct vxd_map_spec *spec,
     spec->engine.n_components = (int)get32(head, 60);
     if (n_entries != get64(head, DIGEST_BEGIN) || n_entries > capacity ||
         capacity > VXD_HASHMAP_MAX_CAPACITY) {
-        return fail_at(err, 24, "%" PRIu64 " entries with room for %" PRIu64, n_entries,
-                       capacity);
+        return fail_at(err, 24, "%" PRIu64 " entries and a capacity of %" PRIu64,
+                       n_entries, capacity);
     }
     VXD_TRY(read_lattice(head, spec, err));
     for (int i = 0; i < spec->engine.n_values; i++) {
@@ -536,7 +536,7 @@ out:
     return status;
 }
 
-/* Bytes of the open file, its place at the start again. */
+/* Returns the size of the open file, which is at its start again afterwards. */
 static enum vxd_status measure(FILE *file, uint64_t *out, struct vxd_err *err)
 {
     off_t end;
@@ -588,7 +588,7 @@ enum vxd_status vxd_map_file_read(struct vxd_context *context, const char *direc
                                   struct vxd_hashmap_image *image,
                                   struct vxd_map_file_info *out, struct vxd_err *err)
 {
-    char path[PATH_ROOM];
+    char path[PATH_BYTES];
     enum vxd_status status;
     FILE *file;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Saved maps. The file is told byte by byte in map_file.c. */
+/* Saved maps. map_file.c describes the file byte by byte. */
 #ifndef VXD_SERVER_REGISTRY_MAPS_MAP_FILE_H
 #define VXD_SERVER_REGISTRY_MAPS_MAP_FILE_H
 
@@ -7,8 +7,8 @@
 
 struct vxd_map_file_info {
     uint64_t n_bytes;
-    /* Of spec, names, lattice, numbers, keys and rows: equal maps, equal digests, on every
-     * backend; capacity and erase epoch do not count. */
+    /* Over spec, names, lattice, numbers, keys and rows: equal maps have equal digests,
+     * on every backend. Capacity and erase epoch do not count. */
     uint64_t digest;
 };
 
@@ -22,11 +22,12 @@ enum vxd_status vxd_map_file_write(const char *directory, const char *name,
                                    const struct vxd_hashmap_image *image,
                                    struct vxd_map_file_info *out, struct vxd_err *err);
 
-/* Removes what a server that was killed while it wrote has left behind. Nobody may write. */
+/* Removes files that a server left half written when it was killed. Nobody may write
+ * meanwhile. */
 void vxd_map_file_sweep(const char *directory);
 
-/* Reads DIRECTORY/maps/NAME.vxm; on success *image is the caller's to free. Nothing is
- * allocated for what the file only claims: its size is held against its head first.
+/* Reads DIRECTORY/maps/NAME.vxm; on success the caller frees *image. The file's size is
+ * compared with its head before anything is allocated for what the head claims.
  * errors  NOT_FOUND
  *         DATA_LOSS            damaged; says what and at which byte
  *         FAILED_PRECONDITION  written by a newer server

@@ -5,39 +5,32 @@
 
 #include <pthread.h>
 
-#include "server/durable/journal/journal.h"
 #include "server/registry/maps/map_catalogue.h"
 #include "server/registry/maps/named_maps.h"
-
-struct vxd_scene_saver;
+#include "server/registry/registry.h"
 
 struct vxd_maps {
     uint64_t limit_bytes;
     uint64_t token_limit_bytes;
-    uint64_t n_made;     /* for generations */
-    uint64_t next_epoch; /* above those of all maps that are gone */
+    uint64_t n_made;     /* generations are counted by it */
+    uint64_t next_epoch; /* above the epochs of all maps that were dropped */
     _Atomic size_t n_maps;
-    _Atomic uint64_t n_bytes; /* of all that exist, findable or not */
+    _Atomic uint64_t n_bytes; /* of all maps that exist, with a name or without */
     _Atomic int64_t next_reap_ns;
-    struct vxd_queue *queue; /* for freeing what is left at the end */
+    struct vxd_queue *queue; /* frees what is left at the end */
     pthread_mutex_t mutex;   /* guards list and sizes against vxd_maps_estimate */
     struct vxd_map *first;
-    struct vxd_map *unnamed; /* made and not findable (yet, or any more) */
-    /* maps_journal.c; journal NULL: nothing is durable */
-    struct vxd_journal *journal; /* borrowed, as the next two */
-    const struct vxd_data_dir *dir;
-    struct vxd_scene_saver *saver; /* whose thread writes maps' snapshots too */
-    bool is_recovering; /* limits do not count: what is on the disk comes back */
+    struct vxd_map *unnamed;       /* maps that have no name yet, or no longer have one */
+    struct vxd_registry *registry; /* borrowed; has the journal */
+    bool is_recovering; /* limits do not count, so that all on the disk comes back */
     _Atomic size_t n_durable;
-    _Atomic uint64_t n_snapshots; /* files written */
-    _Atomic uint64_t n_failed_snapshots;
 };
 
-/* maps.c. A new map's first epoch: see vxd_map_epoch. */
+/* named_maps.c. Chooses a new map's first epoch; see vxd_map_epoch. */
 uint64_t vxd_maps_choose_epoch(struct vxd_maps *maps, const struct vxd_map *made);
 
-/* maps_replay.c. Applies a record to a map that one queue has, as it was applied first.
- * Blocking.
+/* maps_replay.c. Applies a record to a map that only this queue uses, with the same
+ * result as at first. Blocking.
  * errors  DATA_LOSS            damaged, or of another map
  *         FAILED_PRECONDITION  of newer rules
  *         RESOURCE_EXHAUSTED   no memory: the map is to be thrown away */
@@ -45,21 +38,25 @@ enum vxd_status vxd_map_apply(struct vxd_queue *queue, struct vxd_hashmap *hashm
                               const struct vxd_journal_record *record,
                               struct vxd_err *err);
 
-/* maps_replay.c. A map as the disk has it up to a sequence number: its newest valid snapshot of at
- * most that, and the records after it. Reads alone, beside whoever writes. Blocking.
+/* maps_replay.c. Makes a map as the disk has it up to a sequence number, from its newest
+ * valid snapshot of at most that and the records after it. It only reads, beside the
+ * journal's writer. Blocking.
  * errors  DATA_LOSS, NOT_FOUND, RESOURCE_EXHAUSTED, UNAVAILABLE */
 enum vxd_status vxd_map_bring_back(struct vxd_queue *queue, struct vxd_journal *journal,
                                    const struct vxd_data_dir *dir, uint32_t family,
                                    const struct vxd_map_described *map, uint64_t sequence,
                                    struct vxd_hashmap **out, struct vxd_err *err);
 
-/* maps_recover.c. All maps that the journal has.
- * errors  as vxd_maps_open_journal */
-enum vxd_status vxd_maps_recover(struct vxd_maps *maps,
-                                 const struct vxd_journal_found *found,
-                                 struct vxd_err *err);
+/* maps_recover.c. What the registry of durable things needs of maps. */
+extern const struct vxd_durable_kind vxd_maps_kind;
 
-/* maps_journal.c. What the journal's row says of a map. */
+/* maps_save.c. Writes a map's snapshot file.
+ * in      owner  struct vxd_maps
+ * errors  as save of struct vxd_durable_kind */
+enum vxd_status vxd_maps_save(void *owner, struct vxd_registry_save *save,
+                              struct vxd_err *err);
+
+/* maps_journal.c. Fills in what the journal's row says of a map. */
 void vxd_map_get_description(const struct vxd_map *map, struct vxd_map_described *out);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Handing changes of maps over to the journal. Its sequence numbers are a map's, its order is the
- * write lane's: changes of a map are decided in the order in which they were made. */
+/* Hands changes of maps over to the journal. Sequence numbers are counted for each map,
+ * in the order of the write lane, so the changes of a map are decided in the order in
+ * which they were made. */
 #include "server/registry/maps/maps_journal.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,38 +11,10 @@
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
-#include "server/registry/scenes/scenes.h"
-#include "server/registry/scenes/scenes_recover.h"
 
 enum {
-    MAX_WAITING_BYTES = 128 << 20 /* of the journal's queue, which holds twice as much */
+    MAX_WAITING_BYTES = 128 << 20 /* of the journal's queue, which takes twice as much */
 };
-
-enum vxd_status vxd_maps_open_journal(struct vxd_maps *maps, struct vxd_journal *journal,
-                                      const struct vxd_data_dir *dir,
-                                      struct vxd_scene_saver *saver,
-                                      const struct vxd_journal_found *found,
-                                      struct vxd_err *err)
-{
-    maps->journal = journal;
-    maps->dir = dir;
-    maps->saver = saver;
-    return vxd_maps_recover(maps, found, err);
-}
-
-void vxd_maps_close_journal(struct vxd_maps *maps)
-{
-    if (maps != NULL) {
-        maps->journal = NULL;
-        maps->dir = NULL;
-        maps->saver = NULL;
-    }
-}
-
-bool vxd_maps_have_journal(const struct vxd_maps *maps)
-{
-    return maps->journal != NULL;
-}
 
 void vxd_map_get_description(const struct vxd_map *map, struct vxd_map_described *out)
 {
@@ -55,7 +27,8 @@ void vxd_map_get_description(const struct vxd_map *map, struct vxd_map_described
 
 /* --- a map that is not what the disk has --------------------------------------------------- */
 
-/* Takes what the map has away first: both may not fit. */
+/* Empties the map before it is brought back, since the old and the new entries may not
+ * both fit. */
 static enum vxd_status empty(struct vxd_maps *maps, struct vxd_map *map,
                              struct vxd_err *err)
 {
@@ -85,7 +58,8 @@ static enum vxd_status bring_back(struct vxd_maps *maps, struct vxd_map *map,
 
     vxd_map_get_description(map, &described);
     VXD_TRY(empty(maps, map, err));
-    VXD_TRY(vxd_map_bring_back(maps->queue, maps->journal, maps->dir,
+    VXD_TRY(vxd_map_bring_back(maps->queue, vxd_registry_get_journal(maps->registry),
+                               vxd_registry_get_data_dir(maps->registry),
                                map->durable.journal_id, &described, map->durable.decided,
                                &hashmap, err));
     vxd_hashmap_destroy(maps->queue, map->hashmap);
@@ -105,8 +79,8 @@ out:
     return status;
 }
 
-/* When nothing waits that was built on what failed. */
-static void mend(struct vxd_maps *maps, struct vxd_map *map)
+/* Brings a broken map back, once no change waits that was built on the one that failed. */
+static void bring_back_when_possible(struct vxd_maps *maps, struct vxd_map *map)
 {
     struct vxd_err err = {0};
 
@@ -115,22 +89,22 @@ static void mend(struct vxd_maps *maps, struct vxd_map *map)
     }
 }
 
-void vxd_map_spoil(struct vxd_maps *maps, struct vxd_map *map)
+void vxd_map_mark_broken(struct vxd_maps *maps, struct vxd_map *map)
 {
     if (map->durable.journal_id != 0) {
         map->durable.is_broken = true;
-        mend(maps, map);
+        bring_back_when_possible(maps, map);
     }
 }
 
-enum vxd_status vxd_map_check_seen(struct vxd_maps *maps, struct vxd_map *map,
-                                   struct vxd_err *err)
+enum vxd_status vxd_map_check_visible(struct vxd_maps *maps, struct vxd_map *map,
+                                      struct vxd_err *err)
 {
     if (map->durable.is_leaving) {
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                         "the map \"%s\" is being dropped; try again", map->terms.name);
     }
-    mend(maps, map);
+    bring_back_when_possible(maps, map);
     return !map->durable.is_broken
                ? VXD_OK
                : vxd_fail(
@@ -143,22 +117,20 @@ enum vxd_status vxd_map_check_journal(struct vxd_maps *maps, const struct vxd_ma
                                       size_t n_bytes, struct vxd_err *err)
 {
     struct vxd_journal_stats stats;
+    enum vxd_status status;
 
     if (map->durable.journal_id == 0) {
         return VXD_OK;
     }
-    vxd_journal_get_stats(maps->journal, &stats);
-    if (!stats.is_available) {
-        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the disk does not take changes: %s",
-                        stats.reason);
-    }
+    VXD_TRY(vxd_registry_check_disk(maps->registry, &stats, err));
     if (stats.n_queued > 0 && (n_bytes > MAX_WAITING_BYTES ||
                                stats.n_queued_bytes > MAX_WAITING_BYTES - n_bytes)) {
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                         "%zu bytes of changes wait for the disk already; try again",
                         stats.n_queued_bytes);
     }
-    return VXD_OK;
+out:
+    return status;
 }
 
 bool vxd_map_is_waiting(struct vxd_maps *maps, const struct vxd_map *map)
@@ -178,21 +150,8 @@ bool vxd_map_is_waiting(struct vxd_maps *maps, const struct vxd_map *map)
 
 void vxd_map_enter_journal(struct vxd_maps *maps, struct vxd_map *map)
 {
-    map->durable.journal_id = vxd_journal_new_family(maps->journal);
-}
-
-/* On the journal's thread. */
-static void decided(void *user, enum vxd_status status, const struct vxd_err *err)
-{
-    struct vxd_err why = {0};
-
-    if (status == VXD_ABORTED || status == VXD_NOT_FOUND) {
-        (void)vxd_fail(&why, VXD_UNAVAILABLE, NULL,
-                       "a change that this one was built on could not be written to the "
-                       "disk; try again");
-        err = &why;
-    }
-    vxd_commit_decide(user, status == VXD_OK ? NULL : err);
+    map->durable.journal_id =
+        vxd_journal_new_family(vxd_registry_get_journal(maps->registry));
 }
 
 static enum vxd_status put_family(const struct vxd_map *map, struct vxd_journal_txn *txn,
@@ -206,7 +165,7 @@ static enum vxd_status put_family(const struct vxd_map *map, struct vxd_journal_
     struct vxd_map_described described;
     enum vxd_status status;
 
-    vxd_map_family_name(map->terms.name, row.name);
+    vxd_registry_family_name(&vxd_maps_kind, map->terms.name, row.name);
     vxd_map_get_description(map, &described);
     vxd_map_describe(&bytes, &described);
     row.spec = bytes.bytes;
@@ -224,7 +183,8 @@ static enum vxd_status need(const struct vxd_map *map, struct vxd_journal_txn *t
     return vxd_journal_need(txn, map->durable.journal_id, map->durable.sequence, err);
 }
 
-/* What was seen of a map, of all where it is NULL. */
+/* Makes a read wait for all changes that it saw: of this map, or of all maps where it is
+ * NULL. */
 static enum vxd_status need_seen(const struct vxd_maps *maps, const struct vxd_map *map,
                                  struct vxd_journal_txn *txn, struct vxd_err *err)
 {
@@ -235,7 +195,7 @@ static enum vxd_status need_seen(const struct vxd_maps *maps, const struct vxd_m
     }
     for (const struct vxd_map *m = maps->first; m != NULL && status == VXD_OK;
          m = m->next) {
-        /* One that is being dropped may be gone by then, which is no fault. */
+        /* A map that is being dropped may be gone by then, which is no error. */
         status = m->durable.n_waiting > 0 && !m->durable.is_leaving ? need(m, txn, err)
                                                                     : VXD_OK;
     }
@@ -273,10 +233,9 @@ enum vxd_status vxd_map_hand_over(struct vxd_maps *maps, struct vxd_map *map,
     struct vxd_journal_txn *txn = NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_begin(maps->journal, &txn, err));
+    VXD_TRY(vxd_journal_begin(vxd_registry_get_journal(maps->registry), &txn, err));
     VXD_TRY(put_change(maps, map, entry, txn, err));
-    VXD_TRY(vxd_scene_put_outcome(request, vxd_clock_unix_ns(), txn, err));
-    status = vxd_journal_commit(txn, decided, request, err);
+    status = vxd_registry_hand_over(txn, request, vxd_clock_unix_ns(), err);
     txn = NULL;
     if (status == VXD_OK && entry->kind != VXD_MAP_READ) {
         entry->is_handed_over = true;
@@ -292,8 +251,8 @@ out:
 
 /* --- what is decided ------------------------------------------------------------------------ */
 
-/* Its name is free again. */
-static void take_away(struct vxd_maps *maps, struct vxd_map *map)
+/* Removes the map, so that its name is free again. */
+static void remove_map(struct vxd_maps *maps, struct vxd_map *map)
 {
     if (!map->durable.is_gone) {
         map->durable.is_gone = true;
@@ -302,13 +261,13 @@ static void take_away(struct vxd_maps *maps, struct vxd_map *map)
     }
 }
 
-void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
-                          struct vxd_map_entry *entry, bool committed)
+void vxd_map_end_change(struct vxd_maps *maps, struct vxd_map *map,
+                        struct vxd_map_entry *entry, bool committed)
 {
     struct vxd_map_durable *durable;
 
     if (entry->kind == VXD_MAP_READ) {
-        return; /* of a list, there is no map */
+        return; /* a list has no map of its own */
     }
     durable = &map->durable;
     durable->n_waiting -= entry->is_handed_over ? 1 : 0;
@@ -317,15 +276,16 @@ void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
         durable->is_broken = durable->is_broken || !committed;
     } else if (entry->kind == VXD_MAP_MADE && !committed) {
         durable->is_broken = true;
-        take_away(maps, map);
+        remove_map(maps, map);
     } else if (entry->kind == VXD_MAP_DROPPED) {
         durable->is_leaving = false;
         if (committed) {
-            /* Before the map goes: with its last reference the id is lost. */
-            vxd_scene_saver_ask(maps->saver, durable->journal_id);
-            take_away(maps, map);
+            /* This comes before the map is removed, since its id is lost with its last
+             * reference. */
+            vxd_registry_ask_snapshot(maps->registry, durable->journal_id);
+            remove_map(maps, map);
             return;
         }
     }
-    mend(maps, map);
+    bring_back_when_possible(maps, map);
 }

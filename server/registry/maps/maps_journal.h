@@ -1,52 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Durable maps: what changes them is in the journal (server/durable) before anybody sees it or is
- * answered, and comes back from there, or from a snapshot file and what follows it, at the next
- * start.
+/* Durable maps. A change is in the journal (server/durable) before anybody sees it or is
+ * answered. At the next start maps come back from the journal, or from a snapshot file
+ * and the records after it.
  *
- *   change    is made in memory, its record and its reply are handed over as one transaction, and
- *             the reply is given when that is decided. Who reads in between is answered when all
- *             that it saw is decided
- *   a failure leaves in memory what is not on the disk: from then on nobody sees the map until it
- *             has been brought back from the disk, which is tried at once and at each request
- *   start     newest valid snapshot, then the records after it, in order
- *   snapshot  by the thread that writes scenes' (scenes_save.c), from the last snapshot and the
- *             records after it, in a map of its own on the CPU: no request waits for it */
+ *   change    the map is changed in memory, record and reply are handed over as one transaction, and
+ *             the reply is given when that is decided. A read in between is answered when all
+ *             changes that it saw are decided
+ *   failure   memory has a change that the disk has not: nobody sees the map until it has been
+ *             brought back from the disk, which is tried at once and at each request
+ *   start     the newest valid snapshot, then the records after it, in order
+ *   snapshot  on the registry's thread (registry_saver.c), from the last snapshot and the records
+ *             after it, in a map of its own on the CPU, so no request waits for it */
 #ifndef VXD_SERVER_REGISTRY_MAPS_MAPS_JOURNAL_H
 #define VXD_SERVER_REGISTRY_MAPS_MAPS_JOURNAL_H
 
 #include "server/durable/record/record.h"
 #include "server/registry/maps/named_maps.h"
 
-struct vxd_scene_saver;
-
-/* Brings back the durable maps, once, before anything runs. Journal, directory and saver are
- * borrowed until the close. Logs its progress.
- * errors  those of journal.h and recovery.h; no memory for a map */
-enum vxd_status vxd_maps_open_journal(struct vxd_maps *maps, struct vxd_journal *journal,
-                                      const struct vxd_data_dir *dir,
-                                      struct vxd_scene_saver *saver,
-                                      const struct vxd_journal_found *found,
-                                      struct vxd_err *err);
-
-/* Nothing runs any more, nor does the saver. Harmless without one. */
-void vxd_maps_close_journal(struct vxd_maps *maps);
-
-bool vxd_maps_have_journal(const struct vxd_maps *maps);
-
-/* Any thread; the saver's. Whether the journal has a map of this family. */
-bool vxd_maps_is_family(struct vxd_maps *maps, uint32_t journal_id);
-/* Writes its snapshot file; false where it should be tried again. Blocking. */
-bool vxd_maps_save(struct vxd_maps *maps, uint32_t journal_id);
-
 /* --- on the write lane ------------------------------------------------------------------- */
 
-/* Whether anybody may see the map: brings it back where that is due.
- * errors  UNAVAILABLE  a change could not be written, and what it left is not gone yet; it is
- *                      being dropped */
-enum vxd_status vxd_map_check_seen(struct vxd_maps *maps, struct vxd_map *map,
-                                   struct vxd_err *err);
+/* Checks that requests may see the map, and brings it back where it is broken.
+ * errors  UNAVAILABLE  the disk lacks a change that the map has, or the map is being
+ * dropped */
+enum vxd_status vxd_map_check_visible(struct vxd_maps *maps, struct vxd_map *map,
+                                      struct vxd_err *err);
 
-/* Whether a change of so many bytes can be handed over now. Harmless for other maps.
+/* Checks that a change of so many bytes can be handed over now. Maps that are not durable
+ * always pass.
  * errors  UNAVAILABLE  the disk does not take it, or too much waits for it */
 enum vxd_status vxd_map_check_journal(struct vxd_maps *maps, const struct vxd_map *map,
                                       size_t n_bytes, struct vxd_err *err);
@@ -55,19 +35,19 @@ enum vxd_map_change_kind {
     VXD_MAP_CHANGED = 0,
     VXD_MAP_MADE = 1,
     VXD_MAP_DROPPED = 2,
-    VXD_MAP_READ = 3 /* nothing: what was read is to be decided first */
+    VXD_MAP_READ = 3 /* nothing changes, but all that was read has to be decided first */
 };
 
-/* What the journal gets of a request. Zero-initialised = nothing. */
+/* What a request hands over to the journal. Zero-initialised it is nothing. */
 struct vxd_map_entry {
     enum vxd_map_change_kind kind;
     enum vxd_map_record_kind record_kind; /* CHANGED */
-    struct vxd_record_bytes record;       /* CHANGED; freed by who has the entry */
-    uint64_t sequence;                    /* that it got */
+    struct vxd_record_bytes record;       /* CHANGED; the owner of the entry frees it */
+    uint64_t sequence;                    /* the number that it got */
     bool is_handed_over;
 };
 
-/* A new map's place in the journal. Before it is published. */
+/* Gives a new map its number in the journal. To be called before the map is published. */
 void vxd_map_enter_journal(struct vxd_maps *maps, struct vxd_map *map);
 
 /* Hands a change over with the request's outcome (its output is complete);
@@ -78,14 +58,16 @@ enum vxd_status vxd_map_hand_over(struct vxd_maps *maps, struct vxd_map *map,
                                   struct vxd_request *request,
                                   struct vxd_map_entry *entry, struct vxd_err *err);
 
-/* It is decided, in this order; also where it could not be handed over. */
-void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
-                          struct vxd_map_entry *entry, bool committed);
+/* Ends a change once it is decided, or could not be handed over. Changes end in the order
+ * in which they were made. */
+void vxd_map_end_change(struct vxd_maps *maps, struct vxd_map *map,
+                        struct vxd_map_entry *entry, bool committed);
 
-/* Memory has a change that will never be handed over. */
-void vxd_map_spoil(struct vxd_maps *maps, struct vxd_map *map);
+/* Says that the map has a change in memory that will never be handed over. */
+void vxd_map_mark_broken(struct vxd_maps *maps, struct vxd_map *map);
 
-/* Whether somebody who looks at the map now, NULL = at all, sees what is not decided. */
+/* Whether a read of the map, or of all maps where it is NULL, sees changes that are not
+ * decided. */
 bool vxd_map_is_waiting(struct vxd_maps *maps, const struct vxd_map *map);
 
 #endif

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Durable maps after a start. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/clock.h"
 #include "proto/base/name.h"
-#include "server/durable/recovery/recovery.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
-#include "server/registry/maps/maps_journal.h"
-#include "server/registry/scenes/scenes_recover.h"
-#include "server/instance/instance.h"
 
 struct recovery {
     struct vxd_maps *maps;
-    struct vxd_map *map; /* in hand, not findable yet, with one reference */
-    int64_t logged_ns;   /* 0: not yet, so that the first line comes at once */
+    struct vxd_map
+        *map; /* the one being recovered, without a name yet and with one reference */
+    struct vxd_registry_start *start;
 };
 
-static void let_go(struct recovery *recovery)
+static void release_map(struct recovery *recovery)
 {
     if (recovery->map != NULL) {
         vxd_map_drop(recovery->maps, recovery->maps->queue, recovery->map);
@@ -28,8 +24,8 @@ static void let_go(struct recovery *recovery)
     }
 }
 
-/* What a snapshot file says that the map is.
- * errors  DATA_LOSS  none says it; others where one cannot be read now */
+/* Reads the map's description from a snapshot file.
+ * errors  DATA_LOSS  no file has one; others where a file cannot be read now */
 static enum vxd_status describe_by_file(const struct vxd_data_dir *dir, uint32_t family,
                                         struct vxd_map_described *out,
                                         struct vxd_err *err)
@@ -40,7 +36,7 @@ static enum vxd_status describe_by_file(const struct vxd_data_dir *dir, uint32_t
     enum vxd_status status;
 
     VXD_TRY(vxd_snapshot_list(dir, family, &sequences, &n, err));
-    (void)vxd_fail(&fault, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+    (void)vxd_fail(&fault, VXD_DATA_LOSS, NULL, "no description of the map is left");
     status = VXD_DATA_LOSS;
     for (size_t i = 0; i < n && status == VXD_DATA_LOSS; i++) {
         struct vxd_snapshot_reader *reader = NULL;
@@ -59,8 +55,9 @@ out:
     return status;
 }
 
-/* A repair may have had to make the row anew, without what the map is: then a snapshot file says
- * it, though not that no other map has its name: rows' names are all different. */
+/* Finds the map's description. A repair may have made the row anew without one; then a
+ * snapshot file has it. The name in the file may meanwhile belong to another map, so the
+ * row's name, which is unique, decides. */
 static enum vxd_status describe(const struct recovery *recovery,
                                 const struct vxd_journal_family *row,
                                 struct vxd_map_described *out, struct vxd_err *err)
@@ -73,13 +70,16 @@ static enum vxd_status describe(const struct recovery *recovery,
         return vxd_map_read_description(row->spec, row->n_spec_bytes, out, err);
     }
     if (map != NULL && map->durable.journal_id == row->id) {
-        vxd_map_get_description(map, out); /* of a file that was no good otherwise */
+        vxd_map_get_description(
+            map, out); /* read from a file whose other parts were damaged */
         return VXD_OK;
     }
-    VXD_TRY(describe_by_file(recovery->maps->dir, row->id, out, err));
-    vxd_map_family_name(out->terms.name, name);
+    VXD_TRY(describe_by_file(vxd_registry_get_data_dir(recovery->maps->registry), row->id,
+                             out, err));
+    vxd_registry_family_name(&vxd_maps_kind, out->terms.name, name);
     if (strcmp(name, row->name) != 0) {
-        vxd_map_name_of_family(row, out->terms.name);
+        (void)snprintf(out->terms.name, sizeof out->terms.name, "%s",
+                       row->name + strlen(vxd_maps_kind.prefix));
     }
     if (!vxd_is_name(out->terms.name)) {
         status = vxd_fail(err, VXD_DATA_LOSS, NULL, "its name is another map's");
@@ -88,7 +88,7 @@ out:
     return status;
 }
 
-/* Again, after a snapshot that was no good: what it brought goes. */
+/* Called again after a damaged snapshot: what that had loaded is dropped. */
 static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
                                     struct vxd_err *err)
 {
@@ -99,14 +99,14 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
     enum vxd_status status;
 
     status = describe(recovery, row, &described, &fault);
-    let_go(recovery);
+    release_map(recovery);
     if (status == VXD_DATA_LOSS && row->n_spec_bytes == 0) {
         vxd_log(VXD_LOG_ERROR, "a map cannot be brought back", "map", row->name, "reason",
                 fault.message);
         return VXD_OK;
     }
     if (status != VXD_OK) {
-        *err = fault; /* nothing is given up that a later start may have */
+        *err = fault; /* a later start may be able to read it, so nothing is given up */
         return status;
     }
     if (vxd_maps_peek(maps, described.terms.name) != NULL) {
@@ -136,7 +136,7 @@ static enum vxd_status load(void *user, const struct vxd_journal_family *row,
 
     (void)row;
     if (map == NULL) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "no description of the map is left");
     }
     vxd_map_get_description(map, &described);
     status = vxd_map_read_snapshot(reader, &described, queue, &hashmap, err);
@@ -155,19 +155,19 @@ static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
 
     (void)row;
     if (recovery->map == NULL) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "no description of the map is left");
     }
     return vxd_map_apply(recovery->maps->queue, recovery->map->hashmap, record, err);
 }
 
-/* What clients keep of it, numbers included, is another map's from now on. */
+/* Gives a map that has lost changes a new generation, so that whatever clients know of
+ * it, numbers of entries included, counts as another map's. */
 static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *map,
                                         const struct vxd_journal_family *family,
                                         struct vxd_err *err)
 {
     struct vxd_journal_family row = *family;
     struct vxd_bytes_out bytes = {0};
-    struct vxd_journal_txn *txn = NULL;
     struct vxd_map_described described;
     uint64_t now_ns = (uint64_t)vxd_clock_unix_ns();
     enum vxd_status status;
@@ -177,20 +177,15 @@ static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *m
         (now_ns / 1000 > vxd_map_epoch(map) ? now_ns / 1000 : vxd_map_epoch(map) + 1);
     vxd_map_get_description(map, &described);
     vxd_map_describe(&bytes, &described);
-    row.fsync = map->terms.fsync; /* a repair's row has not its own */
+    row.fsync = map->terms.fsync; /* a row that a repair made lacks it */
     row.max_bytes = map->terms.journal_max_bytes;
     row.epoch = map->generation;
     row.spec = bytes.bytes;
     row.n_spec_bytes = bytes.n;
-    status = !bytes.is_out_of_memory ? vxd_journal_begin(maps->journal, &txn, err)
-                                     : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                                                "no memory for a map's description");
-    VXD_TRY(status);
-    VXD_TRY(vxd_journal_put_family(txn, &row, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
-out:
-    vxd_journal_abandon(txn);
+    status = !bytes.is_out_of_memory
+                 ? vxd_registry_rewrite_family(maps->registry, &row, err)
+                 : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "no memory for a map's description");
     free(bytes.bytes);
     return status;
 }
@@ -204,8 +199,9 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     size_t n_entries = 0;
     enum vxd_status status;
 
-    if (map == NULL) { /* its name is free again */
-        return vxd_journal_forget_family(maps->journal, result->family->id, err);
+    if (map == NULL) { /* so that its name is free again */
+        return vxd_journal_forget_family(vxd_registry_get_journal(maps->registry),
+                                         result->family->id, err);
     }
     VXD_TRY(vxd_hashmap_size(maps->queue, map->hashmap, &n_entries, err));
     map->n_entries = n_entries;
@@ -218,7 +214,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
         VXD_TRY(raise_generation(maps, map, result->family, err));
     }
     vxd_maps_publish(maps, map);
-    let_go(recovery); /* the registry holds it */
+    release_map(recovery); /* the registry holds it */
 out:
     return status;
 }
@@ -226,62 +222,56 @@ out:
 static void progress(void *user, const struct vxd_recovery_progress *at)
 {
     struct recovery *recovery = user;
-    int64_t now = vxd_clock_ns();
-    char text[96];
 
-    if (now - recovery->logged_ns < 1000000000) {
-        return;
-    }
-    recovery->logged_ns = now;
-    (void)snprintf(text, sizeof text,
-                   "%" PRIu64 " of %" PRIu64 " records, map %zu of %zu", at->i_record,
-                   at->n_records, at->i_family + 1, at->n_families);
-    vxd_log(VXD_LOG_INFO, "bringing back maps", "done", text, "map", at->name);
+    vxd_registry_log_progress(recovery->start, at);
 }
 
-/* Those whose snapshot was due when the last start ended. */
-static void ask_again(struct vxd_maps *maps)
+static bool is_ours(const struct vxd_journal_family *row)
 {
-    struct vxd_journal_state state;
-
-    for (const struct vxd_map *m = maps->first; m != NULL; m = m->next) {
-        if (m->terms.durable &&
-            vxd_journal_get_state(maps->journal, m->durable.journal_id, &state, NULL) ==
-                VXD_OK &&
-            state.snapshot_due) {
-            vxd_scene_saver_ask(maps->saver, m->durable.journal_id);
-        }
-    }
+    return vxd_registry_is_of_kind(&vxd_maps_kind, row);
 }
 
-enum vxd_status vxd_maps_recover(struct vxd_maps *maps,
-                                 const struct vxd_journal_found *found,
-                                 struct vxd_err *err)
+static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
+                               const struct vxd_journal_found *found, struct vxd_err *err)
 {
-    struct recovery recovery = {.maps = maps};
+    struct vxd_maps *maps = owner;
+    struct recovery recovery = {.maps = maps, .start = start};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,
                                                  .own_record = apply,
-                                                 .is_ours = vxd_is_map_family,
-                                                 .is_not_last = true,
+                                                 .is_ours = is_ours,
                                                  .done = done,
                                                  .progress = progress};
-    struct vxd_recovery_result result;
     enum vxd_status status;
-    char text[96];
 
     maps->is_recovering = true;
-    status = vxd_recover(maps->dir, maps->journal, found, &visitor, &result, err);
+    status = vxd_registry_recover(start, found, &visitor, err);
     maps->is_recovering = false;
-    let_go(&recovery);
-    if (status == VXD_OK && result.n_families > 0) {
-        (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",
-                       result.n_families, result.n_replayed);
-        vxd_log(VXD_LOG_INFO, "maps are back", "families", text);
-    }
-    if (status == VXD_OK) {
-        ask_again(maps);
-    }
+    release_map(&recovery);
     return status;
 }
+
+static void log_event(enum vxd_registry_event event, const char *name, const char *text)
+{
+    switch (event) {
+    case VXD_REGISTRY_RECOVERING:
+        vxd_log(VXD_LOG_INFO, "bringing back maps", "done", text, "map", name);
+        break;
+    case VXD_REGISTRY_RECOVERED:
+        vxd_log(VXD_LOG_INFO, "maps are back", "families", text);
+        break;
+    case VXD_REGISTRY_SAVED:
+        vxd_log(VXD_LOG_INFO, "snapshot written", "map", name, "seconds", text);
+        break;
+    case VXD_REGISTRY_NOT_SAVED:
+        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "map", name, "error", text);
+        break;
+    }
+}
+
+const struct vxd_durable_kind vxd_maps_kind = {.noun = "map",
+                                               .prefix = "map:",
+                                               .log = log_event,
+                                               .recover = recover,
+                                               .save = vxd_maps_save};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Durable maps from their records: at a start, for snapshot files, and after a change that the
- * disk did not take. The same calls of the engine in the same order give the same map, numbers
- * and epochs included, on either backend. */
+/* Makes durable maps from their records: at a start, for snapshot files, and after a
+ * change that the disk did not take. The same calls of the engine in the same order give
+ * the same map, numbers and epochs included, on either backend. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static bool may_widen(enum vxd_dtype from, enum vxd_dtype to)
            (from == VXD_FLOAT32 && to == VXD_FLOAT64);
 }
 
-/* Whether the record is one of this map. */
+/* Checks that the record can be one of this map. */
 static enum vxd_status check(const struct vxd_map_record *record,
                              const struct vxd_hashmap_spec *spec, struct vxd_err *err)
 {
@@ -87,7 +87,7 @@ out:
     return status;
 }
 
-/* Arrays that are not given are zeros. */
+/* Inserts rows; arrays that the record does not have become zeros. */
 static enum vxd_status insert_rows(struct arrays *arrays, struct vxd_hashmap *hashmap,
                                    const struct vxd_map_record *record,
                                    struct vxd_err *err)
@@ -115,12 +115,13 @@ static enum vxd_status insert_rows(struct arrays *arrays, struct vxd_hashmap *ha
     }
     args.values = any ? values : NULL;
     VXD_TRY(insert(arrays, hashmap, record, &args, err));
-    status = vxd_queue_wait(arrays->queue, err); /* it reads `values` until then */
+    status = vxd_queue_wait(arrays->queue, err); /* the queue reads `values` until then */
 out:
     return status;
 }
 
-/* Where the rows go: given, found, or made. */
+/* Finds the numbers of the entries that get the rows: the record has them, or they are
+ * looked up, or the entries are inserted. */
 static enum vxd_status find_numbers(struct arrays *arrays, struct vxd_hashmap *hashmap,
                                     const struct vxd_map_record *record,
                                     const int32_t **out, struct vxd_err *err)
@@ -229,7 +230,8 @@ out:
 
 /* --- all of them -------------------------------------------------------------------------- */
 
-/* Records that were read, and are applied once the journal's writer may go on. */
+/* Records that were read. They are applied after the reading, which the journal's writer
+ * waits for. */
 struct batch {
     struct vxd_bytes_out bytes;
     struct vxd_journal_record records[RECORDS_AT_ONCE];
@@ -311,7 +313,7 @@ out:
     return status;
 }
 
-/* From the newest snapshot of at most `last` that is whole; *out NULL: there is none. */
+/* Loads the newest valid snapshot of at most `last`; *out is NULL where there is none. */
 static enum vxd_status load_newest(struct vxd_queue *queue,
                                    const struct vxd_data_dir *dir, uint32_t family,
                                    const struct vxd_map_described *map, uint64_t last,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One list by name: there are few maps, and requests on them are long beside a walk. */
+/* Maps are in one list in order of their names: there are few of them, and a walk is
+ * short beside a request. */
 #include "server/registry/maps/maps_internal.h"
 
 #include <inttypes.h>
@@ -22,6 +23,7 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
         free(maps);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the maps");
     }
+    maps->registry = server->registry;
     vxd_context_get_memory(server->context, &memory);
     maps->limit_bytes = server->config.map_bytes > 0 ? server->config.map_bytes
                                                      : memory.device_budget_bytes / 2;
@@ -38,6 +40,7 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
     if (server->config.data_dir[0] != '\0') {
         vxd_map_file_sweep(server->config.data_dir);
     }
+    vxd_registry_add(server->registry, &vxd_maps_kind, maps);
     *out = maps;
     return VXD_OK;
 }
@@ -131,7 +134,7 @@ static void unlink_from(struct vxd_map **list, const struct vxd_map *map)
     *list = map->next;
 }
 
-/* The map is in the list of the unnamed. */
+/* Takes a map out of the list of those without a name. */
 static void destroy(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
 {
     unlink_from(&maps->unnamed, map);
@@ -177,21 +180,22 @@ static uint64_t bytes_of_owner(const struct vxd_map *list, const char *owner)
     return n_bytes;
 }
 
-/* What the limits leave for a map, what it has already included. */
-struct room {
+/* The bytes that the limits allow a map, including those it has already. */
+struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
 };
 
-static struct room find_room(const struct vxd_maps *maps,
-                             const struct vxd_map_terms *terms, const struct vxd_map *map)
+static struct allowed_bytes find_allowed_bytes(const struct vxd_maps *maps,
+                                               const struct vxd_map_terms *terms,
+                                               const struct vxd_map *map)
 {
     uint64_t own = map != NULL ? map->n_bytes : 0;
     uint64_t others = atomic_load(&maps->n_bytes) - own;
     uint64_t owners = bytes_of_owner(maps->first, terms->owner) +
                       bytes_of_owner(maps->unnamed, terms->owner) - own;
 
-    return (struct room){
+    return (struct allowed_bytes){
         .of_all = maps->limit_bytes > others ? maps->limit_bytes - others : 0,
         .of_owner =
             maps->token_limit_bytes > owners ? maps->token_limit_bytes - owners : 0};
@@ -200,14 +204,15 @@ static struct room find_room(const struct vxd_maps *maps,
 size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                           const struct vxd_map *map)
 {
-    struct room room;
+    struct allowed_bytes allowed_bytes;
     uint64_t allowed;
 
     if (maps->is_recovering) {
         return 0; /* the context's budget */
     }
-    room = find_room(maps, terms, map);
-    allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
+    allowed_bytes = find_allowed_bytes(maps, terms, map);
+    allowed = allowed_bytes.of_owner < allowed_bytes.of_all ? allowed_bytes.of_owner
+                                                            : allowed_bytes.of_all;
 
     if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
         allowed = terms->max_bytes;
@@ -218,9 +223,9 @@ size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_term
 void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                       const struct vxd_map *map, struct vxd_err *err)
 {
-    struct room room = find_room(maps, terms, map);
-    bool is_owners = room.of_owner < room.of_all;
-    uint64_t left = is_owners ? room.of_owner : room.of_all;
+    struct allowed_bytes allowed_bytes = find_allowed_bytes(maps, terms, map);
+    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
+    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
     char what[96];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -261,8 +266,8 @@ void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
     (void)pthread_mutex_unlock(&maps->mutex);
 }
 
-/* By the clock, in microseconds, so that another start of the server goes on above, too; and
- * above those of the map that it replaces, if it does. */
+/* The epoch comes from the clock, in microseconds, so that a later start of the server
+ * continues above it; and it is above the epochs of a map that this one replaces. */
 uint64_t vxd_maps_choose_epoch(struct vxd_maps *maps, const struct vxd_map *made)
 {
     const struct vxd_map *now = vxd_maps_peek(maps, made->terms.name);
@@ -303,7 +308,8 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
     map->hashmap = take_hashmap;
     map->created_unix_ns = vxd_clock_unix_ns();
     map->used_ns = vxd_clock_ns();
-    /* Another start of the server makes others, too. */
+    /* Generations come from the clock, so that other starts of the server make different
+     * ones. */
     map->generation = (uint64_t)map->created_unix_ns + maps->n_made++;
     map->first_epoch = vxd_maps_choose_epoch(maps, map);
     map->references = 1;
@@ -360,7 +366,7 @@ void vxd_maps_reap(struct vxd_maps *maps, struct vxd_queue *queue, int64_t now_n
     }
     for (struct vxd_map *m = maps->first; m != NULL; m = next) {
         next = m->next;
-        if (m->references > 1) { /* held, between two stages of a long request */
+        if (m->references > 1) { /* a long request holds it between two stages */
             m->used_ns = now_ns;
         } else if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns <= now_ns) {
             vxd_log(VXD_LOG_INFO, "map dropped: nobody used it for its ttl_s", "map",
@@ -382,8 +388,8 @@ void vxd_maps_get_usage(const struct vxd_maps *maps, struct vxd_maps_usage *out)
     out->n_bytes = atomic_load(&maps->n_bytes);
     out->limit_bytes = maps->limit_bytes;
     out->n_durable = atomic_load(&maps->n_durable);
-    out->n_snapshots = atomic_load(&maps->n_snapshots);
-    out->n_failed_snapshots = atomic_load(&maps->n_failed_snapshots);
+    vxd_registry_count_snapshots(maps->registry, &vxd_maps_kind, &out->n_snapshots,
+                                 &out->n_failed_snapshots);
 }
 
 void vxd_maps_estimate(struct vxd_maps *maps, const char *name, size_t *entry_bytes,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The named hash maps. Requests on maps run on the write lane, one after the other, so all
- * here is that lane's unless a function says "any thread". Maps are found by name when their
- * request's turn has come; what a request holds outlives its name's being dropped.
+/* The named hash maps. Requests on maps run on the write lane, one after the other, so
+ * all functions here belong to that lane unless they say "any thread". A request finds
+ * its map by name when its turn has come; a map that a request holds lives on when its
+ * name is dropped.
  *
- * Memory: a map may grow to its own max_bytes and to what limits.map_bytes and
- * limits.map_bytes_per_token leave, the copies that growing needs for a moment included. */
+ * Memory: a map may grow up to its own max_bytes and to what limits.map_bytes and
+ * limits.map_bytes_per_token leave. The copies that growing needs for a moment count. */
 #ifndef VXD_SERVER_REGISTRY_MAPS_NAMED_MAPS_H
 #define VXD_SERVER_REGISTRY_MAPS_NAMED_MAPS_H
 
@@ -18,12 +19,11 @@ enum {
     VXD_MAP_FRAME_BYTES = 256
 };
 
-#define VXD_MAP_JOURNAL_BYTES                                                            \
-    ((uint64_t)256 << 20) /* journal_max_bytes that is not given */
+#define VXD_MAP_JOURNAL_BYTES ((uint64_t)256 << 20) /* the default of journal_max_bytes */
 
 struct vxd_maps;
 
-/* What a map is, but for its name and its entries. */
+/* What a map is, apart from its name and its entries. */
 struct vxd_map_spec {
     struct vxd_hashmap_spec engine;
     char array_names[VXD_HASHMAP_MAX_VALUES][VXD_NAME_BYTES];
@@ -33,27 +33,29 @@ struct vxd_map_spec {
     char frame_id[VXD_MAP_FRAME_BYTES];
 };
 
-/* How long and how large. */
+/* How long a map is kept, and how large it may be. */
 struct vxd_map_terms {
     char name[VXD_NAME_BYTES];
     char owner[VXD_NAME_BYTES];
     uint64_t max_bytes; /* 0 = the limits' */
     int64_t ttl_ns;     /* 0 = never dropped */
-    bool durable;       /* in the journal; then ttl_ns is 0 */
+    bool durable;       /* it is in the journal; then ttl_ns is 0 */
     enum vxd_fsync fsync;
-    uint64_t journal_max_bytes; /* of its records, then a snapshot is written */
+    uint64_t
+        journal_max_bytes; /* a snapshot is written when its records have so many bytes */
 };
 
-/* Of a durable map: the write lane's. Sequence numbers are the family's in the journal. */
+/* How a durable map stands in the journal; the write lane's. Sequence numbers are those
+ * of the map's family there. */
 struct vxd_map_durable {
-    uint32_t journal_id; /* 0: it is none */
+    uint32_t journal_id; /* 0: the map is not durable */
     uint64_t sequence;   /* of the last record that was handed over */
     uint64_t decided;    /* of the last one on disk */
-    size_t n_waiting;    /* handed over and not decided */
-    bool is_leaving;     /* being dropped */
-    bool is_gone;        /* dropped, or its making failed: the name is taken away */
-    /* What the map has in memory is not what is on disk: a change failed, and all that was built
-     * on it. Nobody sees it until it is brought back. */
+    size_t n_waiting;    /* changes that were handed over and are not decided */
+    bool is_leaving;     /* it is being dropped */
+    bool is_gone;        /* it was dropped, or could not be made: its name is free */
+    /* Memory has changes that the disk lacks: one failed, and others were built on it.
+     * Nobody sees the map until it is brought back. */
     bool is_broken;
 };
 
@@ -67,7 +69,7 @@ struct vxd_map {
     int64_t created_unix_ns;
     int64_t used_ns; /* monotonic */
     struct vxd_map_durable durable;
-    /* The registry's. */
+    /* These belong to the list of maps. */
     size_t n_bytes; /* as accounted */
     int references;
     struct vxd_map *next; /* by name */
@@ -80,27 +82,28 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
 /* No request may run. NULL is fine. */
 void vxd_maps_destroy(struct vxd_maps *maps);
 
-/* Equal keys, arrays and lattice; capacity and limits may differ. */
+/* Whether keys, arrays and lattice are equal; capacity and limits may differ. */
 bool vxd_map_spec_equal(const struct vxd_map_spec *a, const struct vxd_map_spec *b);
 
-/* Bytes of one key, and of one entry's rows of all arrays. */
+/* Return the bytes of one key, and of an entry's row of one array. */
 size_t vxd_map_key_bytes(const struct vxd_hashmap_spec *spec);
 size_t vxd_map_row_bytes(const struct vxd_hashmap_spec *spec, int array);
 
-/* The erase epoch of the wire: the engine's, counted from a number above all epochs that a
- * map of this name ever had, so that what was numbered by another map is refused. */
+/* Returns the erase epoch of the wire: the engine's, counted from a number above all
+ * epochs that a map of this name ever had, so that numbers of another map's entries are
+ * refused. */
 uint64_t vxd_map_epoch(const struct vxd_map *map);
 
-/* The map, used now; NULL where there is none. */
+/* Finds a map, which counts as a use of it; NULL where there is none. */
 struct vxd_map *vxd_maps_find(struct vxd_maps *maps, const char *name);
 
-/* The same without that being a use. */
+/* Finds a map without using it. */
 struct vxd_map *vxd_maps_peek(struct vxd_maps *maps, const char *name);
 
-/* In order of their names; NULL = the first. */
+/* Returns the next map in order of names; the first one for NULL. */
 struct vxd_map *vxd_maps_next(struct vxd_maps *maps, const struct vxd_map *map);
 
-/* A map that nobody can find yet, with one reference.
+/* Makes a map that nobody can find yet, with one reference.
  * in      take_hashmap  NULL = an empty one is made
  * errors  RESOURCE_EXHAUSTED  over the limits, the engine's budget, or too many maps */
 enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
@@ -109,18 +112,18 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
                             struct vxd_hashmap *take_hashmap, struct vxd_map **out,
                             struct vxd_err *err);
 
-/* Makes it findable, the registry's reference being another; its name is free. Cannot fail. */
+/* Gives the map its name, which is free, and takes a reference. It cannot fail. */
 void vxd_maps_publish(struct vxd_maps *maps, struct vxd_map *map);
 
-/* Takes the name away; the map goes with its last reference. */
+/* Takes the name away. The map is freed with its last reference. */
 void vxd_maps_remove(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map);
 
 void vxd_map_hold(struct vxd_map *map);
-/* A use ends here: the map's ttl begins anew. */
+/* Drops a reference. It ends a use, so the map's ttl begins anew. */
 void vxd_map_drop(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map);
 
-/* Device bytes that a map of these terms may take now; `map` is it, NULL for one to be made.
- * What a map has counts as its own. */
+/* Returns the device bytes that a map of these terms may take now, including those it
+ * has. `map` is the map, or NULL for one that is to be made. */
 size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                           const struct vxd_map *map);
 
@@ -130,18 +133,19 @@ enum vxd_status vxd_maps_prepare(const struct vxd_maps *maps, struct vxd_queue *
                                  struct vxd_map *map, const void *keys, size_t n,
                                  size_t *n_new, struct vxd_err *err);
 
-/* Where the engine refused what is above the allowance: names the limit that it came from, if
- * it is not the map's own. */
+/* Completes the engine's error where it refused what is above the allowance: names the
+ * limit, unless it is the map's own. */
 void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                       const struct vxd_map *map, struct vxd_err *err);
 
-/* After it may have grown. */
+/* Accounts for the map's memory after it may have grown. */
 void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map);
 
 /* Drops maps that nobody used for their ttl at the time `now_ns`. */
 void vxd_maps_reap(struct vxd_maps *maps, struct vxd_queue *queue, int64_t now_ns);
 
-/* Any thread. When the next map's time is over, unless it is used before; INT64_MAX = none. */
+/* Any thread. Returns when the next map's time is over, unless it is used before;
+ * INT64_MAX = never. */
 int64_t vxd_maps_next_reap_ns(const struct vxd_maps *maps);
 
 struct vxd_maps_usage {
@@ -156,8 +160,8 @@ struct vxd_maps_usage {
 /* Any thread. */
 void vxd_maps_get_usage(const struct vxd_maps *maps, struct vxd_maps_usage *out);
 
-/* Any thread: bytes of key and rows of an entry, and how many there are at most, for
- * estimating what a request will take. Zeros where there is no such map. */
+/* Any thread. Estimates how many bytes the key and rows of an entry have, and how many
+ * entries there are at most. Both are 0 where there is no such map. */
 void vxd_maps_estimate(struct vxd_maps *maps, const char *name, size_t *entry_bytes,
                        uint64_t *n_entries);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One list by name under one mutex; what takes long (files, building, giving memory back) is
- * done outside of it. */
+/* Networks are in one list in order of their names, under one mutex. Whatever takes long
+ * (files, building, giving memory back) happens outside of it. */
 #include "server/registry/networks/named_networks.h"
 
 #include <inttypes.h>
@@ -24,14 +24,15 @@ struct vxd_networks {
     size_t n_networks;
     uint64_t n_bytes; /* of all that exist, findable or not */
 
-    /* A queue is one thread's at a time: networks go with whoever drops them last. */
+    /* Only one thread may use a queue at a time, and networks are freed by whoever drops
+     * them last. */
     pthread_mutex_t destroy_mutex;
     struct vxd_queue *queue;
 };
 
 static void lock(const struct vxd_networks *networks)
 {
-    /* Readers change nothing but the lock. */
+    /* Functions that only read lock through a const pointer. */
     (void)pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&networks->mutex);
 }
 
@@ -92,7 +93,7 @@ static void destroy(struct vxd_network *network)
     (void)pthread_mutex_lock(&networks->destroy_mutex);
     if (network->net != NULL) {
         vxd_net_destroy(networks->queue, network->net);
-        /* Its memory is free for others when this returns. */
+        /* Frees a network; its memory is free for others when this returns. */
         (void)vxd_queue_wait(networks->queue, NULL);
     }
     (void)pthread_mutex_unlock(&networks->destroy_mutex);
@@ -125,7 +126,8 @@ void vxd_network_drop(struct vxd_network *network)
     }
 }
 
-/* Where the network of that name is linked, or would be. The mutex is held. */
+/* Finds the place in the list where the network of that name is, or would be. The mutex
+ * is held. */
 static struct vxd_network **find_link(struct vxd_networks *networks, const char *name)
 {
     struct vxd_network **at = &networks->first;
@@ -213,7 +215,7 @@ bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *net
     return old != NULL;
 }
 
-/* Takes the weights' bytes of the limit. */
+/* Reserves the weights' bytes of the limit. */
 static enum vxd_status account(struct vxd_network *network, struct vxd_err *err)
 {
     struct vxd_networks *networks = network->networks;
@@ -410,8 +412,8 @@ uint64_t vxd_network_run_bytes(const struct vxd_network *network, size_t n_rows)
     uint64_t row_bytes = network->info.n_maps * 32 * sizeof(int32_t);
     uint64_t most = 0;
 
-    /* A run keeps about two and a half times its largest live set, and all its maps; those of
-     * coarser sets are smaller. */
+    /* Estimates a run's memory: about two and a half times its largest live set, and all
+     * its maps, of which those of coarser sets are smaller. */
     for (size_t i = 0; i < vxd_model_n_layers(model); i++) {
         const struct vxd_model_layer *layer = vxd_model_layer(model, i);
         uint64_t live = ((uint64_t)layer->n_in + (uint64_t)layer->n_out) * element;

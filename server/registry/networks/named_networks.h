@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loaded networks, by name. A network is immutable once it is loaded; whoever uses one
- * holds it, so it outlives its name's being unloaded or loaded anew, and its memory goes with
- * the last who holds it. All functions may be called from any thread.
+/* The loaded networks, by name. A network is immutable once it is loaded. Whoever uses
+ * one holds it, so it lives on when its name is unloaded or loaded anew, and its memory
+ * is freed with its last holder. All functions may be called from any thread.
  *
- * Memory: the weights of all networks that exist count against limits.network_bytes; while one
- * is loaded anew, the old one and the new one do. */
+ * Memory: the weights of all networks that exist count against limits.network_bytes;
+ * while a network is loaded anew, both the old one and the new one count. */
 #ifndef VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
 #define VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
 
@@ -36,7 +36,7 @@ struct vxd_network {
     struct vxd_net_info info;
     enum vxd_net_precision precision;
     int64_t loaded_unix_ns;
-    /* The registry's. */
+    /* These belong to the list of networks. */
     struct vxd_networks *networks;
     size_t n_bytes; /* as accounted */
     int references;
@@ -49,13 +49,13 @@ struct vxd_network {
 enum vxd_status vxd_networks_create(struct vxd_server *server, struct vxd_networks **out,
                                     struct vxd_err *err);
 
-/* Nobody may hold one any more. NULL is fine. */
+/* Nobody may hold a network any more. NULL is fine. */
 void vxd_networks_destroy(struct vxd_networks *networks);
 
-/* Reads NAME of networks_dir, builds it and runs it once. Nobody can find it yet; the caller
- * holds it. Where the network of that name has the same digest and precision, it is that one,
- * and *existed is true. Blocking, with the queue, for as long as files and device take.
- *
+/* Reads NAME of networks_dir, builds the network and runs it once. Nobody can find it
+ * yet; the caller holds it. Where the network that has the name is the same by digest and
+ * precision, that one is returned, and *existed is true. Blocking, with the queue, as
+ * long as files and device take.
  * in      precision  of enum vxd_net_precision, or VXD_NETWORK_ANY_PRECISION
  * errors  FAILED_PRECONDITION  the server has no networks_dir
  *         NOT_FOUND            no such files; err.field "name"
@@ -65,8 +65,8 @@ enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queu
                                   const char *name, int precision, bool *existed,
                                   struct vxd_network **out, struct vxd_err *err);
 
-/* Makes it what its name finds; the registry holds it as well. Whether another was there, which
- * those who hold it keep. Cannot fail. */
+/* Gives the network its name and takes a reference. Returns whether the name had another
+ * network, which its holders keep. It cannot fail. */
 bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *network);
 
 /* Loads and publishes those of the configuration, "NAME" or "NAME:fp16".
@@ -74,13 +74,14 @@ bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *net
 enum vxd_status vxd_networks_load_configured(struct vxd_networks *networks,
                                              struct vxd_err *err);
 
-/* The network, held; NULL where there is none. */
+/* Finds a network and holds it; NULL where there is none. */
 struct vxd_network *vxd_networks_find(struct vxd_networks *networks, const char *name);
 
 /* Takes the name away; false where there is none. */
 bool vxd_networks_remove(struct vxd_networks *networks, const char *name);
 
-/* Up to VXD_NETWORKS_MAX in order of their names, each held; how many. */
+/* Copies up to VXD_NETWORKS_MAX networks in order of their names, each held; returns how
+ * many. */
 size_t vxd_networks_list(struct vxd_networks *networks,
                          struct vxd_network *out[VXD_NETWORKS_MAX]);
 
@@ -88,14 +89,15 @@ void vxd_network_hold(struct vxd_network *network);
 /* NULL is fine. */
 void vxd_network_drop(struct vxd_network *network);
 
-/* A run of n_requests is over; and what is known of the last one. */
+/* Note that a run of n_requests is over, and read the number of requests and the last
+ * run's timings. */
 void vxd_network_note_run(struct vxd_network *network, uint64_t n_requests,
                           const struct vxd_network_timings *timings);
 void vxd_network_get_runs(const struct vxd_network *network, uint64_t *n_requests,
                           struct vxd_network_timings *last);
 
-/* Device bytes that a run of at most n_rows voxels will take, for admission: more than most
- * take, and never more than the engine's budget. */
+/* Returns the device bytes that a run of at most n_rows voxels will take, for admission:
+ * more than most runs take, and never more than the engine's budget. */
 uint64_t vxd_network_run_bytes(const struct vxd_network *network, size_t n_rows);
 
 struct vxd_networks_usage {

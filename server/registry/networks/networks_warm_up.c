@@ -56,7 +56,7 @@ static enum vxd_status run_all(struct vxd_network *network, struct vxd_queue *qu
         VXD_TRY(vxd_queue_wait(queue, err));
     }
 out:
-    /* What a failed step has queued still reads the input. */
+    /* Steps that a failed one has queued may still read the input. */
     (void)vxd_queue_wait(queue, NULL);
     vxd_net_run_destroy(queue, run);
     return status;

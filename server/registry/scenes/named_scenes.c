@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One list by name under one mutex, which guards the histories as well; what takes long
- * (stores, giving memory back) is done outside of it. */
+/* Scenes are in one list in order of their names, under one mutex, which guards the
+ * histories as well. Whatever takes long (stores, giving memory back) happens outside of
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/clock.h"
 #include "server/registry/scenes/scenes_internal.h"
+#include "server/registry/scenes/scenes_recover.h"
 #include "server/instance/instance.h"
 
 enum {
-    SLAB_MATERIAL_BITS = 4 /* most that stores of slabs take */
+    SLAB_MATERIAL_BITS = 4 /* the most that stores of slabs take */
 };
 
 void vxd_scenes_lock(const struct vxd_scenes *scenes)
 {
-    /* Readers change nothing but the lock. */
+    /* Functions that only read lock through a const pointer. */
     (void)pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&scenes->mutex);
 }
 
@@ -48,7 +50,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
     }
     vxd_context_get_memory(server->context, &memory);
     scenes->context = server->context;
-    scenes->maps = server->maps;
+    scenes->registry = server->registry;
     scenes->limit_bytes = server->config.scene_bytes > 0 ? server->config.scene_bytes
                                                          : memory.device_budget_bytes / 2;
     scenes->token_limit_bytes = server->config.token_scene_bytes > 0
@@ -62,6 +64,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
         vxd_scenes_destroy(scenes);
         return status;
     }
+    vxd_registry_add(server->registry, &vxd_scenes_kind, scenes);
     *out = scenes;
     return VXD_OK;
 }
@@ -100,7 +103,8 @@ bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene
     return equal;
 }
 
-/* Entries, and their names behind them, in memory that the engine's host budget counts. */
+/* Copies a palette, its names behind the entries, into memory that the engine's host
+ * budget counts. */
 static enum vxd_status copy_palette(struct vxd_scene *scene,
                                     const struct vxd_scene_spec *spec,
                                     struct vxd_err *err)
@@ -150,7 +154,7 @@ uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes)
     return scenes->last_generation;
 }
 
-/* What the engine would say of a number. */
+/* Checks what the engine would refuse without naming the key. */
 static enum vxd_status check_store(const struct vxd_scenes *scenes,
                                    const struct vxd_scene_spec *spec, struct vxd_err *err)
 {
@@ -165,7 +169,7 @@ static enum vxd_status check_store(const struct vxd_scenes *scenes,
         spec->format.material_bits, scenes->store_name, SLAB_MATERIAL_BITS);
 }
 
-/* Found, or waiting for their names. */
+/* Counts scenes that have a name or wait for one. */
 static size_t count_scenes(const struct vxd_scenes *scenes)
 {
     size_t n = atomic_load(&scenes->n_scenes);
@@ -178,7 +182,7 @@ static size_t count_scenes(const struct vxd_scenes *scenes)
     return n;
 }
 
-/* All but its family and history. */
+/* Makes a scene without its family and history. */
 static enum vxd_status new_scene(struct vxd_scenes *scenes,
                                  const struct vxd_scene_terms *terms,
                                  const struct vxd_scene_spec *spec,
@@ -254,7 +258,8 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
     }
     VXD_TRY(vxd_scene_family_new(scene, queue, err));
     if (terms->durable) {
-        scene->family->journal_id = vxd_journal_new_family(scenes->journal);
+        scene->family->journal_id =
+            vxd_journal_new_family(vxd_registry_get_journal(scenes->registry));
     }
     VXD_TRY(vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, err));
     *out = scene;
@@ -280,7 +285,8 @@ enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
         return status;
     }
     vxd_scene_family_join(parent->family, scene);
-    /* On the write lane no collection ends meanwhile: the pinned root is the family's. */
+    /* No collection ends meanwhile on the write lane, so the pinned root is in the
+     * family's store. */
     status = vxd_scene_history_begin(scene, from->root, err);
     if (status != VXD_OK) {
         destroy(scene, queue);
@@ -290,7 +296,8 @@ enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
     return VXD_OK;
 }
 
-/* Where the scene of that name is linked, or would be. The mutex is held. */
+/* Finds the place in the list where the scene of that name is, or would be. The mutex is
+ * held. */
 static struct vxd_scene **find_link(struct vxd_scenes *scenes, const char *name)
 {
     struct vxd_scene **at = &scenes->first;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The named scenes and their versions. A scene's voxels stand in a store of immutable nodes
- * (gpu/svdag), a version of it is one number there, the root. Changes run on the write lane, one
- * after the other; each ends in a new version, which queries see as a whole or not at all:
- * they pin a version once, when their turn comes, and with it the store, so that both outlive
- * the scene's name being dropped and the store being collected. All functions may be called
- * from any thread unless they say otherwise.
+/* The named scenes and their versions. A scene's voxels are in a store of immutable nodes
+ * (gpu/svdag); a version is one number there, the root. Changes run on the write lane,
+ * one after the other, and each makes a new version, which queries see as a whole or not
+ * at all. A query pins a version once, when its turn comes, and with it the store. So
+ * both outlive the scene's name and a collection of the store. All functions may be
+ * called from any thread unless they say otherwise.
  *
- * Scenes that branched from one another share a family: one store, one collection.
+ * Scenes that branched from one another share a family, which has one store and one
+ * collection.
  *
- * Memory: a family may grow to its own max_bytes and to what limits.scene_bytes and, for the
- * token that made its first scene, limits.scene_bytes_per_token leave. */
+ * Memory: a family may grow up to its own max_bytes and to what limits.scene_bytes and,
+ * for the token that made its first scene, limits.scene_bytes_per_token leave. */
 #ifndef VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
 #define VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
 
@@ -20,12 +21,12 @@
 
 enum {
     VXD_SCENE_FRAME_BYTES = 256,
-    VXD_SCENE_KEEP_VERSIONS = 64, /* where nobody says how many */
+    VXD_SCENE_KEEP_VERSIONS = 64, /* the default */
     VXD_SCENE_MAX_VERSIONS = 4096,
     VXD_SCENE_MAX_SNAPSHOTS = 256
 };
 
-/* Of journal, after which a snapshot file is written, where nobody says how many. */
+/* The default of journal_max_bytes. */
 #define VXD_SCENE_JOURNAL_BYTES ((uint64_t)256 << 20)
 
 struct vxd_scenes;
@@ -37,7 +38,7 @@ struct vxd_scene_material {
     uint32_t rgb;     /* 0xRRGGBB */
 };
 
-/* What a scene is, but for its name and its voxels. */
+/* What a scene is, apart from its name and its voxels. */
 struct vxd_scene_spec {
     struct vxd_svdag_format format;
     double voxel_size_m;
@@ -53,14 +54,15 @@ struct vxd_scene_terms {
     uint64_t max_bytes;     /* 0 = the limits' */
     uint32_t keep_versions; /* 1 to VXD_SCENE_MAX_VERSIONS */
     uint64_t keep_seconds;  /* 0 = of any age */
-    /* Of its family: every change is in the journal before anybody sees it. */
+    /* Of its family. Where it is set, every change is in the journal before anybody sees
+     * it. */
     bool durable;
     enum vxd_fsync fsync;
     uint64_t
-        journal_max_bytes; /* of its records, then a snapshot is written; 0 = never */
+        journal_max_bytes; /* a snapshot is written when its records have so many bytes; 0 = never */
 };
 
-/* What made a version. */
+/* How a version was made. */
 enum vxd_scene_made_by {
     VXD_SCENE_MADE = 0,
     VXD_SCENE_EDITED = 1,
@@ -81,7 +83,7 @@ struct vxd_scene_version {
     char client_id[VXD_NAME_BYTES];
 };
 
-/* A version that a name keeps. */
+/* A version that is kept under a name. */
 struct vxd_scene_snapshot {
     char name[VXD_NAME_BYTES];
     char by[VXD_NAME_BYTES];
@@ -89,20 +91,22 @@ struct vxd_scene_snapshot {
     struct vxd_scene_version version;
 };
 
-/* The versions that a scene keeps, by number, and its snapshots, by name. The registry's. The
- * last versions may wait for the journal: only the write lane sees them. */
+/* The versions that a scene keeps, by number, and its snapshots, by name. They belong to
+ * the list of scenes. The last versions may wait for the journal; then only the write
+ * lane sees them. */
 struct vxd_scene_history {
     struct vxd_scene_version
-        *versions; /* the last one that does not wait is the newest */
+        *versions; /* the newest is the last one that does not wait */
     size_t n;
-    size_t n_waiting; /* of them, the last ones */
+    size_t n_waiting; /* how many of them wait, the last ones */
     size_t capacity;
-    bool keeps_all; /* while it is recovered */
+    bool keeps_all; /* during recovery */
     struct vxd_scene_snapshot
-        *snapshots; /* room for VXD_SCENE_MAX_SNAPSHOTS once there is one */
+        *snapshots; /* capacity VXD_SCENE_MAX_SNAPSHOTS once there is one */
     size_t n_snapshots;
-    /* While it is recovered: a file's, some of which may be forgotten or moved since; only the
-     * journal knows. They keep their versions until it has said so. */
+    /* During recovery: the snapshots of a file, some of which may have been forgotten or
+     * moved since. Only the journal knows; until it has been read, they keep their
+     * versions. */
     struct vxd_scene_snapshot *filed;
     size_t n_filed;
 };
@@ -121,20 +125,20 @@ struct vxd_scene {
     struct vxd_scene_spec spec; /* its palette is its own */
     uint64_t generation;
     int64_t created_unix_ns;
-    /* The registry's. */
+    /* These belong to the list of scenes. */
     struct vxd_scenes *scenes;
     struct vxd_scene_family *family;
     struct vxd_buffer palette_memory;
     struct vxd_scene_history history;
     int references;
-    bool is_named;          /* findable */
-    bool is_reserved;       /* its name is, for it */
-    bool is_leaving;        /* its end waits for the journal; the write lane's */
+    bool is_named;          /* its name finds it */
+    bool is_reserved;       /* its name is reserved for it */
+    bool is_leaving;        /* its drop waits for the journal; the write lane's */
     struct vxd_scene *next; /* by name */
     struct vxd_scene *next_in_family;
 };
 
-/* Which version: of this number, else that a snapshot names, else the newest. */
+/* Says which version: the one of this number, or that of the snapshot, or the newest. */
 struct vxd_scene_at {
     uint64_t version;
     const char *snapshot; /* NULL or "": none */
@@ -144,18 +148,18 @@ struct vxd_scene_at {
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
                                   struct vxd_err *err);
 
-/* Nobody may hold one any more. NULL is fine. */
+/* Nobody may hold a scene any more. NULL is fine. */
 void vxd_scenes_destroy(struct vxd_scenes *scenes);
 
-/* Equal voxels, place and palette. */
+/* Whether voxel size, place and palette are equal. */
 bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene_spec *b);
 
-/* For a scene, or for one that has lost something: a number above all earlier ones, of earlier
- * starts too. On the write lane. */
+/* Returns the generation of a new scene, or of one that has lost something: a number
+ * above all earlier ones, those of earlier starts too. On the write lane. */
 uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes);
 
-/* A scene that nobody can find yet, empty, held by the caller; the palette is copied. On the
- * write lane.
+/* Makes an empty scene that nobody can find yet; the caller holds it, and the palette is
+ * copied. On the write lane.
  * errors  RESOURCE_EXHAUSTED  over the limits, the engine's budget, or too many scenes
  *         INVALID_ARGUMENT    scenes.store does not take so many bits of material */
 enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue,
@@ -163,7 +167,7 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
                               const struct vxd_scene_spec *spec, struct vxd_scene **out,
                               struct vxd_err *err);
 
-/* The same, but it begins as a version of another scene and shares its family, max_bytes
+/* Makes a scene that begins as a version of another one and shares its family, max_bytes
  * included. `from` is pinned of `parent`. On the write lane.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
@@ -172,25 +176,26 @@ enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
                                  struct vxd_queue *queue, struct vxd_scene **out,
                                  struct vxd_err *err);
 
-/* Keeps a name for a scene that is being made until it is published or dropped; false: it is
- * another one's, or kept for one. On the write lane. */
+/* Reserves a name for a scene that is being made, until it is published or dropped.
+ * Returns false where another scene has the name or has reserved it. On the write
+ * lane. */
 bool vxd_scenes_reserve_name(struct vxd_scenes *scenes, struct vxd_scene *scene);
 
-/* Makes it what its name, which is free, finds; the registry holds it as well. Cannot fail. */
+/* Gives the scene its name, which is free, and takes a reference. It cannot fail. */
 void vxd_scenes_publish(struct vxd_scenes *scenes, struct vxd_scene *scene);
 
-/* The scene, held; NULL where there is none. */
+/* Finds a scene and holds it; NULL where there is none. */
 struct vxd_scene *vxd_scenes_find(struct vxd_scenes *scenes, const char *name);
 
-/* Up to n_most in order of their names, each held; how many. */
+/* Copies up to n_most scenes in order of their names, each held; returns how many. */
 size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t n_most);
 
-/* Takes the name away, if it is this scene's still; the caller holds it. Queue NULL, on the write
- * lane: the registry's own. */
+/* Takes the name away if this scene still has it; the caller holds the scene. A queue of
+ * NULL, on the write lane, means the list's own. */
 void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
                        struct vxd_scene *scene);
 
-/* Lets go of it; with the last who does so its memory goes, in the queue's order. NULL is
+/* Drops a reference. The last one frees the scene's memory, in the queue's order. NULL is
  * fine. */
 void vxd_scene_drop(struct vxd_scene *scene, struct vxd_queue *queue);
 
@@ -201,59 +206,61 @@ void vxd_scene_drop(struct vxd_scene *scene, struct vxd_queue *queue);
 enum vxd_status vxd_scene_pin(struct vxd_scene *scene, const struct vxd_scene_at *at,
                               struct vxd_scene_state *out, struct vxd_err *err);
 
-/* The last one, whether it waits for the journal or not. On the write lane. */
+/* Pins the last version, whether it waits for the journal or not. On the write lane. */
 void vxd_scene_pin_last(struct vxd_scene *scene, struct vxd_scene_state *out);
 
-/* Harmless on what is not pinned. */
+/* Does nothing where no version is pinned. */
 void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,
                      struct vxd_queue *queue);
 
-/* What there is to say of the history, at one moment. */
-struct vxd_scene_past {
+/* The history at one moment, in numbers. */
+struct vxd_scene_log_summary {
     uint64_t version; /* the newest */
     int64_t changed_unix_ns;
-    uint64_t oldest; /* kept, snapshots aside */
+    uint64_t oldest; /* that is kept, apart from snapshots */
     size_t n_versions;
     size_t n_snapshots;
     size_t n_sharing; /* scenes of its family */
 };
 
-void vxd_scene_get_past(const struct vxd_scene *scene, struct vxd_scene_past *out);
+void vxd_scene_get_log_summary(const struct vxd_scene *scene,
+                               struct vxd_scene_log_summary *out);
 
-/* Copies up to n_most kept versions below a number (0 = all), newest first; how many. */
+/* Copies up to n_most kept versions below a number (0 = all), newest first; returns how
+ * many. */
 size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
                                struct vxd_scene_version *out, size_t n_most);
 
-/* Copies up to n_most snapshots by name; how many. */
+/* Copies up to n_most snapshots by name; returns how many. */
 size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,
                                 struct vxd_scene_snapshot *out, size_t n_most);
 
-/* Pins all different roots that kept versions and snapshots have, up to n_most, in *state's
- * store; how many. */
+/* Pins all different roots of kept versions and snapshots, up to n_most, in *state's
+ * store; returns how many. */
 size_t vxd_scene_pin_roots(struct vxd_scene *scene, struct vxd_scene_state *state,
                            uint32_t *out, size_t n_most);
 
-/* Makes room for one more version, or for so many, so that adding them cannot fail. On the write
- * lane.
+/* Reserve capacity for one more version, or for so many, so that adding them cannot fail.
+ * On the write lane.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_err *err);
 enum vxd_status vxd_scene_reserve_versions(struct vxd_scene *scene, size_t n,
                                            struct vxd_err *err);
 
-/* One more version: all of *version but its number, which it gets, and its time, which it gets
- * where that is 0. A place was reserved; older versions go as the terms say. With `waiting` nobody
- * but the write lane sees it before vxd_scene_decide_version. Returns the number. On the write
- * lane. */
+/* Adds a version. It gets its number here, and its time where that is 0. Its place was
+ * reserved; older versions are dropped as the terms say. With `waiting` only the write
+ * lane sees it until vxd_scene_decide_version. Returns the number. On the write lane. */
 uint64_t vxd_scene_add_version(struct vxd_scene *scene,
                                const struct vxd_scene_version *version, bool waiting);
 
-/* The first of those that wait is on disk, or failed: then it goes with all that were built on it.
- * On the write lane. */
+/* The first waiting version is on disk now, or has failed; then it is dropped with all
+ * that were built on it. On the write lane. */
 void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool committed);
 
-/* What an undo (or with `redo` a redo) is of: *of is the version, or 0 to choose the newest
- * one that this sender made, that may be undone (redone) and is not; before and after are
- * pinned: what it was made from and what it made. On the write lane.
+/* Finds what an undo, or with `redo` a redo, is about. *of is the version, or 0 to choose
+ * the newest one that this sender made, may be undone (redone) and has not been. `before`
+ * and `after` are pinned: the version it was made from, and what it made. On the write
+ * lane.
  * errors  NOT_FOUND            not kept, or the one before it is not; none to choose
  *         FAILED_PRECONDITION  a version that changed nothing by itself (the first one), or
  *                              for a redo one that is no undo */
@@ -268,8 +275,9 @@ enum vxd_status vxd_scene_find_undoing(struct vxd_scene *scene, bool redo, uint6
                                        struct vxd_scene_undoing *out,
                                        struct vxd_err *err);
 
-/* Whether a name may be given to a pinned version, or forgotten with `drop`: *snapshot has the
- * name, the taker and the time, and gets the rest, or what the name has. On the write lane.
+/* Checks that a name may be given to a pinned version, or with `drop` be forgotten.
+ * *snapshot has the name, the taker and the time, and gets the rest, or what the name
+ * has. On the write lane.
  * errors  NOT_FOUND           to forget
  *         ALREADY_EXISTS      the name is another version's and not to be replaced
  *         RESOURCE_EXHAUSTED  there are VXD_SCENE_MAX_SNAPSHOTS */
@@ -279,28 +287,29 @@ enum vxd_status vxd_scene_check_snapshot(struct vxd_scene *scene,
                                          struct vxd_scene_snapshot *snapshot,
                                          struct vxd_err *err);
 
-/* Does what was checked, on the same turn. Cannot fail. */
+/* Does what was checked, in the same turn. It cannot fail. */
 void vxd_scene_set_snapshot(struct vxd_scene *scene,
                             const struct vxd_scene_snapshot *snapshot, bool drop);
 
 /* --- families (scene_family.c) ---------------------------------------------------------- */
 
-/* Before a change: sets the most that the scene's store may take now. On the write lane. */
+/* Sets the most that the scene's store may take now; to be called before a change. On the
+ * write lane. */
 void vxd_scene_allow(struct vxd_scene *scene);
 
-/* Where the engine refused what is above that: names the limit that it came from. On the write
- * lane. */
+/* Completes the engine's error where it refused what is above that: names the limit. On
+ * the write lane. */
 void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err);
 
-/* After it may have grown. On the write lane. */
+/* Accounts for the store's memory after it may have grown. On the write lane. */
 void vxd_scene_account(struct vxd_scene *scene);
 
-/* What its family's store takes. */
+/* Returns the bytes that its family's store takes. */
 void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_svdag_usage *out);
 
 bool vxd_scene_shares(const struct vxd_scene *a, const struct vxd_scene *b);
 
-/* What a collection did, or has done so far. */
+/* What a collection has done, or has done so far. */
 struct vxd_scene_collected {
     struct vxd_svdag_usage before;
     struct vxd_svdag_usage after;
@@ -308,22 +317,25 @@ struct vxd_scene_collected {
     int64_t longest_slice_ns;
 };
 
-/* One slice of a collection of the scene's family, which it begins where none is under way:
- * nodes that a kept version or snapshot reaches go to another store, which then takes the
- * old one's place; the old one goes when nobody has it pinned. *is_done: it has ended. *which
- * is 0 at first, and tells later calls which collection it is. On the write lane; waits.
- * errors  RESOURCE_EXHAUSTED  no room for what is kept beside the old store; all is as it was */
+/* Runs one slice of a collection of the scene's family, and begins one where none is
+ * under way. Nodes that a kept version or snapshot reaches are copied to another store,
+ * which then takes the old one's place; the old one is freed when nobody has it pinned.
+ * *is_done says that the collection has ended. *which is 0 at first, and identifies the
+ * collection in later calls. On the write lane; waits.
+ * errors  RESOURCE_EXHAUSTED  no memory for the new store beside the old one; nothing has
+ * changed */
 enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *queue,
                                   uint64_t *which, bool *is_done,
                                   struct vxd_scene_collected *out, struct vxd_err *err);
 
-/* A slice of a collection that is under way or due, or as many as take as long as the requests
- * since took: else one that makes nodes faster than slices carry them over would never be
- * collected. False when there is nothing to do. On the write lane, between requests. */
-bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue,
-                     int64_t requests_ns);
+/* Runs a slice of a collection that is under way or due, or as many as take as long as
+ * the requests since took: otherwise a scene that makes nodes faster than slices copy
+ * them would never be collected. Returns false when there is nothing to do. On the write
+ * lane, between requests. */
+bool vxd_scenes_collect_due(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                            int64_t requests_ns);
 
-/* Whether vxd_scenes_tend has something to do. */
+/* Whether vxd_scenes_collect_due has something to do. */
 bool vxd_scenes_are_due(struct vxd_scenes *scenes);
 
 struct vxd_scenes_usage {

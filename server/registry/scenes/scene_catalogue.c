@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scenes as bytes. Numbers are as bytes.h has them (base 128); doubles are their 8 bytes, little
- * end first; a text is its length and its bytes.
+/* Scenes as bytes. Numbers are encoded as in bytes.h (base 128), doubles as their 8
+ * bytes, little end first, and a text as its length and its bytes.
  *
- * description   1                          layout
- *               text name, text owner, number max_bytes, number keep_versions,
- *               number keep_seconds, number fsync, number journal_max_bytes
- *               number depth, number material_bits, number tracks_free (0, 1)
- *               double voxel_size_m, 3 doubles origin_m, text frame_id
- *               number n_palette, then each: text name, number rgb
- *               number generation, signed created_unix_ns
- * version       number number, kind, of_version, undone_by, root; signed unix_ns;
- *               numbers n_added, n_removed, n_changed, n_freed; text by, text client_id
- * history       number n, n versions; number n_snapshots, each: text name, text by,
- *               signed taken_unix_ns, version
- * item          text scene, text name, text by, signed taken_unix_ns, number version */
+ *   description   1                          layout
+ *                 text name, text owner, number max_bytes, number keep_versions,
+ *                 number keep_seconds, number fsync, number journal_max_bytes
+ *                 number depth, number material_bits, number tracks_free (0, 1)
+ *                 double voxel_size_m, 3 doubles origin_m, text frame_id
+ *                 number n_palette, then each: text name, number rgb
+ *                 number generation, signed created_unix_ns
+ *   version       number number, kind, of_version, undone_by, root; signed unix_ns;
+ *                 numbers n_added, n_removed, n_changed, n_freed; text by, text client_id
+ *   history       number n, n versions; number n_snapshots, each: text name, text by,
+ *                 signed taken_unix_ns, version
+ *   item          text scene, text name, text by, signed taken_unix_ns, number version */
 #include "server/registry/scenes/scene_catalogue.h"
 
 #include <math.h>
@@ -152,7 +152,7 @@ static enum vxd_status fail_bytes(struct vxd_err *err, const struct vxd_bytes_in
                     "a scene's description is damaged at byte %zu", in->at);
 }
 
-/* A text of at most size - 1 bytes, none of them 0. */
+/* Reads a text of at most size - 1 bytes, none of them 0. */
 static void get_text(struct vxd_bytes_in *in, char *to, size_t size)
 {
     uint64_t n = vxd_bytes_get_number(in);
@@ -181,7 +181,7 @@ static double get_double(struct vxd_bytes_in *in)
     return value;
 }
 
-/* At most `most`. */
+/* Reads a number of at most `most`. */
 static uint64_t get_below(struct vxd_bytes_in *in, uint64_t most)
 {
     uint64_t value = vxd_bytes_get_number(in);
@@ -216,14 +216,14 @@ static void get_spec(struct vxd_bytes_in *in, struct vxd_scene_spec *spec)
     in->is_bad = in->is_bad || !(spec->voxel_size_m > 0);
 }
 
-/* Entries, and room for their names behind them. */
+/* Allocates the entries, with space for their names behind them. */
 static enum vxd_status get_palette(struct vxd_bytes_in *in,
                                    struct vxd_scene_described *out, struct vxd_err *err)
 {
     size_t n = (size_t)get_below(in, UINT16_MAX + 1);
     char *names;
 
-    /* Two bytes an entry at least. */
+    /* An entry has at least two bytes. */
     if (in->is_bad || n > in->n - in->at) {
         return fail_bytes(err, in);
     }
@@ -305,7 +305,7 @@ enum vxd_status vxd_scene_read_history(struct vxd_bytes_in *in,
     out->capacity = n;
     for (size_t i = 0; i < n && !in->is_bad; i++) {
         get_version(in, &out->versions[i], n_roots);
-        /* Numbers without gaps, by which they are found. */
+        /* Versions are found by their numbers, which must have no gaps. */
         in->is_bad = in->is_bad || out->versions[i].number != out->versions[0].number + i;
     }
     out->n_snapshots = (size_t)get_below(in, VXD_SCENE_MAX_SNAPSHOTS);

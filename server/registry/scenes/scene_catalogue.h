@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scenes as bytes: what a scene is (of CREATE records and families' rows), and what heads a
- * family has (of snapshot files). Told byte by byte in scene_catalogue.c. */
+/* Scenes as bytes: the description of a scene (in CREATE records and families' rows) and
+ * the histories of a family's scenes (in snapshot files). scene_catalogue.c describes
+ * them byte by byte. */
 #ifndef VXD_SERVER_REGISTRY_SCENES_SCENE_CATALOGUE_H
 #define VXD_SERVER_REGISTRY_SCENES_SCENE_CATALOGUE_H
 
@@ -17,7 +18,7 @@ struct vxd_scene_described {
     int64_t created_unix_ns;
 };
 
-/* Adds a scene's description; out of memory shows at the end (vxd_bytes_out). */
+/* Adds a scene's description. A lack of memory shows at the end (vxd_bytes_out). */
 void vxd_scene_describe(struct vxd_bytes_out *out, const struct vxd_scene_terms *terms,
                         const struct vxd_scene_spec *spec, uint64_t generation,
                         int64_t created_unix_ns);
@@ -27,8 +28,8 @@ enum vxd_status vxd_scene_read_description(struct vxd_bytes_in *in,
                                            struct vxd_scene_described *out,
                                            struct vxd_err *err);
 
-/* Adds what everybody sees of a history; roots are replaced by numbers from *n_roots on, and
- * written to roots (room for all). */
+/* Adds what everybody sees of a history. Roots are replaced by numbers from *n_roots on,
+ * and written to `roots`, which has the capacity for all. */
 void vxd_scene_write_history(struct vxd_bytes_out *out,
                              const struct vxd_scene_history *history, uint32_t *roots,
                              size_t *n_roots);
@@ -40,8 +41,8 @@ enum vxd_status vxd_scene_read_history(struct vxd_bytes_in *in,
                                        struct vxd_scene_history *out, uint64_t n_roots,
                                        struct vxd_err *err);
 
-/* A version that a name keeps, as an item of the journal: whose scene, name, taker, time, number.
- * The item's name is made of both names. */
+/* A snapshot's name as an item of the journal: scene, name, taker, time, and the
+ * version's number. The item's own name is made of both names. */
 enum {
     VXD_SCENE_ITEM_BYTES = 64
 };
@@ -49,7 +50,8 @@ void vxd_scene_item_name(const char *scene, const char *snapshot,
                          char out[VXD_SCENE_ITEM_BYTES]);
 void vxd_scene_write_named(struct vxd_bytes_out *out, const char *scene,
                            const struct vxd_scene_snapshot *snapshot);
-/* Only the version's number is set of it. errors  DATA_LOSS */
+/* Of the version only the number is set.
+ * errors  DATA_LOSS */
 enum vxd_status vxd_scene_read_named(struct vxd_bytes_in *in, char scene[VXD_NAME_BYTES],
                                      struct vxd_scene_snapshot *out, struct vxd_err *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What scenes that branched from one another share: a store, the memory it may take, and its
- * collection. */
+/* A family: scenes that branched from one another share a store, the memory it may take,
+ * and its collection. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +13,21 @@
 
 enum {
     SLICE_US = 2000,          /* of a collection on a GPU; */
-    SLICE_CPU_US = 10000,     /* requests wait for one at most */
-    COLLECT_BYTES = 16 << 20, /* stores below are not worth it */
+    SLICE_CPU_US = 10000,     /* requests wait for at most one slice */
+    COLLECT_BYTES = 16 << 20, /* smaller stores are not worth collecting */
     MAX_DEBT_NS = 500000000
 };
 
 /* --- memory ----------------------------------------------------------------------------- */
 
-/* Bytes that the limits leave for a store, what it has already included. */
-struct room {
+/* The bytes that the limits allow a store, including those it has already. */
+struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
 };
 
-static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
+static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *family,
+                                               uint64_t own)
 {
     const struct vxd_scenes *scenes = family->scenes;
     uint64_t others = atomic_load(&scenes->n_bytes) - own;
@@ -39,7 +40,7 @@ static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
         }
     }
     vxd_scenes_unlock(scenes);
-    return (struct room){
+    return (struct allowed_bytes){
         .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
         .of_owner =
             scenes->token_limit_bytes > owners ? scenes->token_limit_bytes - owners : 0};
@@ -47,11 +48,14 @@ static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
 
 static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
 {
-    struct room room = room_for(family, own);
-    uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
+    struct allowed_bytes allowed_bytes = find_allowed_bytes(family, own);
+    uint64_t allowed = allowed_bytes.of_owner < allowed_bytes.of_all
+                           ? allowed_bytes.of_owner
+                           : allowed_bytes.of_all;
 
     if (family->scenes->is_recovering) {
-        /* A replay keeps more than there was: nothing is collected in between. */
+        /* A replay keeps more versions than there were at first, since nothing is
+         * collected in between. */
         return 0;
     }
     if (family->max_bytes > 0 && family->max_bytes < allowed) {
@@ -71,9 +75,9 @@ void vxd_scene_allow(struct vxd_scene *scene)
 static void explain(const struct vxd_scene_family *family, uint64_t own,
                     struct vxd_err *err)
 {
-    struct room room = room_for(family, own);
-    bool is_owners = room.of_owner < room.of_all;
-    uint64_t left = is_owners ? room.of_owner : room.of_all;
+    struct allowed_bytes allowed_bytes = find_allowed_bytes(family, own);
+    bool is_owners = allowed_bytes.of_owner < allowed_bytes.of_all;
+    uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
     char what[160];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -133,7 +137,7 @@ void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_svdag_usage *out)
 
     vxd_scenes_lock(scenes);
     store = scene->family->store;
-    /* Short, and no store goes while the mutex is held. */
+    /* This is short, and no store is freed while the mutex is held. */
     vxd_svdag_get_usage(store->svdag, out);
     vxd_scenes_unlock(scenes);
 }
@@ -187,7 +191,7 @@ void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *sto
     }
 }
 
-/* At what size a store of this one's is collected by itself. */
+/* Sets the size at which the present store is collected by itself. */
 static void set_collect_bytes(struct vxd_scene_family *family)
 {
     uint64_t now = family->store->n_bytes;
@@ -247,7 +251,8 @@ static void end_collection(struct vxd_scene_family *family, struct vxd_queue *qu
     set_due(family, false);
 }
 
-/* Lets go of it. */
+/* Drops a reference to the family; the last one frees it with its collection and its
+ * store. */
 static void drop_family(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = family->scenes;
@@ -303,8 +308,8 @@ static uint32_t add_root(void *argument, uint32_t root)
     return root;
 }
 
-/* Roots of all scenes of the family, of those too that nobody finds any more: who holds one may
- * pin a version yet. With the mutex held. */
+/* Goes over the roots of all scenes of the family, including scenes without a name, since
+ * whoever holds one may still pin a version. The mutex is held. */
 static void map_roots(struct vxd_scene_family *family,
                       uint32_t (*map)(void *argument, uint32_t root), void *argument)
 {
@@ -325,7 +330,7 @@ static enum vxd_status begin(struct vxd_scene_family *family, struct vxd_queue *
     family->n_collections++;
     memset(&family->collected, 0, sizeof family->collected);
     vxd_svdag_get_usage(family->store->svdag, &family->collected.before);
-    /* Beside the old store, which goes afterwards, it may be as large as that. */
+    /* The new store may be as large as the old one, which is freed afterwards. */
     VXD_TRY(new_store(family, queue, spec, family->store->n_bytes, &family->fresh, err));
     VXD_TRY(vxd_svdag_collect_begin(queue, family->store->svdag, family->fresh->svdag,
                                     &family->transfer, err));
@@ -344,7 +349,8 @@ void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root)
 
     if (family->transfer != NULL &&
         vxd_svdag_collect_add(family->transfer, root, &err) != VXD_OK) {
-        /* Without this root the new store would lack it: another collection comes later. */
+        /* Without this root the new store would be incomplete, so the collection is given
+         * up; another one comes later. */
         vxd_log(VXD_LOG_WARNING, "collection given up", "error", err.message);
         end_collection(family, family->scenes->queue);
     }
@@ -358,7 +364,7 @@ static uint32_t new_root(void *argument, uint32_t root)
     return moved;
 }
 
-/* All roots are in the new store: it takes the old one's place. */
+/* Puts the new store, which has all roots now, in the old one's place. */
 static void swap_stores(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = family->scenes;
@@ -410,7 +416,7 @@ out:
         end_collection(family, queue);
     }
     if (status != VXD_OK) {
-        /* Not again before it is larger still. */
+        /* No collection is tried again before the store is larger still. */
         set_collect_bytes(family);
         explain(family, family->store->n_bytes, err);
     }
@@ -424,7 +430,8 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
     struct vxd_scene_family *family = scene->family;
     enum vxd_status status = VXD_OK;
 
-    /* One that began may have ended between requests (vxd_scenes_tend). */
+    /* A collection that had begun may have ended between requests
+     * (vxd_scenes_collect_due). */
     *is_done = *which > 0 && family->transfer == NULL &&
                family->n_collections == *which && family->collected.after.n_bytes > 0;
     if (!*is_done) {
@@ -440,7 +447,7 @@ bool vxd_scenes_are_due(struct vxd_scenes *scenes)
     return atomic_load(&scenes->n_due) > 0;
 }
 
-/* A family that is to be collected, kept from going; NULL. */
+/* Finds a family that is to be collected and holds it; NULL where there is none. */
 static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
 {
     struct vxd_scene_family *family;
@@ -457,8 +464,8 @@ static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
     return family;
 }
 
-bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue,
-                     int64_t requests_ns)
+bool vxd_scenes_collect_due(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                            int64_t requests_ns)
 {
     struct vxd_scene_family *family = NULL;
     struct vxd_err err = {0};

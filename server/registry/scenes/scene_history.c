@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What scenes keep of their past: an array of versions by number, without gaps, and one of
- * snapshots by name. The registry's mutex guards both. */
+/* The history of a scene: an array of versions by number, without gaps, and one of
+ * snapshots by name. The mutex of the list of scenes guards both. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
     }
 }
 
-/* The kept version of this number, NULL where there is none; snapshots aside. */
+/* Finds the kept version of this number, apart from snapshots; NULL where there is none. */
 static struct vxd_scene_version *find_version(const struct vxd_scene_history *history,
                                               uint64_t number)
 {
@@ -60,13 +60,13 @@ static struct vxd_scene_version *find_version(const struct vxd_scene_history *hi
                : NULL;
 }
 
-/* The last one that everybody sees. */
+/* Returns the last version that everybody sees. */
 static struct vxd_scene_version *newest(const struct vxd_scene_history *history)
 {
     return &history->versions[history->n - history->n_waiting - 1];
 }
 
-/* The last of the first n versions that undid this one of them; 0. */
+/* Returns the last of the first n versions that undid this one; 0 where none did. */
 static uint64_t find_undoing(const struct vxd_scene_history *history, size_t n,
                              const struct vxd_scene_version *version)
 {
@@ -92,7 +92,7 @@ static bool waits(const struct vxd_scene_history *history,
     return version > newest(history);
 }
 
-/* Where a snapshot of this name is, or would be. */
+/* Finds the place where a snapshot of this name is, or would be. */
 static size_t find_snapshot(const struct vxd_scene_history *history, const char *name,
                             bool *found)
 {
@@ -105,7 +105,8 @@ static size_t find_snapshot(const struct vxd_scene_history *history, const char 
     return i;
 }
 
-/* A version that a number or a name finds: kept for its age, or by a snapshot. */
+/* Finds a version by its number or a snapshot's name, whether its age or a snapshot keeps
+ * it. */
 static const struct vxd_scene_version *find_at(const struct vxd_scene_history *history,
                                                const struct vxd_scene_at *at)
 {
@@ -195,16 +196,17 @@ void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,
     state->svdag = NULL;
 }
 
-void vxd_scene_get_past(const struct vxd_scene *scene, struct vxd_scene_past *out)
+void vxd_scene_get_log_summary(const struct vxd_scene *scene,
+                               struct vxd_scene_log_summary *out)
 {
     const struct vxd_scene_history *history = &scene->history;
 
     vxd_scenes_lock(scene->scenes);
-    *out = (struct vxd_scene_past){.version = newest(history)->number,
-                                   .changed_unix_ns = newest(history)->unix_ns,
-                                   .oldest = history->versions[0].number,
-                                   .n_versions = history->n - history->n_waiting,
-                                   .n_snapshots = history->n_snapshots};
+    *out = (struct vxd_scene_log_summary){.version = newest(history)->number,
+                                          .changed_unix_ns = newest(history)->unix_ns,
+                                          .oldest = history->versions[0].number,
+                                          .n_versions = history->n - history->n_waiting,
+                                          .n_snapshots = history->n_snapshots};
     for (const struct vxd_scene *other = scene->family->first; other != NULL;
          other = other->next_in_family) {
         out->n_sharing++;
@@ -289,7 +291,8 @@ enum vxd_status vxd_scene_reserve_versions(struct vxd_scene *scene, size_t n,
     if (history->capacity - history->n >= n) {
         return VXD_OK;
     }
-    /* Readers look at the array with the mutex held. */
+    /* The mutex is held while the array changes, since readers look at it with the mutex
+     * held. */
     vxd_scenes_lock(scene->scenes);
     larger = realloc(history->versions, capacity * sizeof *larger);
     if (larger != NULL) {
@@ -307,8 +310,8 @@ enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_er
     return vxd_scene_reserve_versions(scene, 1, err);
 }
 
-/* How many of the oldest the terms do not keep; never the newest. What waits does not count: it
- * may fail. */
+/* Counts the oldest versions that the terms do not keep; never the newest one. Waiting
+ * versions do not count, since they may fail. */
 static size_t count_old(const struct vxd_scene *scene, int64_t now_ns)
 {
     const struct vxd_scene_history *history = &scene->history;
@@ -392,7 +395,8 @@ void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool com
         history->n_waiting--;
         drop_old(scene, newest(history)->unix_ns);
     } else {
-        /* With it goes what was built on it, and what these had undone stands again. */
+        /* A version that failed is dropped with all that were built on it, and what these
+         * had undone is in effect again. */
         while (history->n_waiting > 0 &&
                history->versions[history->n - 1].number >= number) {
             history->n--;
@@ -415,7 +419,8 @@ static bool may_be_undone(const struct vxd_scene_version *version, bool redo)
     return redo ? version->kind == VXD_SCENE_UNDONE : version->kind != VXD_SCENE_MADE;
 }
 
-/* The newest that this sender made, of the right kind and not undone; NULL. */
+/* Finds the newest version that this sender made, of the right kind and not undone; NULL
+ * where there is none. */
 static const struct vxd_scene_version *find_own(const struct vxd_scene_history *history,
                                                 bool redo,
                                                 const struct vxd_request *sender)
@@ -439,7 +444,7 @@ enum vxd_status vxd_scene_find_undoing(struct vxd_scene *scene, bool redo, uint6
                                        const struct vxd_request *sender,
                                        struct vxd_scene_undoing *out, struct vxd_err *err)
 {
-    /* The write lane reads its own history. */
+    /* The write lane alone changes the history, so it reads without the mutex. */
     const struct vxd_scene_history *history = &scene->history;
     const struct vxd_scene_version *version =
         of > 0 ? find_version(history, of) : find_own(history, redo, sender);
@@ -519,7 +524,7 @@ enum vxd_status vxd_scene_check_snapshot(struct vxd_scene *scene,
         VXD_TRY(make_place(history, err));
     }
     snapshot->version =
-        *find_at(history, &at); /* pinned on this lane: it is kept still */
+        *find_at(history, &at); /* it was pinned on this lane, so it is still kept */
 out:
     vxd_scenes_unlock(scene->scenes);
     return status;

@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Handing changes of scenes over to the journal. Its sequence numbers are a family's, its order
- * is the write lane's: versions of a family are decided in the order in which they were
- * made. */
+/* Hands changes of scenes over to the journal. Sequence numbers are counted for each
+ * family, in the order of the write lane, so the versions of a family are decided in the
+ * order in which they were made. */
 #include "server/registry/scenes/scenes_journal.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "proto/base/clock.h"
 #include "server/request/request.h"
-#include "server/durable/recovery/recovery.h"
-#include "server/observe/log/log.h"
-#include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scene_catalogue.h"
 #include "server/registry/scenes/scenes_recover.h"
-#include "server/instance/instance.h"
-
-struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes)
-{
-    return scenes->journal;
-}
-
-const struct vxd_data_dir *vxd_scenes_get_data_dir(struct vxd_scenes *scenes)
-{
-    return scenes->dir;
-}
 
 bool vxd_scene_is_durable(const struct vxd_scene *scene)
 {
@@ -43,19 +28,15 @@ enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err 
             "was built on it goes with it; try again");
     }
     if (scene->is_leaving) {
-        /* Its record would follow the one that ends the scene. */
+        /* The change's record would follow the one that drops the scene. */
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                         "the scene \"%s\" is being dropped; try again",
                         scene->terms.name);
     }
-    vxd_journal_get_stats(scene->scenes->journal, &stats);
-    return stats.is_available
-               ? VXD_OK
-               : vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                          "the disk does not take changes: %s", stats.reason);
+    return vxd_registry_check_disk(scene->scenes->registry, &stats, err);
 }
 
-/* The description that CREATE records and families' rows have. */
+/* Makes the description that CREATE records and families' rows have. */
 static enum vxd_status describe(const struct vxd_scene *scene, struct vxd_bytes_out *out,
                                 struct vxd_err *err)
 {
@@ -98,21 +79,7 @@ out:
     return status;
 }
 
-/* On the journal's thread. */
-static void decided(void *user, enum vxd_status status, const struct vxd_err *err)
-{
-    struct vxd_err why = {0};
-
-    if (status == VXD_ABORTED || status == VXD_NOT_FOUND) {
-        (void)vxd_fail(&why, VXD_UNAVAILABLE, NULL,
-                       "a change that this one was built on could not be written to the "
-                       "disk; try again");
-        err = &why;
-    }
-    vxd_commit_decide(user, status == VXD_OK ? NULL : err);
-}
-
-/* The family's row, with its first record. */
+/* Adds the family's row, in the transaction of its first record. */
 static enum vxd_status put_family(const struct vxd_scene *scene,
                                   struct vxd_journal_txn *txn, struct vxd_err *err)
 {
@@ -123,7 +90,7 @@ static enum vxd_status put_family(const struct vxd_scene *scene,
     struct vxd_bytes_out description = {0};
     enum vxd_status status;
 
-    (void)snprintf(row.name, sizeof row.name, "%s", scene->terms.name);
+    vxd_registry_family_name(&vxd_scenes_kind, scene->terms.name, row.name);
     VXD_TRY(describe(scene, &description, err));
     row.spec = description.bytes;
     row.n_spec_bytes = description.n;
@@ -161,28 +128,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_put_outcome(struct vxd_request *request, int64_t unix_ns,
-                                      struct vxd_journal_txn *txn, struct vxd_err *err)
-{
-    uint8_t client[VXD_ONCE_CLIENT_BYTES];
-    uint8_t bytes[VXD_ONCE_COPY_BYTES];
-    struct vxd_journal_reply reply = {
-        .client = client, .unix_ns = unix_ns, .bytes = bytes};
-    enum vxd_status status;
-
-    if (request->once == NULL) {
-        return VXD_OK; /* over HTTP without a key */
-    }
-    vxd_once_describe(request, client, &reply.n_client_bytes, &reply.sequence,
-                      reply.digest);
-    vxd_once_pack_copy(request->output, bytes, &reply.n_bytes);
-    VXD_TRY(vxd_once_put_forgotten(request->server->once, unix_ns, txn, err));
-    VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
-out:
-    return status;
-}
-
-/* A scene that goes takes its snapshots along. */
+/* Drops the names of all snapshots of a scene that is dropped. */
 static enum vxd_status drop_all_named(const struct vxd_scene *scene,
                                       struct vxd_journal_txn *txn, struct vxd_err *err)
 {
@@ -197,13 +143,13 @@ static enum vxd_status drop_all_named(const struct vxd_scene *scene,
     return status;
 }
 
-/* The last scene of a family: nothing of it is needed any more. */
+/* Whether this is the last scene of its family, of which nothing is needed then. */
 static bool is_last(const struct vxd_scene *scene)
 {
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
 
-    vxd_scene_get_past(scene, &past);
-    return past.n_sharing == 1;
+    vxd_scene_get_log_summary(scene, &summary);
+    return summary.n_sharing == 1;
 }
 
 static bool is_referring(const struct vxd_scene_entry *entry)
@@ -225,7 +171,8 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     struct vxd_journal_txn *txn = NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_begin(scene->scenes->journal, &txn, err));
+    VXD_TRY(
+        vxd_journal_begin(vxd_registry_get_journal(scene->scenes->registry), &txn, err));
     if (entry->kind == VXD_RECORD_CREATE) {
         VXD_TRY(put_family(scene, txn, err));
     }
@@ -238,8 +185,7 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     if (entry->kind == VXD_RECORD_DROP && entry->sequence > 0) {
         VXD_TRY(drop_all_named(scene, txn, err));
     }
-    VXD_TRY(vxd_scene_put_outcome(request, entry->unix_ns, txn, err));
-    status = vxd_journal_commit(txn, decided, request, err);
+    status = vxd_registry_hand_over(txn, request, entry->unix_ns, err);
     txn = NULL;
     if (status == VXD_OK) {
         family->n_waiting++;
@@ -263,9 +209,10 @@ enum vxd_status vxd_scene_commit_snapshot(struct vxd_scene *scene,
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_check_journal(scene, err));
-    VXD_TRY(vxd_journal_begin(scene->scenes->journal, &txn, err));
+    VXD_TRY(
+        vxd_journal_begin(vxd_registry_get_journal(scene->scenes->registry), &txn, err));
     VXD_TRY(put_named(scene, snapshot, drop, txn, err));
-    VXD_TRY(vxd_scene_put_outcome(request, vxd_clock_unix_ns(), txn, err));
+    VXD_TRY(vxd_once_put_outcome(request, vxd_clock_unix_ns(), txn, err));
     status = vxd_journal_commit_wait(txn, err);
     txn = NULL;
 out:
@@ -273,8 +220,8 @@ out:
     return status;
 }
 
-void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
-                            bool committed)
+void vxd_scene_end_record(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
+                          bool committed)
 {
     struct vxd_scene_family *family = scene->family;
 
@@ -286,14 +233,15 @@ void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entr
     }
     vxd_scenes_unlock(scene->scenes);
     if (committed && entry->kind == VXD_RECORD_DROP && entry->sequence == 0) {
-        vxd_scene_saver_ask(scene->scenes->saver, family->journal_id);
+        vxd_registry_ask_snapshot(scene->scenes->registry, family->journal_id);
     }
     if (!committed) {
         scene->is_leaving = scene->is_leaving && entry->kind != VXD_RECORD_DROP;
         family->is_broken = true;
     }
     if (family->is_broken && family->n_waiting == 0) {
-        /* All that was built on what failed has failed too: new changes begin here. */
+        /* All changes that were built on the failed one have failed, too, so new ones
+         * continue from here. */
         family->sequence = family->decided;
         family->is_broken = false;
     }
@@ -303,103 +251,4 @@ void vxd_scene_free_entry(struct vxd_scene_entry *entry)
 {
     vxd_record_bytes_free(&entry->record);
     memset(entry, 0, sizeof *entry);
-}
-
-/* --- the start and the end ---------------------------------------------------------------- */
-
-/* On the journal's thread. */
-static void snapshot_due(void *user, uint32_t family)
-{
-    struct vxd_scenes *scenes = user;
-
-    vxd_scene_saver_ask(scenes->saver, family);
-}
-
-/* An outcome of an earlier start. */
-static enum vxd_status remember(void *user, const struct vxd_journal_reply *reply,
-                                struct vxd_err *err)
-{
-    return vxd_once_restore(user, reply->client, reply->n_client_bytes, reply->sequence,
-                            reply->digest, reply->bytes, reply->n_bytes, err);
-}
-
-/* Those whose snapshot was due when the last start ended. */
-static void ask_again(struct vxd_scenes *scenes)
-{
-    struct vxd_journal_state state;
-
-    for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
-        if (vxd_journal_get_state(scenes->journal, f->journal_id, &state, NULL) ==
-                VXD_OK &&
-            state.snapshot_due) {
-            vxd_scene_saver_ask(scenes->saver, f->journal_id);
-        }
-    }
-}
-
-/* Files of no family: those that the journal never had would be taken for another's. */
-static enum vxd_status sweep(const struct vxd_scenes *scenes, struct vxd_err *err)
-{
-    struct vxd_snapshot_swept swept;
-    enum vxd_status status =
-        vxd_snapshot_sweep(scenes->dir, scenes->journal, &swept, err);
-    char text[64];
-
-    if (swept.n_removed + swept.n_set_aside > 0) {
-        (void)snprintf(text, sizeof text, "%zu removed, %zu renamed to .orphan",
-                       swept.n_removed, swept.n_set_aside);
-        vxd_log(swept.n_set_aside > 0 ? VXD_LOG_WARNING : VXD_LOG_INFO,
-                "snapshot files of no scene that the journal has", "files", text);
-    }
-    return status;
-}
-
-enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_once *once,
-                                        const struct vxd_data_dir *dir,
-                                        struct vxd_err *err)
-{
-    const struct vxd_journal_options options = {.snapshot_due = snapshot_due,
-                                                .user = scenes};
-    struct vxd_journal_found found;
-    uint8_t secret[VXD_JOURNAL_SECRET_BYTES];
-    uint64_t n_damaged = 0;
-    char text[24];
-    enum vxd_status status;
-
-    scenes->dir = dir;
-    VXD_TRY(vxd_scene_saver_start(scenes, &scenes->saver, err));
-    VXD_TRY(vxd_journal_open(dir, &options, &scenes->journal, &found, err));
-    VXD_TRY(sweep(scenes, err));
-    VXD_TRY(vxd_maps_open_journal(scenes->maps, scenes->journal, dir, scenes->saver,
-                                  &found, err));
-    VXD_TRY(vxd_scenes_recover(scenes, &found, err));
-    vxd_journal_get_secret(scenes->journal, secret);
-    vxd_once_set_key(once, secret);
-    VXD_TRY(vxd_journal_read_replies(scenes->journal, remember, once, &n_damaged, err));
-    if (n_damaged > 0) {
-        (void)snprintf(text, sizeof text, "%" PRIu64, n_damaged);
-        vxd_log(VXD_LOG_WARNING, "outcomes of earlier requests are damaged", "count",
-                text);
-    }
-    ask_again(scenes);
-    vxd_scene_saver_begin(scenes->saver);
-out:
-    return status;
-}
-
-void vxd_scenes_close_journal(struct vxd_scenes *scenes)
-{
-    struct vxd_err err = {0};
-
-    if (scenes == NULL || scenes->saver == NULL) {
-        return;
-    }
-    vxd_scene_saver_stop(scenes->saver);
-    if (scenes->journal != NULL && vxd_journal_close(scenes->journal, &err) != VXD_OK) {
-        vxd_log(VXD_LOG_ERROR, "the journal did not end well", "error", err.message);
-    }
-    scenes->journal = NULL;
-    vxd_maps_close_journal(scenes->maps);
-    vxd_scene_saver_destroy(scenes->saver);
-    scenes->saver = NULL;
 }

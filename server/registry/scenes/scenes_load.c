@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a snapshot file has of a family.
+/* What a snapshot file has of a family:
  *
- * catalogue   number n_scenes, then each: description, history (scene_catalogue.c); roots are
- *             numbers into the list of roots
- * image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
- *             then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and each
- *             root's reference in the image */
+ *   catalogue   number n_scenes, then each: description, history (scene_catalogue.c); roots are
+ *               numbers into the list of roots
+ *   image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
+ *               then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and
+ *               each root's reference in the image */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,26 +15,26 @@
 #include "server/registry/scenes/scenes_recover.h"
 
 enum {
-    PART_BYTES = 1 << 20,
+    CHUNK_BYTES = 1 << 20,
     MAX_SCENES = 65536
 };
 
-/* All bytes of a kind; *out is to be freed. */
+/* Reads all bytes of a kind; the caller frees *out. */
 static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
                                 enum vxd_snapshot_kind kind, struct vxd_bytes_out *out,
                                 struct vxd_err *err)
 {
-    size_t n_read = PART_BYTES;
+    size_t n_read = CHUNK_BYTES;
     enum vxd_status status = VXD_OK;
 
-    while (n_read == PART_BYTES) {
-        uint8_t *to = vxd_bytes_room(out, PART_BYTES);
+    while (n_read == CHUNK_BYTES) {
+        uint8_t *to = vxd_bytes_room(out, CHUNK_BYTES);
 
         if (to == NULL) {
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                             "no memory for a snapshot's %zu bytes", out->n);
         }
-        status = vxd_snapshot_read(reader, kind, to, PART_BYTES, &n_read, err);
+        status = vxd_snapshot_read(reader, kind, to, CHUNK_BYTES, &n_read, err);
         if (status != VXD_OK) {
             return status;
         }
@@ -45,16 +45,17 @@ static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
 
 struct image {
     struct vxd_svdag_image_info info;
-    uint32_t *words; /* in `memory`, which a store may come to keep, or where that has no
-                      * room of malloc */
+    uint32_t *
+        words; /* in `memory`, which a store may keep later; of malloc where that is exhausted */
     struct vxd_buffer memory;
     uint32_t *roots;
     size_t n_roots;
 };
 
-/* Room for all words that the file may have: page-locked where a GPU takes them. */
-static enum vxd_status make_room(struct vxd_context *context, uint64_t n_bytes,
-                                 struct image *image, struct vxd_err *err)
+/* Reserves memory for all words that the file may have, page-locked where a GPU reads
+ * them. */
+static enum vxd_status reserve_words(struct vxd_context *context, uint64_t n_bytes,
+                                     struct image *image, struct vxd_err *err)
 {
     if (vxd_svdag_image_alloc(context, n_bytes / sizeof(uint32_t), &image->memory, err) ==
         VXD_OK) {
@@ -77,16 +78,16 @@ static void free_image(struct vxd_context *context, struct image *image)
     free(image->roots);
 }
 
-/* The pieces, each to where it belongs. */
+/* Reads the pieces, each to its place. */
 static enum vxd_status read_words(struct vxd_context *context,
                                   struct vxd_snapshot_reader *reader, struct image *image,
                                   uint64_t *n_words, struct vxd_err *err)
 {
-    uint64_t room = vxd_snapshot_get_size(reader) / sizeof(uint32_t);
+    uint64_t capacity = vxd_snapshot_get_size(reader) / sizeof(uint32_t);
     enum vxd_status status;
 
     *n_words = 0;
-    VXD_TRY(make_room(context, room * sizeof(uint32_t), image, err));
+    VXD_TRY(reserve_words(context, capacity * sizeof(uint32_t), image, err));
     for (;;) {
         uint8_t head[4] = {0};
         size_t n_read;
@@ -96,7 +97,7 @@ static enum vxd_status read_words(struct vxd_context *context,
                                   err));
         n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 |
             (size_t)head[3] << 24;
-        if (n_read < sizeof head || n > room - *n_words) {
+        if (n_read < sizeof head || n > capacity - *n_words) {
             VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's image is cut off"));
         }
         if (n == 0) {
@@ -114,7 +115,7 @@ out:
     return status;
 }
 
-/* What follows the pieces. */
+/* Reads what follows the pieces. */
 static enum vxd_status read_roots(const struct vxd_bytes_out *bytes, uint64_t n_words,
                                   struct image *image, struct vxd_err *err)
 {
@@ -199,7 +200,7 @@ static uint32_t root_of(void *argument, uint32_t number)
     return image->roots[number];
 }
 
-/* All roots at once, so that what they share is stored once. */
+/* Loads all roots at once, so that what they share is stored once. */
 static enum vxd_status load_roots(struct vxd_scenes *scenes, uint32_t journal_id,
                                   struct image *image, struct vxd_err *err)
 {

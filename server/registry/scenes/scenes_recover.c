@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scenes after a start: each family from its newest valid snapshot and the records after it.
- * Until a family is done its scenes keep all versions, since what a name keeps is known last. */
+/* Recovers scenes at a start: each family from its newest valid snapshot and the records
+ * after it. Until a family is done, its scenes keep all versions, since the names that
+ * keep some are read last. */
 #include "server/registry/scenes/scenes_recover.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/clock.h"
 #include "proto/base/name.h"
-#include "server/durable/recovery/recovery.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
-#include "server/registry/maps/map_catalogue.h"
 #include "server/registry/scenes/scene_catalogue.h"
-#include "server/registry/scenes/scenes_journal.h"
 #include "server/registry/scenes/scenes_replay.h"
-#include "server/instance/instance.h"
 
 enum {
     ON_CUDA_AT_ONCE = 64
@@ -24,10 +19,10 @@ enum {
 
 struct recovery {
     struct vxd_scenes *scenes;
-    uint64_t least_generation;  /* of the family that is recovered */
+    uint64_t least_generation;  /* of the family that is being recovered */
     struct vxd_scene_plan plan; /* of its records */
-    size_t most_together;       /* of them, as one edit */
-    uint64_t logged_ns;         /* 0: not yet, so that the first line comes at once */
+    size_t most_together;       /* how many records at most become one edit */
+    struct vxd_registry_start *start;
 };
 
 struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
@@ -95,7 +90,7 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
 
 /* --- the visitor ------------------------------------------------------------------------- */
 
-/* What is wrong with an item is said when its name is given back. */
+/* Plans for a named version. A damaged item is reported later, when its name is restored. */
 static enum vxd_status plan_name(void *user, const struct vxd_journal_item *item,
                                  struct vxd_err *err)
 {
@@ -116,8 +111,8 @@ static enum vxd_backend backend_of(const struct vxd_scenes *scenes)
     return vxd_context_backend(vxd_queue_context(scenes->queue));
 }
 
-/* A GPU makes what an edit has room for over and over until there is: not of much at a time, and what
- * follows is unpacked meanwhile. */
+/* A GPU repeats an edit until it has reserved enough memory. So it gets few records at a
+ * time, and the next ones are unpacked meanwhile. */
 static size_t most_at_once(const struct vxd_scenes *scenes)
 {
     return backend_of(scenes) == VXD_BACKEND_CUDA ? ON_CUDA_AT_ONCE : VXD_RECORDS_AT_ONCE;
@@ -131,15 +126,15 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
 
     (void)err;
     recovery->least_generation = row->epoch;
-    /* Again, after a snapshot that was no good: what it brought goes. */
+    /* Called again after a damaged snapshot: what that had loaded is dropped. */
     while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
     }
     vxd_scene_plan_free(&recovery->plan);
     recovery->plan.backend = backend_of(recovery->scenes);
     recovery->most_together = most_at_once(recovery->scenes);
-    return vxd_journal_read_items(recovery->scenes->journal, VXD_JOURNAL_NAMED, row->id,
-                                  plan_name, recovery, err);
+    return vxd_journal_read_items(vxd_registry_get_journal(recovery->scenes->registry),
+                                  VXD_JOURNAL_NAMED, row->id, plan_name, recovery, err);
 }
 
 static void foresee(void *user, const struct vxd_journal_family *row, uint64_t sequence,
@@ -160,7 +155,8 @@ static enum vxd_status load(void *user, const struct vxd_journal_family *row,
                            err);
 }
 
-/* A snapshot may have one change more than its number says: that is there already. */
+/* Whether a family has a scene already. A snapshot may have one change more than its
+ * number says. */
 static bool is_there(struct recovery *recovery, uint32_t id, const char *name)
 {
     struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
@@ -194,7 +190,8 @@ out:
     return status;
 }
 
-/* A scene of this family by name. errors  DATA_LOSS */
+/* Finds a scene of this family by name.
+ * errors  DATA_LOSS */
 static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
                                   const char *name, struct vxd_scene **out,
                                   struct vxd_err *err)
@@ -205,7 +202,8 @@ static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
     if (scene == NULL || scene->family->journal_id != id) {
         vxd_scene_drop(scene, recovery->scenes->queue);
         return vxd_fail(err, VXD_DATA_LOSS, NULL,
-                        "a record is of the scene \"%s\", which is not there", name);
+                        "there is a record of the scene \"%s\", which does not exist",
+                        name);
     }
     vxd_scene_drop(scene, recovery->scenes->queue); /* nobody else drops any */
     *out = scene;
@@ -266,7 +264,7 @@ out:
     return status;
 }
 
-/* A scene begins or ends. */
+/* Applies a record that makes or drops a scene. */
 static enum vxd_status turn(struct recovery *recovery, uint32_t id,
                             const struct vxd_record *record, struct vxd_err *err)
 {
@@ -287,7 +285,8 @@ out:
     return status;
 }
 
-/* The next change of its scene, which a snapshot has not got already. */
+/* Whether the record is the next change of its scene, and not one that the snapshot has
+ * already. */
 static bool is_next(struct vxd_scene *scene, const struct vxd_record *record)
 {
     struct vxd_scene_state state;
@@ -297,9 +296,9 @@ static bool is_next(struct vxd_scene *scene, const struct vxd_record *record)
     return record->version.n == state.version + 1;
 }
 
-/* How many may be one edit: that was done, where *is_done is set; else, which a single one and those
- * that failed are, they are to be applied one after the other. What there was no room for is
- * not tried again: half as many are. */
+/* Returns how many of the records become one edit. *is_done says that it was applied; a
+ * single record, and records whose edit failed, are to be applied one after the other. An
+ * edit that lacked memory is not tried again: half as many records are. */
 static size_t apply_together(struct recovery *recovery, uint32_t id, uint64_t sequence,
                              const struct vxd_record_decoded *records, size_t n,
                              bool *is_done)
@@ -356,7 +355,7 @@ out:
     return status;
 }
 
-/* A version that a name keeps; of scenes or versions that are gone it is left out. */
+/* Restores a snapshot's name; it is left out where its scene or version is gone. */
 static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
                                     const struct vxd_journal_item *item,
                                     struct vxd_err *err)
@@ -393,13 +392,14 @@ out:
     return VXD_OK;
 }
 
-/* All its scenes were dropped, the last two at once: nothing of it is needed any more. */
+/* Forgets a family whose scenes were all dropped, the last two of them at once. */
 static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
                                      struct vxd_err *err)
 {
-    enum vxd_status status = vxd_journal_forget_family(scenes->journal, id, err);
+    enum vxd_status status =
+        vxd_journal_forget_family(vxd_registry_get_journal(scenes->registry), id, err);
 
-    vxd_scene_saver_ask(scenes->saver, id);
+    vxd_registry_ask_snapshot(scenes->registry, id);
     return status;
 }
 
@@ -410,11 +410,9 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     struct vxd_scenes *scenes = recovery->scenes;
     struct vxd_scene_family *family = vxd_scenes_find_family(scenes, result->family->id);
     struct vxd_journal_family row = *result->family;
-    struct vxd_journal_txn *txn = NULL;
-    enum vxd_status status = VXD_OK;
 
     if (family == NULL) {
-        /* Of one that lost something people may want to see what is left. */
+        /* Where the family has lost something, its rest stays for people to look at. */
         return result->is_lossy ? VXD_OK : forget_family(scenes, row.id, err);
     }
     family->sequence = result->last_sequence;
@@ -433,64 +431,65 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
          scene = scene->next_in_family) {
         scene->generation = row.epoch;
     }
-    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
-    VXD_TRY(vxd_journal_put_family(txn, &row, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
-out:
-    vxd_journal_abandon(txn);
-    return status;
+    return vxd_registry_rewrite_family(scenes->registry, &row, err);
 }
 
 static void progress(void *user, const struct vxd_recovery_progress *at)
 {
     struct recovery *recovery = user;
-    uint64_t now = (uint64_t)vxd_clock_ns();
-    char text[96];
 
-    if (now - recovery->logged_ns < UINT64_C(1000000000)) {
-        return;
-    }
-    recovery->logged_ns = now;
-    (void)snprintf(text, sizeof text,
-                   "%" PRIu64 " of %" PRIu64 " records, scene %zu of %zu", at->i_record,
-                   at->n_records, at->i_family + 1, at->n_families);
-    vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", at->name);
+    vxd_registry_log_progress(recovery->start, at);
 }
 
-static bool is_scenes(const struct vxd_journal_family *family)
+static bool is_ours(const struct vxd_journal_family *row)
 {
-    return !vxd_is_map_family(family);
+    return vxd_registry_is_of_kind(&vxd_scenes_kind, row);
 }
 
-enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
-                                   const struct vxd_journal_found *found,
-                                   struct vxd_err *err)
+static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
+                               const struct vxd_journal_found *found, struct vxd_err *err)
 {
-    struct recovery recovery = {.scenes = scenes};
+    struct vxd_scenes *scenes = owner;
+    struct recovery recovery = {.scenes = scenes, .start = start};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,
                                                  .records = apply,
                                                  .records_at_once = most_at_once(scenes),
                                                  .foresee = foresee,
-                                                 .is_ours = is_scenes,
+                                                 .is_ours = is_ours,
                                                  .item = name_version,
                                                  .done = done,
                                                  .progress = progress};
-    struct vxd_recovery_result result;
     enum vxd_status status;
-    char text[96];
 
     scenes->is_recovering = true;
-    status = vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
+    status = vxd_registry_recover(start, found, &visitor, err);
     scenes->is_recovering = false;
     vxd_scene_plan_free(&recovery.plan);
-
-    if (status == VXD_OK && result.n_families > 0) {
-        (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",
-                       result.n_families, result.n_replayed);
-        vxd_log(VXD_LOG_INFO, "scenes are back", "families", text);
-    }
     return status;
 }
+
+static void log_event(enum vxd_registry_event event, const char *name, const char *text)
+{
+    switch (event) {
+    case VXD_REGISTRY_RECOVERING:
+        vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", name);
+        break;
+    case VXD_REGISTRY_RECOVERED:
+        vxd_log(VXD_LOG_INFO, "scenes are back", "families", text);
+        break;
+    case VXD_REGISTRY_SAVED:
+        vxd_log(VXD_LOG_INFO, "snapshot written", "scene", name, "seconds", text);
+        break;
+    case VXD_REGISTRY_NOT_SAVED:
+        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "scene", name, "error", text);
+        break;
+    }
+}
+
+const struct vxd_durable_kind vxd_scenes_kind = {.noun = "scene",
+                                                 .prefix = "",
+                                                 .log = log_event,
+                                                 .recover = recover,
+                                                 .save = vxd_scenes_save};

@@ -97,7 +97,8 @@ static enum vxd_scene_made_by made_by(enum vxd_record_kind kind)
                                           : VXD_SCENE_EDITED;
 }
 
-/* errors  DATA_LOSS  they are not the next versions */
+/* Checks that the records make the next versions.
+ * errors  DATA_LOSS  they do not */
 static enum vxd_status check_versions(const struct vxd_scene *scene, uint64_t last,
                                       const struct vxd_record_decoded *records, size_t n,
                                       struct vxd_err *err)
@@ -115,7 +116,8 @@ static enum vxd_status check_versions(const struct vxd_scene *scene, uint64_t la
     return VXD_OK;
 }
 
-/* An undo or a redo. errors  as of vxd_scene_find_undoing, and of the engine */
+/* Applies an undo or a redo.
+ * errors  as vxd_scene_find_undoing, and those of the engine */
 static enum vxd_status undo(struct vxd_scene *scene, const struct vxd_scene_state *state,
                             const struct vxd_record *record,
                             struct vxd_svdag_edit_result *result, struct vxd_err *err)
@@ -131,7 +133,8 @@ out:
     return status;
 }
 
-/* Its place is reserved. Counts are known of an edit of its own. */
+/* Adds a version whose place is reserved. Its counts are known where it was an edit of
+ * its own. */
 static void add_version(struct vxd_scene *scene, const struct vxd_record *record,
                         const struct vxd_svdag_edit_result *result, bool is_alone)
 {

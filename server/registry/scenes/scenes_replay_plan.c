@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A scene's life is from the record that makes it to the one that drops it: another of its name
- * counts anew. Of each life it is known where it ends, and which versions are asked for before:
- * one that is branched from; one that is undone or has a name, and the one before it, which says
- * what it changed. Terms keep the last ones, which the life's end tells. */
+/* A scene lives from the record that makes it to the one that drops it; a later scene of
+ * the same name is another life. The plan knows where each life ends and which versions
+ * are asked for before that: one that is branched from, and one that is undone or has a
+ * name together with the one before it, which shows what it changed. The terms keep the
+ * last versions of a life. */
 #include "server/registry/scenes/scenes_replay.h"
 #include "gpu/svdag/edit/edit.h"
 
@@ -14,7 +15,8 @@ struct vxd_scene_planned {
     uint64_t first; /* sequences of its records */
     uint64_t end;
     uint64_t last_version;
-    uint64_t *asked; /* versions, as they came or sorted; some more than once */
+    uint64_t *
+        asked; /* versions, in the order in which they came or sorted; some more than once */
     size_t n_asked;
     size_t capacity;
     bool is_sorted;
@@ -35,8 +37,8 @@ void vxd_scene_plan_free(struct vxd_scene_plan *plan)
     *plan = (struct vxd_scene_plan){0};
 }
 
-/* Room for one more item, twice as many as there are at a time; NULL: there is no memory, and the
- * plan is no good. */
+/* Reserves capacity for one more item and doubles it where it grows. NULL: there is no
+ * memory, and the plan is useless. */
 static void *grow(struct vxd_scene_plan *plan, void *items, size_t n, size_t *capacity,
                   size_t item_bytes)
 {
@@ -76,7 +78,8 @@ static bool is_of(const struct vxd_scene_planned *life, const char *name,
     return life->first <= sequence && strcmp(life->name, name) == 0;
 }
 
-/* The last of this name that had begun by then; NULL. Many records in a row are of one scene. */
+/* Finds the last life of this name that had begun by then; NULL where there is none. Many
+ * records in a row are of one scene, so the one found last is tried first. */
 static struct vxd_scene_planned *find_life(struct vxd_scene_plan *plan, const char *name,
                                            uint64_t sequence)
 {
@@ -106,7 +109,7 @@ static void ask(struct vxd_scene_plan *plan, struct vxd_scene_planned *life,
     }
 }
 
-/* With what it was made from. */
+/* Adds a version together with the one it was made from. */
 static void ask_change(struct vxd_scene_plan *plan, struct vxd_scene_planned *life,
                        uint64_t version)
 {
@@ -129,7 +132,7 @@ static struct vxd_scene_planned *begin_life(struct vxd_scene_plan *plan, const c
     life += plan->n++;
     *life = (struct vxd_scene_planned){.first = sequence, .end = sequence};
     (void)snprintf(life->name, sizeof life->name, "%s", name);
-    /* Which of its name the named version is of is known last. */
+    /* Only at the end is it known which life of the name a named version belongs to. */
     for (size_t i = 0; i < plan->n_named; i++) {
         if (strcmp(plan->named[i].scene, name) == 0) {
             ask_change(plan, life, plan->named[i].version);
@@ -179,7 +182,7 @@ static int compare_versions(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Somebody may ask for it, or for what the next one changed. */
+/* Whether somebody may ask for the version, or for what the next one changed. */
 static bool is_asked(struct vxd_scene_planned *life, const struct vxd_scene *scene,
                      uint64_t version)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the daemon says about itself. These methods never enter the queue, so they answer
- * however busy the engine is. */
+/* What the daemon reports about itself. These methods never enter the queue, so they
+ * answer however busy the engine is. */
 #include <stdlib.h>
 
 #include "gpu/core/core.h"
@@ -173,7 +173,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->queue_depth = load.n_queued;
     reply->queue_limit = load.queue_limit;
     reply->running = load.n_running;
-    /* Of the others: an idle server shows none. */
+    /* The status request itself does not count, so an idle server shows none. */
     reply->inflight_bytes =
         atomic_load(&server->inflight_bytes) - request->reserved_bytes;
     reply->inflight_limit_bytes = server->config.inflight_bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A copy of the data directory while it is in use. It is one stage: the lane, which takes bulk,
- * waits for the disk, and nobody waits for it. */
+/* Copies the data directory while it is in use. It is one stage on a lane that takes bulk
+ * requests. The lane waits for the disk, and no other lane does. */
 #include "server/durable/maintenance/maintenance.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/name.h"
 #include "server/observe/log/log.h"
-#include "server/registry/scenes/scenes.h"
+#include "server/registry/registry.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
@@ -23,13 +23,13 @@ enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *er
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->name);
     }
-    return vxd_scenes_get_journal(request->server->scenes) != NULL
+    return vxd_registry_get_journal(request->server->registry) != NULL
                ? VXD_OK
                : vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
                           "the server keeps nothing: it has no data_dir");
 }
 
-/* DIR/backups, made where it is missing, and what is to be in it. */
+/* Chooses the backup's path in DIR/backups, which is made where it is missing. */
 static enum vxd_status choose_path(const struct vxd_data_dir *dir, const char *name,
                                    char path[VXD_DURABLE_PATH_BYTES], struct vxd_err *err)
 {
@@ -49,8 +49,8 @@ enum vxd_status vxd_backup_submit(struct vxd_request *request, struct vxd_queue 
 {
     const Voxeld__V1__BackupRequest *input =
         (const Voxeld__V1__BackupRequest *)request->input;
-    struct vxd_scenes *scenes = request->server->scenes;
-    const struct vxd_data_dir *dir = vxd_scenes_get_data_dir(scenes);
+    const struct vxd_registry *registry = request->server->registry;
+    const struct vxd_data_dir *dir = vxd_registry_get_data_dir(registry);
     Voxeld__V1__BackupResponse *reply =
         vxd_message_new(request->decoder, &voxeld__v1__backup_response__descriptor, err);
     char *path = vxd_message_array(request->decoder, VXD_DURABLE_PATH_BYTES, 1, err);
@@ -63,7 +63,7 @@ enum vxd_status vxd_backup_submit(struct vxd_request *request, struct vxd_queue 
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(choose_path(dir, input->name, path, err));
-    VXD_TRY(vxd_backup(dir, vxd_scenes_get_journal(scenes), path, &info, err));
+    VXD_TRY(vxd_backup(dir, vxd_registry_get_journal(registry), path, &info, err));
     reply->path = path;
     reply->n_database_bytes = info.n_database_bytes;
     reply->n_snapshot_bytes = info.n_snapshot_bytes;

@@ -146,7 +146,7 @@ enum vxd_status vxd_self_test_check(struct vxd_request *request, struct vxd_err 
     return VXD_OK;
 }
 
-/* Hashes what the last stage left and compares. */
+/* Hashes the results of the last stage and compares. */
 static enum vxd_status compare(struct job *job, struct vxd_err *err)
 {
     const uint8_t *starts = job->bytes + job->offsets[ARRAY_STARTS];
@@ -173,7 +173,7 @@ static enum vxd_status compare(struct job *job, struct vxd_err *err)
     return VXD_OK;
 }
 
-/* Once: the points to the device, room for the results. */
+/* Uploads the points and reserves memory for the results, once. */
 static enum vxd_status prepare(struct job *job, struct vxd_request *request,
                                struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -182,7 +182,7 @@ static enum vxd_status prepare(struct job *job, struct vxd_request *request,
     enum vxd_status status;
 
     job->begin_ns = vxd_clock_ns();
-    /* On the engine's memory: a million points are no matter of the decoder's budget. */
+    /* Uses the engine's memory, since a million points would exceed the decoder's budget. */
     VXD_TRY(vxd_host_alloc(request->server->context, n_bytes, &job->upload_host, err));
     make_points(job->upload_host.ptr, job->n_points * 3);
     VXD_TRY(

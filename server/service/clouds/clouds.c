@@ -3,7 +3,8 @@
 
 #include "server/service/service.h"
 
-/* One item: the cloud and its sweeps. *scratch is one engine cloud, reused for all. */
+/* Checks one item: the cloud and its sweeps. *scratch is one engine cloud that is reused
+ * for all. */
 static enum vxd_status check_cloud(struct vxd_clouds *clouds, size_t index,
                                    struct vxd_cloud *scratch, uint64_t *n_points,
                                    struct vxd_err *err)
@@ -19,7 +20,7 @@ static enum vxd_status check_cloud(struct vxd_clouds *clouds, size_t index,
                             "have more than %d clouds and sweeps in all",
                             VXD_CLOUDS_MAX_SOURCES);
         }
-        /* Names are compared pair by pair: without a limit, for seconds. */
+        /* Names are compared pair by pair, which would take seconds without a limit. */
         clouds->n_fields += i == 0 ? cloud->n_fields : cloud->sweeps[i - 1]->n_fields;
         if (clouds->n_fields > VXD_CLOUDS_ALL_FIELDS) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The clouds of a request, from the schema to rows of positions and features on the device.
- * Private to service/. */
+/* Brings the clouds of a request from the schema to rows of positions and features on the
+ * device. Private to server/service. */
 #ifndef VXD_SERVER_SERVICE_CLOUDS_CLOUDS_H
 #define VXD_SERVER_SERVICE_CLOUDS_CLOUDS_H
 
@@ -26,7 +26,7 @@ struct vxd_cloud_channel {
 };
 
 struct vxd_clouds {
-    /* The caller's. */
+    /* Set by the caller. */
     Voxeld__V1__Cloud *const *clouds;
     size_t n_clouds;
     struct vxd_cloud_channel channels[VXD_MAX_CHANNELS];
@@ -50,8 +50,9 @@ struct vxd_clouds {
 enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds *clouds,
                                  struct vxd_err *err);
 
-/* Enqueues bringing all points to the device, as rows from `positions` and `features` on
- * (NULL without channels). errors  RESOURCE_EXHAUSTED */
+/* Enqueues the upload of all points, as rows from `positions` and `features` on (NULL
+ * without channels).
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
                                   struct vxd_queue *queue, float *positions,
                                   float *features, struct vxd_err *err);
@@ -75,27 +76,27 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
                                  const struct vxd_source *source, struct vxd_cloud *out,
                                  struct vxd_err *err);
 
-/* 0, 1, 2 for "x", "y", "z", else -1. */
+/* Returns 0, 1, 2 for "x", "y", "z", otherwise -1. */
 int vxd_axis_of(const char *name);
 
 /* --- clouds_file.c ---------------------------------------------------------------------- */
 
-/* A key of a method's query, and what takes its value. */
+/* A key of a method's query, and the function that takes its value. */
 struct vxd_query_key {
     const char *key;
     enum vxd_status (*take)(void *query, const struct vxd_query_item *item);
 };
 
-/* All of a method's, and what they take into. */
+/* All keys of a method's query, and the destination of their values. */
 struct vxd_query_keys {
     const struct vxd_query_key *keys;
     size_t n_keys;
     void *query;
 };
 
-/* A scan file as the body of a POST: takes the query beside it and reads the file. *out becomes a
- * list of one cloud, whose points stay in the file where they are as records. format, frame_id
- * and stamp_ns are keys of every method.
+/* Reads a scan file that is the body of a POST, and the query beside it. *out becomes a
+ * list of one cloud, whose points stay in the file where they are stored as records.
+ * format, frame_id and stamp_ns are keys of every method.
  * errors  INVALID_ARGUMENT  also for keys that are unknown or given twice
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_cloud_from_body(struct vxd_request *request,
@@ -103,25 +104,26 @@ enum vxd_status vxd_cloud_from_body(struct vxd_request *request,
                                     const struct vxd_query_keys *keys,
                                     Voxeld__V1__Cloud ***out, struct vxd_err *err);
 
-/* A copy of the value in the request's memory. errors  RESOURCE_EXHAUSTED */
+/* Copies the value into the request's memory.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
                                const struct vxd_query_item *item, char **out,
                                struct vxd_err *err);
 
-/* Likewise of names separated by commas, at most `most` of them.
- * errors  INVALID_ARGUMENT  it is anything else than what is wanted
+/* Copies names separated by commas, at most `most` of them.
+ * errors  INVALID_ARGUMENT  the value is not what the key takes
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
                                 const struct vxd_query_item *item, size_t most,
-                                const char *wanted, char ***out, size_t *n,
+                                const char *expected, char ***out, size_t *n,
                                 struct vxd_err *err);
 
-/* Numbers separated by commas; returns how many, 0 when the text is anything else or has more
- * than `most`. */
+/* Reads numbers separated by commas; returns how many, or 0 when the text is anything
+ * else or has more than `most`. */
 size_t vxd_query_numbers(const char *text, double *out, size_t most);
 
-/* INVALID_ARGUMENT: the value is not what is wanted. */
+/* Returns INVALID_ARGUMENT: the value is not what the key takes. */
 enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
-                               const char *wanted);
+                               const char *expected);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A scan file as the body of a POST: the reader says where the numbers lie, and out comes the
- * same cloud that protobuf would have carried. */
+/* Reads a scan file that is the body of a POST. The reader says where the numbers are,
+ * and the result is the same cloud that protobuf would have carried. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,10 +10,10 @@
 #include "server/service/service.h"
 
 enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
-                               const char *wanted)
+                               const char *expected)
 {
     return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is \"%.60s\", it must be %s",
-                    item->value, wanted);
+                    item->value, expected);
 }
 
 size_t vxd_query_numbers(const char *text, double *out, size_t most)
@@ -46,7 +46,7 @@ enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
 
 enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
                                 const struct vxd_query_item *item, size_t most,
-                                const char *wanted, char ***out, size_t *n,
+                                const char *expected, char ***out, size_t *n,
                                 struct vxd_err *err)
 {
     const char *text = item->value;
@@ -60,7 +60,7 @@ enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
         char *name;
 
         if (n_bytes == 0 || *n == most) {
-            return vxd_query_fail(err, item, wanted);
+            return vxd_query_fail(err, item, expected);
         }
         name = vxd_message_text(decoder, text, n_bytes, err);
         if (name == NULL) {
@@ -78,7 +78,7 @@ static enum vxd_status take_frame_id(struct vxd_decoder *decoder,
                                      const struct vxd_query_item *item,
                                      Voxeld__V1__Cloud *cloud, struct vxd_err *err)
 {
-    /* The reply echoes it, and no string of a message may be anything else. */
+    /* It must be UTF-8, since the reply echoes it in a string. */
     if (!vxd_utf8_is_valid(item->value, strlen(item->value))) {
         return vxd_query_fail(err, item, "UTF-8");
     }
@@ -100,7 +100,7 @@ static enum vxd_status take_stamp(const struct vxd_query_item *item,
     return VXD_OK;
 }
 
-/* The file's layout as the message's fields. */
+/* Describes the file's layout by the message's fields. */
 static enum vxd_status take_fields(struct vxd_decoder *decoder,
                                    const struct vxd_cloud_file *file,
                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err)
@@ -132,8 +132,8 @@ static enum vxd_status take_fields(struct vxd_decoder *decoder,
     return VXD_OK;
 }
 
-/* Points that the reader had to unpack move into the decoder (page-locked on a GPU), others
- * stay where they are in the body. */
+/* Points that the reader had to unpack are copied into the decoder (page-locked on a
+ * GPU); others stay in the body. */
 static enum vxd_status take_points(struct vxd_decoder *decoder,
                                    const struct vxd_cloud_file *file,
                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err)
@@ -175,7 +175,7 @@ out:
     return status;
 }
 
-/* All keys of the query, as "size, range". */
+/* Lists all keys of the query, as "size, range". */
 static enum vxd_status refuse_key(const struct vxd_query_keys *keys,
                                   const struct vxd_query_item *item, struct vxd_err *err)
 {
@@ -197,7 +197,7 @@ static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_b
 {
     const struct vxd_query_item *item = &body->query[index];
 
-    /* The transport has used it already. */
+    /* The transport has used this key already. */
     if (strcmp(item->key, "format") == 0) {
         return VXD_OK;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the schema's clouds to the engine's: layouts, poses, channels. */
+/* Converts the schema's clouds to the engine's: layouts, poses, channels. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void source_path(const struct vxd_source *source, char path[PATH_BYTES])
     }
 }
 
-/* vxd_fail with the field built from the source's path and a member of it. */
+/* Calls vxd_fail with a field built from the source's path and a member of it. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -169,7 +169,7 @@ static enum vxd_status fail_channel(const struct vxd_clouds *clouds, int channel
     if (clouds->channels_field == NULL) {
         return fail_at(err, layout->path, "fields",
                        is_there ? "there must be one element in the field \"%s\""
-                                : "there is no field \"%s\", which the network looks at",
+                                : "there is no field \"%s\", which the network reads",
                        name);
     }
     (void)snprintf(path, sizeof path, "%s[%d]", clouds->channels_field, channel);
@@ -210,7 +210,7 @@ static enum vxd_status bind_channel(const struct vxd_clouds *clouds, int index,
     }
     out->kind = VXD_CHANNEL_FIELD;
     out->field = engine_field(field);
-    /* On top of the field's own. */
+    /* The channel's scale and bias apply after the field's own. */
     out->field.scale *= scale;
     out->field.bias = out->field.bias * scale + channel->bias;
     return VXD_OK;
@@ -244,7 +244,7 @@ static enum vxd_status read_vector(const Voxeld__V1__Vec3 *v, const char *path,
     return VXD_OK;
 }
 
-/* The unit quaternion's matrix, row-major; q is normalised already. */
+/* Computes the unit quaternion's matrix, row-major; q is normalised already. */
 static void quaternion_matrix(double x, double y, double z, double w, double out[9])
 {
     out[0] = 1 - 2 * (y * y + z * z);
@@ -295,7 +295,7 @@ static enum vxd_status read_pose(const Voxeld__V1__Pose *message, const char *pa
     return VXD_OK;
 }
 
-/* outer o inner: first inner, then outer. */
+/* Composes two poses: first inner, then outer. */
 static struct pose compose(const struct pose *outer, const struct pose *inner)
 {
     struct pose out;
@@ -377,7 +377,7 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
                        "is %u without fields of its own; the cloud's is %u",
                        sweep->point_step, cloud->point_step);
     }
-    /* Sweeps that share the cloud's layout find it checked. */
+    /* The layout of a sweep that shares the cloud's is checked already. */
     if (sweep == NULL || sweep->n_fields > 0) {
         VXD_TRY(check_layout(&layout, err));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The stages of a batch; each is named by what it enqueues, and begins when the one before has
- * run. */
+/* The stages of a batch. Each is named after what it enqueues, and begins when the one
+ * before has run. */
 #include "server/service/infer/infer.h"
 
 #include "server/instance/instance.h"
@@ -11,7 +11,7 @@ static bool wants_inverse(const struct vxd_infer_job *job)
     const struct vxd_model *model = job->network->model;
 
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
-        if (job->outputs[i].wanted &&
+        if (job->outputs[i].is_selected &&
             vxd_model_output(model, i)->kind == VXD_MODEL_POINTS) {
             return true;
         }
@@ -82,7 +82,7 @@ static enum vxd_status make_batch(struct vxd_request *leader, struct vxd_err *er
     return VXD_OK;
 }
 
-/* The points' memory goes back first: the network needs only the voxels. */
+/* The points' memory is given back first, since the network needs only the voxels. */
 static void free_points(struct vxd_request *leader, struct vxd_queue *queue)
 {
     struct vxd_infer_batch *batch = ((struct vxd_infer_job *)leader->state)->batch;
@@ -128,7 +128,7 @@ static enum vxd_status go_on(struct vxd_infer_batch *batch, struct vxd_queue *qu
     return status;
 }
 
-/* What the stage that was enqueued last has taken. */
+/* Returns the time that the last enqueued stage took. */
 static void take_time(const struct vxd_request *leader, struct vxd_infer_batch *batch,
                       int64_t *stage_ns)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Inference between its functions. A request's job is made by check; the run is the batch's,
- * which the first request of a batch owns, be it alone or not. Private to service/infer*.c.
+/* What the functions of an inference share. check makes a request's job; the run belongs
+ * to the batch, and the first request of a batch owns it, alone or not. Private to
+ * server/service/infer.
  *
  * Stages: decode and group points (networks that normalize do so between the two, on the
- * host); coordinate sets and kernel maps; layers, a part a stage; how many rows there turned
- * out to be; the rows that were asked for, in their types, to where the reply takes them. */
+ * host); coordinate sets and kernel maps; layers, some of them a stage; how many rows
+ * there are; the requested rows, in their types, to where the reply takes them. */
 #ifndef VXD_SERVER_SERVICE_INFER_INFER_H
 #define VXD_SERVER_SERVICE_INFER_INFER_H
 
@@ -12,7 +13,7 @@
 #include "server/service/clouds/clouds.h"
 #include "voxeld/v1/network.pb-c.h"
 
-/* An array on its way to the reply. */
+/* An array that the reply will have. */
 struct vxd_infer_array {
     size_t n_bytes;
     struct vxd_buffer device;
@@ -22,7 +23,7 @@ struct vxd_infer_array {
 
 /* One output of the network, for one request. */
 struct vxd_infer_output {
-    bool wanted;
+    bool is_selected;
     size_t n_rows;
     int64_t shape[4]; /* of the values, or with argmax of labels and scores */
     size_t n_shape;
@@ -106,36 +107,35 @@ struct vxd_infer_job {
     struct vxd_infer_batch *batch; /* the leader's; NULL before submit */
 };
 
-/* The next of the requests that run with `leader`, which comes first; NULL after the last. */
+/* Returns the next request that runs with `leader`, which comes first; NULL after the
+ * last. */
 static inline struct vxd_request *vxd_infer_next(const struct vxd_request *leader,
                                                  const struct vxd_request *request)
 {
     return request == leader ? leader->companions : request->next_companion;
 }
 
-/* infer_check.c: instead of what a checked request asks for, the labels by point and nothing
- * else.
- *
+/* infer_check.c: has a checked request return the labels by point and nothing else.
  * in      name    an output, "" = the only one that is such
  * out     index   of it in the model
  * errors  INVALID_ARGUMENT  no such output; err.field "network" or "output" */
 enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *name,
                                         size_t *index, struct vxd_err *err);
 
-/* infer_input.c: points to voxels. Enqueues; the leader's job->batch is set.
+/* infer_input.c: enqueues making voxels of points; the leader's job->batch is set.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_infer_decode(struct vxd_request *leader, struct vxd_queue *queue,
                                  struct vxd_err *err);
 enum vxd_status vxd_infer_normalize(struct vxd_request *leader, struct vxd_queue *queue,
                                     struct vxd_err *err);
 
-/* The arguments of the network's own voxelization, without points: within what a network can
- * count. */
+/* Fills in the arguments of the network's own voxelization, without points, within what a
+ * network can count. */
 void vxd_infer_voxelize_args(const struct vxd_model_input *input,
                              struct vxd_voxelize_args *out);
 
-/* infer_normalize.c: the network's normalization, on the host. The batch's raw positions and
- * features are there; makes starts, dropped, and the kept rows in normal_host.
+/* infer_normalize.c: normalizes on the host. The batch's raw positions and features are
+ * there; this makes starts, dropped, and the kept rows in normal_host.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *queue,
                                struct vxd_err *err);
@@ -144,7 +144,7 @@ enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *que
 enum vxd_status vxd_infer_spread_inverse(struct vxd_request *leader,
                                          struct vxd_queue *queue, struct vxd_err *err);
 
-/* infer_output.c: results to the requests' arrays. Enqueues.
+/* infer_output.c: enqueues copying the results to the requests' arrays.
  * errors  RESOURCE_EXHAUSTED; INTERNAL  the engine's results do not fit the model */
 enum vxd_status vxd_infer_fetch_counts(struct vxd_request *leader,
                                        struct vxd_queue *queue, struct vxd_err *err);
@@ -152,7 +152,8 @@ enum vxd_status vxd_infer_fetch_outputs(struct vxd_request *leader,
                                         struct vxd_queue *queue, struct vxd_err *err);
 void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue);
 
-/* infer_reply.c: request->output. errors  RESOURCE_EXHAUSTED */
+/* infer_reply.c: makes request->output.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_infer_reply(struct vxd_request *request,
                                 const struct vxd_infer_batch *batch, struct vxd_err *err);
 

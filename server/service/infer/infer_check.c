@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Everything that can be wrong with an Infer request is found here, on the transport's thread.
- * The network is looked up here as well, and held until the request is gone: it runs with what
- * its name meant when it came. */
+/* Everything that can be wrong with an Infer request is found here, on the transport's
+ * thread. The network is found here as well and held until the request is gone, so that a
+ * request runs with the network that had the name when it arrived. */
 #include <math.h>
 
 #include "server/instance/instance.h"
@@ -69,7 +69,7 @@ static enum vxd_status choose_output(struct vxd_infer_job *job, size_t index,
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
         bool is_it = strcmp(vxd_model_output(model, i)->name, name) == 0;
 
-        job->outputs[i].wanted = job->outputs[i].wanted || is_all || is_it;
+        job->outputs[i].is_selected = job->outputs[i].is_selected || is_all || is_it;
         found = found || is_it;
     }
     if (found) {
@@ -93,7 +93,7 @@ static enum vxd_status choose_outputs(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
-        job->outputs[i].wanted =
+        job->outputs[i].is_selected =
             job->input->n_outputs == 0 &&
             vxd_network_is_default_output(vxd_model_output(model, i));
     }
@@ -121,7 +121,8 @@ static bool has_labels(const struct vxd_model_output *output)
     return output->kind == VXD_MODEL_POINTS && output->argmax;
 }
 
-/* Outputs of that name, or all, that are labels by point; *index is the last one's. */
+/* Counts the outputs of that name, or all, that are labels by point; *index is the last
+ * one's. */
 static size_t count_labels(const struct vxd_model *model, const char *name, size_t *index)
 {
     size_t n = 0;
@@ -164,7 +165,7 @@ enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *n
                         n, known);
     }
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
-        job->outputs[i].wanted = i == *index;
+        job->outputs[i].is_selected = i == *index;
     }
     return VXD_OK;
 }
@@ -190,7 +191,7 @@ static enum vxd_status read_frame(struct vxd_infer_job *job, struct vxd_err *err
     return VXD_OK;
 }
 
-/* The network's features as columns to read of the clouds. */
+/* Makes the columns to read of the clouds from the network's features. */
 static void bind_features(struct vxd_infer_job *job)
 {
     static const char *const axes[3] = {"x", "y", "z"};
@@ -211,7 +212,7 @@ static void bind_features(struct vxd_infer_job *job)
     }
 }
 
-/* What it will take of the engine's memory. */
+/* Estimates the engine memory that the request will take. */
 static enum vxd_status check_cost(struct vxd_request *request,
                                   const struct vxd_infer_job *job, struct vxd_err *err)
 {
@@ -242,13 +243,14 @@ static enum vxd_status check_cost(struct vxd_request *request,
             n_points, (unsigned long long)cost, memory.device_budget_bytes);
     }
     cost += vxd_network_run_bytes(job->network, vxd_voxelize_capacity(&args));
-    /* An estimate, and above what most take: alone it may try. */
+    /* This is an estimate above what most requests take, so a request that runs alone may
+     * try. */
     request->cost_bytes =
         cost < memory.device_budget_bytes ? cost : memory.device_budget_bytes;
     return VXD_OK;
 }
 
-/* On the CPU an inference takes long, and long ones stay off the lane for small requests. */
+/* An inference on the CPU takes long, and long requests stay off the lane for small ones. */
 static void choose_schedule(struct vxd_request *request, const struct vxd_infer_job *job)
 {
     const struct vxd_config *config = &request->server->config;
@@ -281,7 +283,7 @@ enum vxd_status vxd_infer_check(struct vxd_request *request, struct vxd_err *err
     if (job == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    request->state = job; /* what it holds goes with forget */
+    request->state = job; /* forget frees what it holds */
     job->input = (const Voxeld__V1__InferRequest *)request->input;
     if (job->input->n_clouds < 1 || job->input->n_clouds > VXD_NETWORK_MAX_ITEMS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the clouds of all requests of a batch to the voxels that go into the network. */
+/* Brings the clouds of all requests of a batch to the voxels that go into the network. */
 #include <math.h>
 
 #include "server/service/infer/infer.h"
@@ -110,7 +110,7 @@ static enum vxd_status decode_members(struct vxd_request *leader, struct vxd_que
     return status;
 }
 
-/* Networks that normalize: the host sees the points next. */
+/* For networks that normalize, the points go to the host next. */
 static enum vxd_status fetch_raw(struct vxd_infer_batch *batch, struct vxd_queue *queue,
                                  const float *positions, const float *features,
                                  struct vxd_err *err)

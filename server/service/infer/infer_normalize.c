@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Networks that pick, centre or scale their points (SVT-Net's 4096 in [-1, 1]) do so on the
- * host: what they keep is little. */
+/* Networks that pick, centre or scale their points (SVT-Net's 4096 in [-1, 1]) do so on
+ * the host, since few points are kept. */
 #include <math.h>
 #include <string.h>
 
@@ -37,8 +37,8 @@ static void count_dropped(const struct vxd_model_normalize *how, const float *po
     out->n_not_picked = n_left - (uint32_t)n_kept;
 }
 
-/* Features of the kept points: what the clouds have, but for channels of the position, which
- * is the normalized one. */
+/* Copies the features of the kept points, except for channels of the position, which get
+ * the normalized one. */
 static void pick_features(const struct vxd_model_input *input, const float *raw,
                           const float *normal, const uint32_t *picked, size_t n,
                           float *out)
@@ -61,7 +61,7 @@ static void pick_features(const struct vxd_model_input *input, const float *raw,
     }
 }
 
-/* Items one after the other; *picked counts from the batch's first point. */
+/* Normalizes items one after the other; *picked counts from the batch's first point. */
 static void pick_all(struct vxd_request *leader, float *normal, uint32_t *picked)
 {
     struct vxd_infer_batch *batch = ((struct vxd_infer_job *)leader->state)->batch;
@@ -93,7 +93,7 @@ static void pick_all(struct vxd_request *leader, float *normal, uint32_t *picked
     }
 }
 
-/* Most points that all items keep. */
+/* Returns the most points that all items keep together. */
 static size_t most_kept(const struct vxd_request *leader)
 {
     const struct vxd_infer_batch *batch =
@@ -121,19 +121,20 @@ enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *que
     struct vxd_context *context = vxd_queue_context(queue);
     size_t n_most = most_kept(leader);
     size_t n_columns = 4 + (size_t)input->n_features;
-    struct vxd_buffer room = {0};
+    struct vxd_buffer host = {0};
     float *positions;
     uint32_t *picked;
     size_t n;
     enum vxd_status status;
 
-    /* Where the host may write is not where features follow positions without a gap. */
-    VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * 4 * sizeof(float), &room,
+    /* The host writes to memory of its own, since features follow positions without a gap
+     * in the batch's. */
+    VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * 4 * sizeof(float), &host,
                            err));
     VXD_TRY(vxd_host_alloc(context, (n_most > 0 ? n_most : 1) * n_columns * sizeof(float),
                            &batch->normal_host, err));
-    positions = room.ptr;
-    picked = (uint32_t *)room.ptr + 3 * n_most;
+    positions = host.ptr;
+    picked = (uint32_t *)host.ptr + 3 * n_most;
     pick_all(leader, positions, picked);
     n = batch->starts[batch->n_items];
     if (n > 0) {
@@ -145,7 +146,7 @@ enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *que
         batch->picked = (const uint32_t *)(const void *)(to + (n_columns - 1) * n);
     }
 out:
-    vxd_host_free(context, &room);
+    vxd_host_free(context, &host);
     return status;
 }
 

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the network's results, which are the batch's, to the arrays of each request. */
+/* Copies the network's results, which are the batch's, to the arrays of each request. */
 #include <string.h>
 
 #include "gpu/sparse/executor/executor.h"
 #include "server/service/infer/infer.h"
 #include "server/service/service.h"
 
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
-static bool is_wanted(const struct vxd_request *leader, size_t i)
+static bool is_selected_by_any(const struct vxd_request *leader, size_t i)
 {
     for (const struct vxd_request *r = leader; r != NULL; r = vxd_infer_next(leader, r)) {
-        if (((const struct vxd_infer_job *)r->state)->outputs[i].wanted) {
+        if (((const struct vxd_infer_job *)r->state)->outputs[i].is_selected) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether the engine gives what the model says. */
+/* Checks that the engine's results are what the model says. */
 static enum vxd_status check_result(const struct vxd_infer_batch *batch,
                                     const struct vxd_model_output *output,
                                     const struct vxd_net_result *result,
@@ -63,7 +63,7 @@ enum vxd_status vxd_infer_fetch_counts(struct vxd_request *leader,
         struct vxd_net_result *result = &batch->net_results[i];
         const void *bytes = NULL;
 
-        if (!is_wanted(leader, i)) {
+        if (!is_selected_by_any(leader, i)) {
             continue;
         }
         VXD_TRY(vxd_net_run_result(batch->run, output->engine_output, result, err));
@@ -79,7 +79,7 @@ out:
     return status;
 }
 
-/* One array: gathered, and on its way to the host. */
+/* Gathers one array and enqueues its way to the host. */
 static enum vxd_status fetch_array(struct vxd_queue *queue, struct vxd_gather_args *args,
                                    struct vxd_infer_array *array, struct vxd_err *err)
 {
@@ -105,7 +105,7 @@ out:
     return status;
 }
 
-/* Which rows of the result are the request's, and how many elements a row has. */
+/* Finds which rows of the result are the request's, and how many elements a row has. */
 static void choose_rows(const struct vxd_infer_batch *batch,
                         const struct vxd_infer_job *job,
                         const struct vxd_model_output *model, size_t i,
@@ -142,7 +142,7 @@ static void choose_rows(const struct vxd_infer_batch *batch,
     }
 }
 
-/* The rows' coordinates, items counted from the request's first. */
+/* Copies the rows' coordinates, with items counted from the request's first. */
 static enum vxd_status fetch_coords(struct vxd_request *request, struct vxd_queue *queue,
                                     const struct vxd_infer_batch *batch, size_t i,
                                     struct vxd_err *err)
@@ -223,7 +223,7 @@ enum vxd_status vxd_infer_fetch_outputs(struct vxd_request *leader,
         size_t n_bytes = 0;
 
         for (size_t i = 0; i < n_outputs; i++) {
-            if (job->outputs[i].wanted) {
+            if (job->outputs[i].is_selected) {
                 VXD_TRY(fetch_output(r, queue, batch, i, &n_bytes, err));
             }
         }
@@ -239,7 +239,7 @@ void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue
 
     for (size_t i = 0; i < vxd_model_n_outputs(job->network->model); i++) {
         struct vxd_infer_output *output = &job->outputs[i];
-        bool wanted = output->wanted;
+        bool is_selected = output->is_selected;
 
         vxd_device_free(queue, &output->values.device);
         vxd_device_free(queue, &output->labels.device);
@@ -247,6 +247,6 @@ void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue
         vxd_host_free(context, &output->labels.host);
         vxd_host_free(context, &output->coords);
         memset(output, 0, sizeof *output);
-        output->wanted = wanted;
+        output->is_selected = is_selected;
     }
 }

@@ -92,7 +92,7 @@ static enum vxd_status set_outputs(struct vxd_request *request,
     for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
         Voxeld__V1__InferOutput *output;
 
-        if (!job->outputs[i].wanted) {
+        if (!job->outputs[i].is_selected) {
             continue;
         }
         output =
@@ -108,7 +108,7 @@ out:
     return status;
 }
 
-/* Why an item's rows mean nothing; NULL where they do. */
+/* Returns why an item's rows are invalid; NULL where they are valid. */
 static const char *judge(const struct vxd_model_input *input,
                          const Voxeld__V1__InferItem *item, Voxeld__V1__Code *code)
 {
@@ -118,7 +118,7 @@ static const char *judge(const struct vxd_model_input *input,
     }
     if (item->n_voxels == 0) {
         *code = VOXELD__V1__CODE__OUT_OF_RANGE;
-        return "no point lies where the network looks";
+        return "no point lies in the network's range";
     }
     if (item->n_over_max_voxels > 0 && input->overflow == VXD_MODEL_ERROR) {
         *code = VOXELD__V1__CODE__RESOURCE_EXHAUSTED;

@@ -5,9 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
-/* CIE 1976 L*a*b*, of D65's white. */
+/* Converts to CIE 1976 L*a*b*, with D65's white. */
 struct lab {
     double l, a, b;
 };

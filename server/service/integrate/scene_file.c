@@ -5,6 +5,7 @@
 
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 struct query {
@@ -96,7 +97,7 @@ static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
     return VXD_OK;
 }
 
-/* carve=false alone is as good as nothing. */
+/* carve=false alone changes nothing. */
 static enum vxd_status take_carve(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A scan into a scene, perhaps after a network has said what its points are: its points and those of its sweeps are decoded to voxels from the one
- * that the sensor is in, lists of hit and passed voxels are made of each sweep, from its own
- * origin, and one edit frees or erases what was passed, then fills what was hit. On the write
- * lane nobody waits for a turn in between, so it is one stage. */
+/* Integrates a scan into a scene, perhaps after a network has classified its points. The
+ * points of the scan and of its sweeps are decoded to voxels, counted from the one that
+ * the sensor is in. Each sweep gives lists of hit and passed voxels from its own origin,
+ * and one edit frees or erases the passed voxels and then fills the hit ones. It is one
+ * stage, since nobody waits for a turn in between on the write lane. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,10 +11,12 @@
 #include "server/instance/instance.h"
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 enum {
-    MAX_SOURCE_OPS = 3, /* hits, what was passed, and what dropped points' rays passed */
+    MAX_SOURCE_OPS =
+        3, /* hit voxels, passed voxels, and those that rays of dropped points passed */
     MAX_SWEEPS = VXD_SVDAG_MAX_OPS / MAX_SOURCE_OPS - 1
 };
 
@@ -23,14 +26,14 @@ enum {
 struct integrate_job {
     struct vxd_scene_job base; /* first: request->state is both */
     struct vxd_clouds clouds;
-    Voxeld__V1__Cloud *cloud; /* as the decoder shall see it */
+    Voxeld__V1__Cloud *cloud; /* as the decoder reads it */
     struct vxd_scene_rule rule;
     struct vxd_scene_network network;
     size_t n_sources;
     double base_voxel[3];
     float *positions; /* device, n_points x 3 voxels from base_voxel */
     float *features;
-    /* The same points as they are scanned; values NULL = all take the rule's material. */
+    /* The points as they are scanned; with values NULL all take the rule's material. */
     struct vxd_scene_split split;
     struct vxd_svdag_scan_result
         *scans; /* of the sources, then of their dropped points */
@@ -41,7 +44,7 @@ struct integrate_job {
 
 /* --- check -------------------------------------------------------------------------------- */
 
-/* What is checked is a list of one cloud; the message has a cloud. */
+/* The check takes a list of clouds; the message has one cloud. */
 static void rename_field(struct vxd_err *err)
 {
     static const char list[] = "clouds[0]";
@@ -116,17 +119,17 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
                          "is %g, it must be >= 0 and finite", input->carve->max_range_m));
     }
     request->n_points = job->clouds.n_points;
-    /* Positions, features, materials; then lists, which are smaller than their points but for
-     * long rays. */
+    /* Memory for positions, features and materials; then lists, which are smaller than
+     * their points except for long rays. */
     request->cost_bytes = request->body_bytes + job->clouds.n_points * 64;
 out:
     return status;
 }
 
-/* --- the network, ahead of submit ---------------------------------------------------------- */
+/* --- the network, before submit ----------------------------------------------------------- */
 
-enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *waits,
-                                          struct vxd_err *err)
+enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bool *waits,
+                                                 struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
     enum vxd_status status;
@@ -142,9 +145,9 @@ enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *wai
     return status;
 }
 
-enum vxd_status vxd_scene_integrate_take_ahead(struct vxd_request *request,
-                                               const ProtobufCMessage *output,
-                                               struct vxd_err *err)
+enum vxd_status vxd_scene_integrate_take_prerequisite(struct vxd_request *request,
+                                                      const ProtobufCMessage *output,
+                                                      struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
 
@@ -161,7 +164,7 @@ void vxd_scene_integrate_forget(struct vxd_request *request)
 
 /* --- submit ------------------------------------------------------------------------------- */
 
-/* Floats stay exact near the sensor, wherever in the scene it is. */
+/* Counted from the sensor's voxel, floats near it are exact wherever in the scene it is. */
 static enum vxd_status choose_base(struct integrate_job *job, struct vxd_err *err)
 {
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
@@ -209,7 +212,7 @@ out:
     return status;
 }
 
-/* Materials by the rule, where not all points take the same. */
+/* Computes the materials by the rule, where not all points have the same one. */
 static enum vxd_status choose_values(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
@@ -240,7 +243,7 @@ out:
     return status;
 }
 
-/* Materials by the network's labels, which some points have none of. */
+/* Computes the materials by the network's labels; some points have no label. */
 static enum vxd_status split_points(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
@@ -267,7 +270,7 @@ out:
     return status;
 }
 
-/* What each point becomes. */
+/* Chooses the material of each point. */
 static enum vxd_status choose_materials(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -278,7 +281,7 @@ static enum vxd_status choose_materials(struct vxd_request *request,
                                         : choose_values(request, queue, err);
 }
 
-/* Where the next source's points begin. */
+/* Returns where the next source's points begin. */
 struct place {
     size_t kept;
     size_t dropped;
@@ -362,15 +365,15 @@ static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue
     }
     VXD_TRY(vxd_queue_wait(queue, err));
     count_scans(job);
-    /* The points' memory goes back first: the edit needs only the lists. */
+    /* The points' memory is given back first, since the edit needs only the lists. */
     vxd_clouds_free(&job->clouds, queue);
     vxd_scene_free_blocks(request, queue);
 out:
     return status;
 }
 
-/* All that was passed comes before all that was hit, whichever sweep hit it; what dropped
- * points hit is left as it is. */
+/* All passed voxels come before all hit ones, whichever sweep hit them. Voxels that
+ * dropped points hit are left as they are. */
 static size_t make_ops(struct integrate_job *job,
                        const Voxeld__V1__SceneIntegrateRequest *input)
 {
@@ -396,7 +399,7 @@ static size_t make_ops(struct integrate_job *job,
     return n_ops;
 }
 
-/* Everything that the reply needs memory for. */
+/* Makes everything of the reply that needs memory. */
 static enum vxd_status new_reply(struct vxd_request *request, struct vxd_err *err)
 {
     struct integrate_job *job = request->state;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From a network's labels to a scene's materials. What a request says of it is read in three
- * steps, as what it speaks of becomes known: the message, the network, the scene. */
+/* Maps a network's labels to a scene's materials. label_to_material is read in three
+ * steps: what the message alone says, then the network's labels, then the scene's
+ * materials. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 static enum vxd_status fail_entry(struct vxd_err *err, size_t i, const char *member,
@@ -70,7 +72,7 @@ enum vxd_status vxd_scene_labels_check(struct vxd_request *request,
     return VXD_OK;
 }
 
-/* The number of a label's name, -1 where the network has none such. */
+/* Finds the number of a label by its name; -1 where the network has none of that name. */
 static int32_t find_label(const struct vxd_model_output *output, const char *name)
 {
     for (int i = 0; i < output->n_labels; i++) {
@@ -157,7 +159,7 @@ static enum vxd_status find_material(const struct vxd_scene_spec *spec,
     return VXD_OK;
 }
 
-/* Which row of the table a label has. */
+/* Returns the row of the table that a label has. */
 static size_t row_of(const struct vxd_scene_network *network, int32_t label)
 {
     return (size_t)(label >= 0 && label < network->n_labels ? label : network->n_labels);

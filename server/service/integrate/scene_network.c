@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A scan through a network, before it goes into its scene: an Infer of the server's own, of
- * the very cloud that was sent, whose labels by point come back here. */
+/* Runs a scan through a network before it is integrated: an Infer request of the server's
+ * own, with the very cloud that was sent, returns a label for each point. */
 #include <string.h>
 
 #include "gpu/sparse/executor/executor.h"
@@ -9,6 +9,7 @@
 #include "server/service/infer/infer.h"
 #include "server/service/network/network.h"
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 /* --- check -------------------------------------------------------------------------------- */
@@ -43,7 +44,8 @@ enum vxd_status vxd_scene_network_check(struct vxd_request *request,
     }
     network->message = message;
     VXD_TRY(vxd_scene_labels_check(request, network, err));
-    /* While the network runs, and after, nothing may fail for want of it. */
+    /* It is allocated now, so that nothing fails for want of it after the network has
+     * run. */
     network->digest = vxd_message_array(request->decoder, VXD_MODEL_DIGEST_BYTES, 1, err);
     network->timings =
         vxd_message_new(request->decoder, &voxeld__v1__network_timings__descriptor, err);
@@ -55,18 +57,18 @@ out:
 
 /* --- the run ------------------------------------------------------------------------------ */
 
-/* The strings and the cloud are the scan's request's, which is held. */
-static enum vxd_status new_input(struct vxd_request *ahead,
+/* Strings and cloud belong to the scan's request, which the prerequisite holds. */
+static enum vxd_status new_input(struct vxd_request *prerequisite,
                                  const Voxeld__V1__SceneIntegrateRequest *message,
                                  struct vxd_err *err)
 {
-    Voxeld__V1__InferRequest *input =
-        vxd_message_new(ahead->decoder, &voxeld__v1__infer_request__descriptor, err);
+    Voxeld__V1__InferRequest *input = vxd_message_new(
+        prerequisite->decoder, &voxeld__v1__infer_request__descriptor, err);
 
     if (input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    input->clouds = vxd_message_pointers(ahead->decoder, 1, err);
+    input->clouds = vxd_message_pointers(prerequisite->decoder, 1, err);
     if (input->clouds == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -75,7 +77,7 @@ static enum vxd_status new_input(struct vxd_request *ahead,
     input->network = message->network;
     input->expect_digest = message->expect_digest;
     input->no_coords = true;
-    ahead->input = &input->base;
+    prerequisite->input = &input->base;
     return VXD_OK;
 }
 
@@ -83,25 +85,26 @@ enum vxd_status vxd_scene_network_run(struct vxd_request *request,
                                       struct vxd_scene_network *network,
                                       struct vxd_err *err)
 {
-    struct vxd_request *ahead = NULL;
+    struct vxd_request *prerequisite = NULL;
     struct vxd_infer_job *job;
     size_t index = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_request_create_ahead(
-        request, vxd_method_by_name(request->server->methods, "infer"), &ahead, err));
-    VXD_TRY(new_input(ahead, network->message, err));
-    ahead->body_bytes = request->body_bytes;
-    VXD_TRY(ahead->method->check(ahead, err));
-    ahead->n_points = 0; /* the scan counts them */
-    job = ahead->state;
+    VXD_TRY(vxd_request_create_prerequisite(
+        request, vxd_method_by_name(request->server->methods, "infer"), &prerequisite,
+        err));
+    VXD_TRY(new_input(prerequisite, network->message, err));
+    prerequisite->body_bytes = request->body_bytes;
+    VXD_TRY(prerequisite->method->check(prerequisite, err));
+    prerequisite->n_points = 0; /* the scan counts them */
+    job = prerequisite->state;
     VXD_TRY(vxd_infer_choose_labels(job, network->message->output, &index, err));
     VXD_TRY(vxd_scene_labels_bind(network, vxd_model_output(job->network->model, index),
                                   err));
-    return vxd_request_submit_ahead(ahead, err);
+    return vxd_request_submit_prerequisite(prerequisite, err);
 out:
-    if (ahead != NULL) {
-        vxd_request_drop(ahead);
+    if (prerequisite != NULL) {
+        vxd_request_drop(prerequisite);
     }
     return status;
 }
@@ -145,7 +148,8 @@ void vxd_scene_network_free(struct vxd_request *request,
 
 /* --- points by label ---------------------------------------------------------------------- */
 
-/* The rows of the points with a material, their materials, and the rows of the others. */
+/* Copies the rows of the points with a material, their materials, and the rows of the
+ * other points. */
 struct rows {
     int32_t *kept;
     uint16_t *values;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which material a point takes. The fields that a rule looks at are decoded as columns of
- * features; the message's clouds are shown to the decoder with just these fields, named by us,
- * since a packed colour is three of its bytes. */
+/* Chooses the material of a point. The fields that a rule reads are decoded as columns of
+ * features. The message's cloud is shown to the decoder with just these fields, under
+ * names of ours, since a packed colour is three of its bytes. */
 #include <math.h>
 #include <string.h>
 
 #include "server/service/service.h"
+#include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
 
 enum {
@@ -22,7 +23,7 @@ const char *const vxd_scene_rule_channels[VXD_SCENE_RULE_CHANNELS] = {"a", "b", 
 
 /* --- fields ------------------------------------------------------------------------------- */
 
-/* A layout of the message on its way to one of ours. */
+/* A layout of the message that is being converted to one of ours. */
 struct layout {
     struct vxd_decoder *decoder;
     Voxeld__V1__Field *const *from;
@@ -280,7 +281,7 @@ enum vxd_status vxd_scene_rule_check(const struct vxd_scene_rule *rule,
     return VXD_OK;
 }
 
-/* Equal parts of low to high, one an entry. */
+/* Divides low to high into equal intervals, one for each palette entry. */
 static uint16_t ramp(double value, const Voxeld__V1__SceneMaterialRule *rule, size_t n)
 {
     double t = (value - rule->low) / (rule->high - rule->low) * (double)n;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the methods of hashmap.proto share. Private to service/hashmap*.c and
- * service/voxelize_merge.c.
+/* What the methods of hashmap.proto share. Private to server/service/map and the merge of
+ * server/service/voxelize.
  *
- * check (any thread) looks at what the message alone says; the map is found when the
- * request's turn has come on the write lane, in submit. There everything that can fail comes
- * before the first change of the map: memory for the outputs, the reply itself, the engine's
- * blocking prepare. finish only fills in numbers. */
+ * check (any thread) looks at what the message alone says. The map is found in submit,
+ * when the request's turn has come on the write lane. There everything that can fail
+ * comes before the first change of the map: memory for the outputs, the reply itself, the
+ * engine's blocking prepare. finish only fills in numbers. */
 #ifndef VXD_SERVER_SERVICE_MAP_MAP_H
 #define VXD_SERVER_SERVICE_MAP_MAP_H
 
@@ -27,12 +27,12 @@ struct vxd_map_output {
     const void *bytes;             /* readable once the queue has run */
 };
 
-/* A request on a durable map on its way to the disk. Zero-initialised = none. */
+/* The commit of a request on a durable map. Zero-initialised it is none. */
 struct vxd_map_commit {
     struct vxd_commit base; /* first: request->commit is both */
-    struct vxd_map *map;    /* held by the job; NULL: a list's, of all */
+    struct vxd_map *map;    /* held by the job; NULL: all maps were listed */
     struct vxd_map_entry entry;
-    bool has_changed; /* the map in memory is not what it was */
+    bool has_changed; /* the map was changed in memory */
     bool is_ended;
 };
 
@@ -46,7 +46,7 @@ struct vxd_map_job {
     struct vxd_map_output outputs[VXD_MAP_MAX_OUTPUTS];
     size_t n_outputs;
     struct vxd_hashmap_image image; /* save, load */
-    struct vxd_decoder *arena;      /* a list's */
+    struct vxd_decoder *arena;      /* of a list */
     struct vxd_map_commit commit;
 };
 
@@ -55,8 +55,8 @@ struct vxd_map_read_job {
     struct vxd_map_job base; /* first: request->state is both */
     size_t n;                /* rows */
     size_t first;            /* export: entries skipped */
-    bool wanted[VXD_HASHMAP_MAX_VALUES];
-    size_t n_wanted;
+    bool selected[VXD_HASHMAP_MAX_VALUES];
+    size_t n_selected;
     struct vxd_map_output *indices;
     struct vxd_map_output *found;
     struct vxd_map_output *neighbours;
@@ -65,12 +65,13 @@ struct vxd_map_read_job {
     void
         *values[VXD_HASHMAP_MAX_VALUES]; /* the engine reads it until the queue has run */
 };
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_MAP_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
-/* --- hashmap_job.c: memory of a request ------------------------------------------------ */
+/* --- map_job.c: memory of a request ------------------------------------------------ */
 
-/* request->state = a new job. errors  RESOURCE_EXHAUSTED */
+/* Makes request->state a new job.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job **out,
                                 struct vxd_err *err);
 
@@ -78,55 +79,60 @@ enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job 
 enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
                              struct vxd_err *err);
 
-/* Memory until release. errors  RESOURCE_EXHAUSTED */
+/* Allocate memory that lasts until release.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,
                                     size_t n_bytes, void **out, struct vxd_err *err);
 enum vxd_status vxd_map_take_host(struct vxd_map_job *job, struct vxd_queue *queue,
                                   size_t n_bytes, void **out, struct vxd_err *err);
 
-/* The host's bytes on the device. errors  RESOURCE_EXHAUSTED */
+/* Uploads the host's bytes.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_upload(struct vxd_map_job *job, struct vxd_queue *queue,
                                const void *host, size_t n_bytes, const void **out,
                                struct vxd_err *err);
 
-/* Memory for an output, on both sides. errors  RESOURCE_EXHAUSTED */
+/* Reserves memory for an output, on device and host.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_reserve_output(struct vxd_map_job *job, struct vxd_queue *queue,
                                        size_t n_rows, size_t row_bytes,
                                        struct vxd_map_output **out, struct vxd_err *err);
 
-/* Queues bringing all outputs to the host; fails only with the device. */
+/* Queues the copies of all outputs to the host; fails only with the device. */
 enum vxd_status vxd_map_fetch_outputs(struct vxd_map_job *job, struct vxd_queue *queue,
                                       struct vxd_err *err);
 
-/* Ones in the mask of n bytes. */
+/* Counts the ones in a mask of n bytes. */
 size_t vxd_map_count(const struct vxd_map_output *mask, size_t n);
 
-/* Numbers the size anew and accounts for memory, after a change. */
+/* Reads the map's size anew and accounts for its memory, after a change. */
 void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue);
 
-/* --- hashmap_commit.c: durable maps ------------------------------------------------------ */
+/* --- map_commit.c: durable maps ------------------------------------------------------ */
 
-/* Before the first change of a map: packs the record of one that is durable, of which kind,
- * entries and rows are set, in host memory. From then on the caller sets commit->has_changed once
- * the map is changed.
+/* Packs the record of a change of a durable map, whose kind, entries and rows are set, in
+ * host memory; to be called before the map is changed. From then on the caller sets
+ * commit->has_changed once it has changed the map.
  * errors  UNAVAILABLE         the disk does not take changes now
  *         RESOURCE_EXHAUSTED  no memory, or more than the journal takes at once */
 enum vxd_status vxd_map_pack_change(struct vxd_request *request,
                                     struct vxd_map_commit *commit, struct vxd_map *map,
                                     struct vxd_map_record *record, struct vxd_err *err);
 
-/* At the end of finish, the reply being complete: of a durable map it is given once the change,
- * or what was read, is on the disk. map NULL: all maps were read. */
+/* Ends a request, at the end of finish, when its reply is complete: for a durable map the
+ * reply is given once the change, or what was read, is on the disk. map NULL: all maps
+ * were read. */
 void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit,
                       struct vxd_map *map, enum vxd_map_change_kind kind);
 
-/* In release, while the map is still held. */
+/* Frees a commit in release, while the map is still held. A change that never got to the
+ * journal marks the map as broken. */
 void vxd_map_end_commit(struct vxd_request *request, struct vxd_map_commit *commit);
 
-/* --- hashmap_tensor.c: arrays in and out ----------------------------------------------- */
+/* --- map_tensor.c: arrays in and out ----------------------------------------------- */
 
-/* Everything about a tensor that needs no map: a shape of 1 or 2 extents whose product its
- * data or values have. *n_rows is its first extent.
+/* Checks everything about a tensor that needs no map: a shape of 1 or 2 extents whose
+ * product its data or values have. *n_rows is its first extent.
  * errors  INVALID_ARGUMENT  err.field is `field` */
 enum vxd_status vxd_map_check_tensor(const Voxeld__V1__Tensor *tensor, const char *field,
                                      size_t *n_rows, struct vxd_err *err);
@@ -141,9 +147,9 @@ enum vxd_status vxd_map_read_integers(struct vxd_map_job *job, struct vxd_queue 
                                       enum vxd_dtype dtype, size_t n_elements,
                                       const void **out, struct vxd_err *err);
 
-/* n rows of an array as they are; those given as JSON numbers become `dtype`. *dtype is what
- * they should be, and comes back as what they are where `widens` allows another: UINT32 for
- * UINT64, FLOAT32 for FLOAT64.
+/* Reads n rows of an array as they are; those given as JSON numbers are converted to
+ * `dtype`. *dtype is what they should be, and becomes what they are where `widens` allows
+ * another: UINT32 for UINT64, FLOAT32 for FLOAT64.
  * errors  as above */
 enum vxd_status vxd_map_read_rows(struct vxd_map_job *job, struct vxd_queue *queue,
                                   const Voxeld__V1__Tensor *tensor, const char *field,
@@ -158,7 +164,7 @@ enum vxd_status vxd_map_new_tensor(struct vxd_request *request, enum vxd_dtype d
                                    struct vxd_err *err);
 void vxd_map_show(Voxeld__V1__Tensor *tensor, const struct vxd_map_output *output);
 
-/* --- hashmap_ply.c ---------------------------------------------------------------------- */
+/* --- map_ply.c ---------------------------------------------------------------------- */
 
 /* Fills reply->ply from what an export has gathered; the file lives as long as the job.
  * errors  RESOURCE_EXHAUSTED
@@ -167,7 +173,7 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
                                   Voxeld__V1__MapExportResponse *reply,
                                   struct vxd_err *err);
 
-/* --- hashmap_info.c: specs and MapInfo ------------------------------------------------- */
+/* --- map_info.c: specs and MapInfo ------------------------------------------------- */
 
 /* errors  INVALID_ARGUMENT  err.field "name" or as given */
 enum vxd_status vxd_map_check_name(const char *name, const char *field,
@@ -185,7 +191,7 @@ enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char
                                    uint64_t max_bytes, double ttl_s,
                                    struct vxd_map_terms *out, struct vxd_err *err);
 
-/* In the arena; numbers that change come with vxd_map_fill_info.
+/* Makes a MapInfo in the arena; vxd_map_fill_info adds the numbers that change.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_map_new_info(struct vxd_decoder *arena, const struct vxd_map *map,
                                  Voxeld__V1__MapInfo **out, struct vxd_err *err);
@@ -196,23 +202,24 @@ enum vxd_status vxd_map_new_lattice(struct vxd_decoder *arena,
                                     const struct vxd_map_spec *spec,
                                     Voxeld__V1__MapLattice **out, struct vxd_err *err);
 
-/* Which array has this name, -1 = none. */
+/* Finds the array of this name; -1 = none. */
 int vxd_map_find_array(const struct vxd_map_spec *spec, const char *name);
 
-/* The arrays named in a request ("*" = all) as wanted[i].
+/* Sets selected[i] for the arrays that a request names ("*" = all).
  * errors  INVALID_ARGUMENT  no array has the name */
 enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *const *names,
-                                      size_t n_names, bool wanted[VXD_HASHMAP_MAX_VALUES],
+                                      size_t n_names,
+                                      bool selected[VXD_HASHMAP_MAX_VALUES],
                                       struct vxd_err *err);
 
-/* hashmap_write.c: updates one array after the other; all or none are changed. has_changed:
- * the request has changed the map already, so there is no way back. */
+/* map_write.c: updates one array after the other; all or none are changed. has_changed:
+ * the request has changed the map already and cannot be taken back. */
 enum vxd_status vxd_map_update_arrays(struct vxd_queue *queue, struct vxd_map *map,
                                       const struct vxd_hashmap_update_args *args,
                                       size_t n_args, bool has_changed,
                                       struct vxd_err *err);
 
-/* FAILED_PRECONDITION where numbers are from another epoch than the map's. */
+/* Fails with FAILED_PRECONDITION where numbers are from another epoch than the map's. */
 enum vxd_status vxd_map_check_epoch(const struct vxd_map *map, uint64_t epoch,
                                     struct vxd_err *err);
 

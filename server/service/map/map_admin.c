@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "server/instance/instance.h"
+#include "server/registry/registry.h"
 #include "server/service/map/map.h"
 #include "server/service/service.h"
 
@@ -39,7 +40,7 @@ static enum vxd_status read_durability(const struct vxd_request *request,
                                                            : "fsync",
                               "goes with durable");
     }
-    if (!vxd_maps_have_journal(request->server->maps)) {
+    if (vxd_registry_get_journal(request->server->registry) == NULL) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "durable",
                         "the server keeps nothing: it has no data_dir");
     }
@@ -106,7 +107,7 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
     if (map != NULL) {
         job->base.map = map;
         vxd_map_hold(map);
-        VXD_TRY(vxd_map_check_seen(maps, map, err));
+        VXD_TRY(vxd_map_check_visible(maps, map, err));
     }
     if (map != NULL && !is_equal(map, job)) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
@@ -178,7 +179,8 @@ enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queu
     }
     if (status == VXD_UNAVAILABLE && !job->map->durable.is_leaving &&
         job->map->durable.n_waiting == 0) {
-        status = VXD_OK; /* one that the disk does not give back can go */
+        status =
+            VXD_OK; /* a map that cannot be brought back from the disk may be dropped */
     }
     if (status == VXD_OK && job->map != NULL) {
         status = vxd_map_check_journal(request->server->maps, job->map, 0, err);
@@ -228,7 +230,7 @@ enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queu
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    /* Not of the request's decoder, whose budget goes by the request's size. */
+    /* The arena is not the request's decoder, whose budget depends on the request's size. */
     vxd_maps_get_usage(maps, &usage);
     status =
         vxd_decoder_create((usage.n_maps + 1) * MAX_INFO_BYTES, NULL, &job->arena, err);
@@ -243,7 +245,8 @@ enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queu
          m = vxd_maps_next(maps, m)) {
         struct vxd_err why;
 
-        (void)vxd_map_check_seen(maps, m, &why); /* brings it back where it can be */
+        (void)vxd_map_check_visible(maps, m,
+                                    &why); /* brings it back where that is possible */
         status = vxd_map_new_info(job->arena, m, &reply->maps[reply->n_maps], err);
         if (status != VXD_OK) {
             return status;
@@ -299,9 +302,9 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
                         input->name);
     }
     if (map->terms.durable) {
-        job->map = map; /* of others this is no use */
+        job->map = map; /* this does not count as a use of the map */
         vxd_map_hold(map);
-        VXD_TRY(vxd_map_check_seen(request->server->maps, map, err));
+        VXD_TRY(vxd_map_check_visible(request->server->maps, map, err));
     }
     VXD_TRY(vxd_map_new_info(request->decoder, map, &reply->map, err));
     VXD_TRY(vxd_hashmap_get_stats(queue, map->hashmap, &stats, err));

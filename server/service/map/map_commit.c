@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Requests on durable maps on their way to the disk: what the journal gets of them, and what is
- * done when that is decided. */
+/* Commits of requests on durable maps: what the journal gets of them, and what happens
+ * when that is decided. */
 
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
@@ -18,7 +18,7 @@ enum vxd_status vxd_map_pack_change(struct vxd_request *request,
     if (map->durable.journal_id == 0) {
         return VXD_OK;
     }
-    /* First without the record, which may be long work for nothing. */
+    /* Checks first without the record, whose packing may be long work for nothing. */
     VXD_TRY(vxd_map_check_journal(request->server->maps, map, 0, err));
     record->unix_ns = vxd_clock_unix_ns();
     (void)snprintf(record->author, sizeof record->author, "%s", request->principal.name);
@@ -54,7 +54,7 @@ static void end(struct vxd_request *request, bool committed)
                 map->terms.owner);
     }
     commit->is_ended = true;
-    vxd_map_note_decided(request->server->maps, map, &commit->entry, committed);
+    vxd_map_end_change(request->server->maps, map, &commit->entry, committed);
 }
 
 void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit,
@@ -76,7 +76,7 @@ void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit
 void vxd_map_end_commit(struct vxd_request *request, struct vxd_map_commit *commit)
 {
     if (commit->has_changed && !commit->is_ended) {
-        vxd_map_spoil(request->server->maps, commit->map);
+        vxd_map_mark_broken(request->server->maps, commit->map);
     }
     vxd_record_bytes_free(&commit->entry.record);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Specs, terms and MapInfo: between the schema and the registry. */
+/* Converts specs, terms and MapInfo between the schema and the registry. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -34,7 +34,7 @@ static enum vxd_status read_array(const Voxeld__V1__MapSpec *spec, size_t i,
         return status;
     }
     if (vxd_map_find_array(out, array->name) >= 0) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "\"%s\" is there twice",
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "\"%s\" is given twice",
                         array->name);
     }
     (void)snprintf(out->array_names[i], sizeof out->array_names[i], "%s", array->name);
@@ -291,10 +291,11 @@ int vxd_map_find_array(const struct vxd_map_spec *spec, const char *name)
 }
 
 enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *const *names,
-                                      size_t n_names, bool wanted[VXD_HASHMAP_MAX_VALUES],
+                                      size_t n_names,
+                                      bool selected[VXD_HASHMAP_MAX_VALUES],
                                       struct vxd_err *err)
 {
-    memset(wanted, 0, VXD_HASHMAP_MAX_VALUES * sizeof *wanted);
+    memset(selected, 0, VXD_HASHMAP_MAX_VALUES * sizeof *selected);
     for (size_t i = 0; i < n_names; i++) {
         int array = vxd_map_find_array(spec, names[i]);
         bool is_all = strcmp(names[i], "*") == 0;
@@ -307,7 +308,7 @@ enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *con
                             "the map has no array \"%.63s\"", names[i]);
         }
         for (int k = 0; k < spec->engine.n_values; k++) {
-            wanted[k] = wanted[k] || is_all || k == array;
+            selected[k] = selected[k] || is_all || k == array;
         }
     }
     return VXD_OK;

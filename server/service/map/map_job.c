@@ -6,7 +6,7 @@
 #include "server/service/map/map.h"
 #include "server/service/service.h"
 
-/* Of the methods that always do. */
+/* For methods that always change something. */
 bool vxd_map_changes(const struct vxd_request *request)
 {
     (void)request;
@@ -31,7 +31,7 @@ enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"", name);
     }
     vxd_map_hold(job->map);
-    return vxd_map_check_seen(request->server->maps, job->map, err);
+    return vxd_map_check_visible(request->server->maps, job->map, err);
 }
 
 enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,
@@ -132,7 +132,8 @@ void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue)
     struct vxd_map_job *job = request->state;
     size_t n_entries;
 
-    /* Nothing is queued: it cannot report a fault, only have no memory for asking. */
+    /* Nothing is queued, so it cannot report a fault, but it may lack memory for the
+     * question. */
     if (vxd_hashmap_size(queue, job->map->hashmap, &n_entries, NULL) == VXD_OK) {
         job->map->n_entries = n_entries;
     }
@@ -162,7 +163,7 @@ void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
     job->arena = NULL;
     vxd_map_end_commit(request, &job->commit);
     if (job->map != NULL) {
-        /* Growing may have come before a failure. */
+        /* The map may have grown before a failure. */
         vxd_maps_account(maps, job->map);
         vxd_map_drop(maps, queue, job->map);
     }

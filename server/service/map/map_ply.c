@@ -66,7 +66,7 @@ static float half_to_float(uint16_t half, bool is_bfloat)
     return value;
 }
 
-/* n elements in a type that PLY has; in a block of the request's. */
+/* Converts n elements to a type that PLY has, in a block of the request's. */
 static enum vxd_status widen(struct vxd_map_read_job *job, struct vxd_queue *queue,
                              const void *from, enum vxd_dtype dtype, size_t n,
                              const void **out, struct vxd_err *err)
@@ -114,7 +114,7 @@ static double key_component(const struct vxd_map_read_job *job, size_t row, int 
     }
 }
 
-/* The middle of each voxel, or the key itself. */
+/* Writes the middle of each voxel, or the key itself. */
 static enum vxd_status add_positions(struct vxd_map_read_job *job,
                                      struct vxd_queue *queue, struct ply *ply,
                                      struct vxd_err *err)
@@ -168,7 +168,7 @@ static enum vxd_status add_arrays(struct vxd_map_read_job *job, struct vxd_queue
         size_t n_bytes = vxd_dtype_bytes(ply_dtype(dtype));
         const void *data;
 
-        if (!job->wanted[i]) {
+        if (!job->selected[i]) {
             continue;
         }
         VXD_TRY(widen(job, queue, job->rows[i]->bytes, dtype, n_elements * job->n, &data,
@@ -190,7 +190,7 @@ static enum vxd_status new_ply(struct vxd_request *request, struct vxd_queue *qu
     size_t n = 3;
 
     for (int i = 0; i < job->base.map->spec.engine.n_values; i++) {
-        n += job->wanted[i] ? job->base.map->spec.engine.values[i].n_elements : 0;
+        n += job->selected[i] ? job->base.map->spec.engine.values[i].n_elements : 0;
     }
     if (n > MAX_PLY_COLUMNS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "format",
@@ -238,8 +238,8 @@ static enum vxd_status check_names(const struct ply *ply, struct vxd_err *err)
     return status;
 }
 
-/* What the file may have at most; it is made in the engine's host memory, so that its budget
- * counts. */
+/* Computes the most bytes that the file may have. It is made in the engine's host memory,
+ * whose budget counts it. */
 static enum vxd_status bound_file(const struct ply *ply, size_t n_rows, size_t *n_bytes,
                                   struct vxd_err *err)
 {
@@ -266,7 +266,7 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
 {
     struct vxd_map_read_job *job = request->state;
     struct ply ply = {0};
-    size_t n_room;
+    size_t n_most;
     void *block;
     long n_bytes;
     FILE *stream = NULL;
@@ -274,9 +274,9 @@ enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue 
 
     VXD_TRY(new_ply(request, queue, &ply, err));
     VXD_TRY(check_names(&ply, err));
-    VXD_TRY(bound_file(&ply, job->n, &n_room, err));
-    VXD_TRY(vxd_map_take_host(&job->base, queue, n_room, &block, err));
-    stream = fmemopen(block, n_room, "wb");
+    VXD_TRY(bound_file(&ply, job->n, &n_most, err));
+    VXD_TRY(vxd_map_take_host(&job->base, queue, n_most, &block, err));
+    stream = fmemopen(block, n_most, "wb");
     if (stream == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a PLY file"));
     }

@@ -25,7 +25,7 @@ static enum vxd_status check_reply(const struct vxd_map_read_job *job, size_t ro
 
     for (int i = 0; i < job->base.map->spec.engine.n_values; i++) {
         row_bytes +=
-            job->wanted[i] ? vxd_map_row_bytes(&job->base.map->spec.engine, i) : 0;
+            job->selected[i] ? vxd_map_row_bytes(&job->base.map->spec.engine, i) : 0;
     }
     if (!vxd_size_mul(row_bytes, job->n, &n_bytes) || n_bytes > VXD_MAP_REPLY_BYTES) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
@@ -36,7 +36,7 @@ static enum vxd_status check_reply(const struct vxd_map_read_job *job, size_t ro
     return VXD_OK;
 }
 
-/* Queues the wanted rows (and keys, where their output is there) of the numbers. */
+/* Queues reading the selected rows, and keys where they have an output, of the numbers. */
 static enum vxd_status gather(struct vxd_map_read_job *job, struct vxd_queue *queue,
                               const int32_t *numbers, uint8_t *valid, struct vxd_err *err)
 {
@@ -44,15 +44,15 @@ static enum vxd_status gather(struct vxd_map_read_job *job, struct vxd_queue *qu
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < spec->n_values; i++) {
-        if (job->wanted[i]) {
+        if (job->selected[i]) {
             VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n,
                                            vxd_map_row_bytes(spec, i), &job->rows[i],
                                            err));
             job->values[i] = job->rows[i]->device;
-            job->n_wanted++;
+            job->n_selected++;
         }
     }
-    if (job->n > 0 && (job->n_wanted > 0 || job->keys != NULL || valid != NULL)) {
+    if (job->n > 0 && (job->n_selected > 0 || job->keys != NULL || valid != NULL)) {
         VXD_TRY(vxd_hashmap_gather(queue, job->base.map->hashmap, numbers, job->n,
                                    job->keys != NULL ? job->keys->device : NULL,
                                    job->values, valid, err));
@@ -69,7 +69,7 @@ static enum vxd_status new_rows(struct vxd_request *request,
     const struct vxd_map_spec *spec = &job->base.map->spec;
     enum vxd_status status = VXD_OK;
 
-    *values = vxd_message_pointers(request->decoder, job->n_wanted, err);
+    *values = vxd_message_pointers(request->decoder, job->n_selected, err);
     if (*values == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -77,7 +77,7 @@ static enum vxd_status new_rows(struct vxd_request *request,
         const struct vxd_hashmap_array *array = &spec->engine.values[i];
         Voxeld__V1__MapRows *rows;
 
-        if (!job->wanted[i]) {
+        if (!job->selected[i]) {
             continue;
         }
         rows = vxd_message_new(request->decoder, &voxeld__v1__map_rows__descriptor, err);
@@ -235,7 +235,7 @@ enum vxd_status vxd_map_find_submit(struct vxd_request *request, struct vxd_queu
     VXD_TRY(vxd_map_open(request, input->name, err));
     spec = &job->base.map->spec.engine;
     VXD_TRY(vxd_map_choose_arrays(&job->base.map->spec, input->values, input->n_values,
-                                  job->wanted, err));
+                                  job->selected, err));
     row_bytes += input->return_keys ? vxd_map_key_bytes(spec) : 0;
     VXD_TRY(check_reply(job, row_bytes, err));
     VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, sizeof(int32_t),
@@ -252,10 +252,10 @@ out:
     return status;
 }
 
-/* Numbers that name no entry are answered as such. */
+/* Numbers without an entry are marked as such in the reply. */
 static void hide_missing(struct vxd_map_read_job *job)
 {
-    /* Ours: the device's copy on the CPU, else where it landed. */
+    /* This memory is ours: the device's own on the CPU, or the host's copy. */
     int32_t *indices = (int32_t *)(uintptr_t)job->indices->bytes;
     const uint8_t *found = job->found->bytes;
 
@@ -329,7 +329,7 @@ out:
     return status;
 }
 
-/* Which entries and which arrays. */
+/* Chooses entries and arrays. */
 static enum vxd_status choose(struct vxd_request *request, struct vxd_err *err)
 {
     static char all[] = "*";
@@ -350,8 +350,8 @@ static enum vxd_status choose(struct vxd_request *request, struct vxd_err *err)
     if (!input->keys_only) {
         status = input->n_values > 0
                      ? vxd_map_choose_arrays(&map->spec, input->values, input->n_values,
-                                             job->wanted, err)
-                     : vxd_map_choose_arrays(&map->spec, every, 1, job->wanted, err);
+                                             job->selected, err)
+                     : vxd_map_choose_arrays(&map->spec, every, 1, job->selected, err);
     }
     job->first = (size_t)(input->first < map->n_entries ? input->first : map->n_entries);
     left = map->n_entries - job->first;

@@ -78,7 +78,7 @@ enum vxd_status vxd_map_check_tensor(const Voxeld__V1__Tensor *tensor, const cha
     return VXD_OK;
 }
 
-/* Rows and elements a row are what is wanted; n x 1 may be given as n. */
+/* Checks the numbers of rows and of elements in a row; n x 1 may be given as n. */
 static enum vxd_status check_rows(const Voxeld__V1__Tensor *tensor, const char *field,
                                   size_t n, size_t n_elements, struct vxd_err *err)
 {
@@ -137,7 +137,7 @@ static bool is_integer(enum vxd_dtype dtype)
            dtype == VXD_UINT64;
 }
 
-/* Element i as a whole number; false where it is none, beyond int64 or not exact. */
+/* Reads element i as a whole number; false where it is none, beyond int64 or not exact. */
 static bool load_integer(const Voxeld__V1__Tensor *tensor, size_t i, int64_t *out)
 {
     if (tensor->n_values > 0) {

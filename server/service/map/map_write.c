@@ -129,7 +129,7 @@ static enum vxd_status upload_rows(struct vxd_request *request, struct vxd_queue
     return VXD_OK;
 }
 
-/* Everything of an insertion that can fail, and that does not change the map: rows that are
+/* Does everything of an insertion that can fail without changing the map: rows that are
  * not given are zeros. */
 static enum vxd_status fill_rows(struct write_job *job, struct vxd_queue *queue,
                                  bool *any, struct vxd_err *err)
@@ -156,7 +156,7 @@ out:
     return status;
 }
 
-/* The record of a durable map; the last of what can fail before the map changes. */
+/* Packs the record of a durable map; nothing else can fail before the map changes. */
 static enum vxd_status pack_change(struct vxd_request *request,
                                    enum vxd_map_record_kind kind, struct vxd_err *err)
 {
@@ -252,8 +252,8 @@ enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
     return VXD_OK;
 }
 
-/* What an operation lacks memory for once the map has changed waits for it: memory that it
- * needs was counted when the request was admitted, so it comes back soon. */
+/* An operation that lacks memory once the map has changed waits for it. That memory was
+ * counted when the request was admitted, so it is soon free again. */
 static enum vxd_status wait_for_memory(struct vxd_queue *queue, struct vxd_err *err)
 {
     const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
@@ -286,7 +286,7 @@ out:
     return status;
 }
 
-/* It goes in steps, and a map that is cleared by half must not be seen. */
+/* Clearing goes in steps, and nobody may see a map that is half cleared. */
 static enum vxd_status clear_surely(struct vxd_queue *queue, struct vxd_hashmap *hashmap,
                                     struct vxd_err *err)
 {
@@ -318,7 +318,7 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
     job->n_before = job->base.map->n_entries;
     if (input->all) {
         VXD_TRY(pack_change(request, VXD_MAP_RECORD_CLEAR, err));
-        job->base.commit.has_changed = true; /* or cleared by half */
+        job->base.commit.has_changed = true; /* or half cleared */
         VXD_TRY(clear_surely(queue, job->base.map->hashmap, err));
     } else {
         VXD_TRY(upload_keys(request, queue, input->keys, &keys, err));
@@ -401,7 +401,7 @@ out:
     return status;
 }
 
-/* Once the map has changed the rest must follow. */
+/* Once the map has changed, the rest must be done, too. */
 static enum vxd_status update_surely(struct vxd_queue *queue, struct vxd_hashmap *hashmap,
                                      const struct vxd_hashmap_update_args *args,
                                      bool has_changed, struct vxd_err *err)
@@ -433,7 +433,8 @@ enum vxd_status vxd_map_update_arrays(struct vxd_queue *queue, struct vxd_map *m
     return VXD_OK;
 }
 
-/* Numbers of the entries to be changed, on the device; the map may get new entries here. */
+/* Finds the numbers of the entries to change, on the device; the map may get new entries
+ * here. */
 static enum vxd_status find_entries(struct vxd_request *request, struct vxd_queue *queue,
                                     const void *keys, struct vxd_err *err)
 {
@@ -537,7 +538,7 @@ enum vxd_status vxd_map_update_submit(struct vxd_request *request,
     if (job->n > 0 && keys != NULL) {
         VXD_TRY(find_entries(request, queue, keys, err));
     }
-    /* Of one array a failure leaves the rows as they were. */
+    /* A failure leaves the rows of a single array as they were. */
     job->base.commit.has_changed = job->base.commit.has_changed || n_args > 1;
     VXD_TRY(vxd_map_update_arrays(queue, job->base.map, args, n_args,
                                   input->insert_missing, err));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Networks as wholes: load, unload, list, get. Loading takes a read lane, a long one's: writes
- * to maps need not wait for files and weights. The other three need no lane at all. */
+/* Networks as wholes: load, unload, list, get. Loading runs on a read lane that takes
+ * long requests, so that writes to maps need not wait for files and weights. The other
+ * three need no lane. */
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
 #include "server/service/network/network.h"
@@ -63,7 +64,7 @@ out:
     return status;
 }
 
-/* Everything that can fail: the network is findable only from finish on. */
+/* Does everything that can fail; only finish gives the network its name. */
 enum vxd_status vxd_network_load_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {

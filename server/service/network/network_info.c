@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the registry to the schema. */
+/* Describes networks of the registry in the schema's messages. */
 #include "server/service/network/network.h"
 #include "server/service/service.h"
 
@@ -202,7 +202,7 @@ static enum vxd_status set_layers(struct vxd_request *request,
     return VXD_OK;
 }
 
-/* Where and how finely it looks. */
+/* Describes the range and the voxel size of the network. */
 static enum vxd_status set_lattice(struct vxd_request *request,
                                    const struct vxd_model_input *input,
                                    Voxeld__V1__NetworkInfo *info, struct vxd_err *err)

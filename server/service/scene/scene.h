@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the methods of scene.proto share. Private to service/scene*.c.
+/* What the methods of scene.proto share.
  *
  * check (any thread) looks at what the message alone says; the scene is found when the
  * request's turn has come, in submit, and with it how metres become units, which materials
@@ -13,14 +13,14 @@
 #include "gpu/svdag/scan/scan.h"
 #include "gpu/svdag/brush/brush.h"
 #include "server/request/request.h"
-#include "server/model/model.h"
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
 
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_SCENE_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
-/* Units from the low corner that stand for all that is as far: beyond every scene. */
+/* This coordinate in units stands for everything at least as far from the low corner:
+ * beyond every scene. */
 #define VXD_SCENE_FAR (VXD_SVDAG_MAX_COORDINATE - 1)
 
 enum {
@@ -41,7 +41,7 @@ struct vxd_scene_output {
     const void *bytes; /* readable by the host once the queue has run what was fetched */
 };
 
-/* How a change ends; zero-initialised = none of a durable scene. */
+/* How a change of a durable scene ends. Zero-initialised it is none. */
 struct vxd_scene_commit {
     struct vxd_commit base;
     struct vxd_scene_entry entry;
@@ -66,7 +66,7 @@ struct vxd_scene_job {
 enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
                                       const char *name, struct vxd_err *err);
 
-/* Which version a message wants: not by number and by name at once.
+/* Checks which version a message asks for: by number or by name, not both.
  * errors  INVALID_ARGUMENT  err.field is `field`, or what of it is wrong */
 enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
                                    struct vxd_err *err);
@@ -77,23 +77,26 @@ enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *fi
 enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
                                const Voxeld__V1__SceneAt *at, struct vxd_err *err);
 
-/* Lets go of it before release does, so that who has the reply can drop the scene and have its
- * memory. Harmless when there is none. */
+/* Drops the scene before release does, so that a client that has the reply can drop the
+ * scene and have its memory back. Does nothing when there is none. */
 void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue);
 
-/* Memory until release, n_items of item_bytes each. errors  RESOURCE_EXHAUSTED */
+/* Allocate memory that lasts until release, n_items of item_bytes each.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_take_device(struct vxd_request *request,
                                       struct vxd_queue *queue, size_t n_items,
                                       size_t item_bytes, void **out, struct vxd_err *err);
 enum vxd_status vxd_scene_take_host(struct vxd_request *request, size_t n_items,
                                     size_t item_bytes, void **out, struct vxd_err *err);
 
-/* The host's bytes on the device. errors  RESOURCE_EXHAUSTED */
+/* Uploads the host's bytes.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_upload(struct vxd_request *request, struct vxd_queue *queue,
                                  const void *host, size_t n_bytes, const void **out,
                                  struct vxd_err *err);
 
-/* Device memory for an output; and, once it is queued to be filled, bringing it here.
+/* Reserve device memory for an output, and copy it to the host once the work that fills
+ * it is queued.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_output(struct vxd_request *request,
                                          struct vxd_queue *queue, size_t n_items,
@@ -104,13 +107,15 @@ enum vxd_status vxd_scene_fetch_output(struct vxd_request *request,
                                        struct vxd_scene_output *output,
                                        struct vxd_err *err);
 
-/* A tensor of n rows, columns 0 = one extent only, that shows bytes which live as long as the
- * job. errors  RESOURCE_EXHAUSTED */
+/* Makes a tensor of n rows that shows bytes which live as long as the job; with columns 0
+ * it has one extent.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype,
                                size_t n, size_t columns, const void *bytes,
                                Voxeld__V1__Tensor **out, struct vxd_err *err);
 
-/* The two above for uint16 materials of n rows; nothing where the scene has no materials.
+/* The same for uint16 materials of n rows; they do nothing where the scene has no
+ * materials.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_materials(struct vxd_request *request,
                                             struct vxd_queue *queue, size_t n,
@@ -120,36 +125,39 @@ enum vxd_status vxd_scene_show_materials(struct vxd_request *request, size_t n,
                                          const uint16_t *materials,
                                          Voxeld__V1__Tensor **out, struct vxd_err *err);
 
-/* What all queries echo. errors  RESOURCE_EXHAUSTED */
+/* Makes what the replies of all queries echo.
+ * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_new_seen(struct vxd_request *request,
                                    Voxeld__V1__SceneSeen **out, struct vxd_err *err);
 
 /* RESOURCE_EXHAUSTED where n rows of row_bytes are more than a reply holds. */
 enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err *err);
 
-/* Every stage but the last of a query that goes over its rows in parts: the rows of the part
- * that begins at *done, which moves on; sets request->more. */
-size_t vxd_scene_next_part(struct vxd_request *request, size_t n, size_t part,
-                           size_t *done);
+/* Returns the rows of the next chunk of a query that goes over its rows chunk by chunk.
+ * The chunk begins at *done, which moves on; sets request->more in every stage but the
+ * last. */
+size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
+                            size_t *done);
 
-/* Gives the blocks back before release does; nothing queued may use the host's. */
+/* Frees the blocks before release does; nothing queued may use the host's. */
 void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue);
 
 /* Changes, on the write lane. errors  ABORTED  the scene is at another version */
 enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
                                         uint64_t if_version, struct vxd_err *err);
 
-/* Before a change: pins the newest version (what was opened in an earlier stage may be another
- * one, or stand in a store that was collected), has room for one more and lets the store grow
- * as far as it may. After it: accounts for what came of it.
+/* Begin and end a change. Before it, the newest version is pinned (the one that an
+ * earlier stage opened may be another, or in a store that was collected meanwhile), one
+ * more version is reserved, and the store may grow as far as the limits allow. After it,
+ * the store's growth is accounted for.
  * errors  RESOURCE_EXHAUSTED, ABORTED */
 enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
                                        struct vxd_queue *queue, uint64_t if_version,
                                        struct vxd_err *err);
 void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
 
-/* Edits within what the scene may take, from the newest version, waits, and prepares it for the
- * journal as this kind.
+/* Edits the newest version within what the scene may take, waits, and prepares the change
+ * for the journal as this kind.
  * errors  as vxd_svdag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
@@ -158,26 +166,26 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
 
 /* --- scene_commit.c: the end of a change -------------------------------------------------- */
 
-/* Once a change has been executed: packs what the journal gets, of `made` where there is one, else
- * of the scene. Nothing of scenes that live in memory alone.
+/* Packs what the journal gets of a change that has been executed: of `made` where there
+ * is one, otherwise of the scene. Does nothing for scenes in memory alone.
  * errors  UNAVAILABLE (the disk), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
                                   enum vxd_record_kind kind,
                                   const struct vxd_svdag_op *ops, size_t n_ops,
                                   uint64_t of_version, struct vxd_err *err);
 
-/* Keeps the name of job->made for it until it is published. err.field is `field`.
+/* Reserves the name of job->made until it is published. err.field is `field`.
  * errors  ALREADY_EXISTS, UNAVAILABLE (another one is about to have it) */
 enum vxd_status vxd_scene_reserve(struct vxd_request *request, const char *field,
                                   struct vxd_err *err);
 
-/* In finish: `effect` makes everybody see the change, or takes it back; now, or when it is on
- * disk. Cannot fail. */
+/* Ends a change, in finish: `effect` makes everybody see the change, or takes it back;
+ * now, or when it is on disk. It cannot fail. */
 void vxd_scene_conclude(struct vxd_request *request,
                         void (*effect)(struct vxd_request *request, bool committed));
 
-/* In finish: makes that the scene's newest version and tells what has changed. Cannot
- * fail. */
+/* Makes the result the scene's newest version, in finish, and fills in what has changed.
+ * It cannot fail. */
 void vxd_scene_publish(struct vxd_request *request,
                        const struct vxd_svdag_edit_result *result,
                        enum vxd_scene_made_by kind, uint64_t of_version,
@@ -194,16 +202,18 @@ struct vxd_scene_frame {
 struct vxd_scene_frame vxd_scene_frame_of(const struct vxd_scene_spec *spec,
                                           bool in_voxels);
 
-/* The unit nearest to a length or coordinate, finite or not, at most VXD_SCENE_FAR either way;
- * NaN is the low one. */
+/* Return the unit nearest to a length or coordinate, finite or not, at most VXD_SCENE_FAR
+ * either way; NaN becomes the lowest. */
 int64_t vxd_scene_length(const struct vxd_scene_frame *frame, double length);
 int64_t vxd_scene_coordinate(const struct vxd_scene_frame *frame, int axis, double p);
 
-/* The first voxel whose centre lies at or above a coordinate, and the one that holds it. */
+/* Return the first voxel whose centre is at or above a coordinate, and the voxel that
+ * holds it. */
 int64_t vxd_scene_first_voxel(int64_t units);
 int64_t vxd_scene_voxel_at(int64_t units);
 
-/* Three coordinates; in a box beyond the range clamped, which changes nothing.
+/* Convert three coordinates. Corners of a box that are out of range are clamped, which
+ * changes nothing.
  * errors  OUT_OF_RANGE  as far as VXD_SCENE_FAR; err.field is `field` */
 enum vxd_status vxd_scene_place(const struct vxd_scene_frame *frame,
                                 const Voxeld__V1__Vec3 *v, const char *field,
@@ -218,13 +228,14 @@ enum vxd_status vxd_scene_check_vector(const Voxeld__V1__Vec3 *v, const char *fi
 enum vxd_status vxd_scene_check_box(const Voxeld__V1__SceneBox *box, const char *path,
                                     struct vxd_err *err);
 
-/* The voxels whose centres lie in a box, NULL = all of the scene: from low up to but not high,
- * which is below low where the box's corners are that way round. */
+/* Computes the voxels whose centres are in a box, or all of the scene for NULL: from low
+ * up to, but not including, high. Where the box's corners are the wrong way round, high
+ * is below low. */
 void vxd_scene_voxels_in(const struct vxd_scene_spec *spec, bool in_voxels,
                          const Voxeld__V1__SceneBox *box, int64_t low[3],
                          int64_t high[3]);
 
-/* A level of cells: what the message alone says, and that the scene has it.
+/* Check a level of cells, first by the message alone, then against the scene.
  * errors  INVALID_ARGUMENT  err.field "level" */
 enum vxd_status vxd_scene_check_level(uint32_t level, struct vxd_err *err);
 enum vxd_status vxd_scene_read_level(const struct vxd_scene_spec *spec, uint32_t level,
@@ -243,11 +254,12 @@ enum vxd_status vxd_scene_check_numbers(const Voxeld__V1__Tensor *tensor,
 /* Whether they are voxel indices. */
 bool vxd_scene_is_indices(const Voxeld__V1__Tensor *tensor);
 
-/* Element i of such a tensor. */
+/* Returns element i of such a tensor. */
 double vxd_scene_number(const Voxeld__V1__Tensor *tensor, size_t i);
 
-/* Voxels of n x 3 such numbers, -1 -1 -1 for what is not finite (counted where n_non_finite is
- * not NULL); what no int32 holds becomes the nearest that does, outside every scene. */
+/* Computes the voxels of n x 3 such numbers: -1 -1 -1 for those that are not finite,
+ * which are counted where n_non_finite is not NULL. Numbers beyond int32 become the
+ * nearest that fit, outside every scene. */
 void vxd_scene_read_voxels(const Voxeld__V1__Tensor *tensor,
                            const struct vxd_scene_frame *frame, int32_t *voxels,
                            uint64_t *n_non_finite);
@@ -266,14 +278,16 @@ enum vxd_status vxd_scene_read_materials(const Voxeld__V1__Tensor *tensor,
 /* errors  INVALID_ARGUMENT  err.field "name" */
 enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err);
 
-/* The schema's spec as ours, defaults filled in; the palette is the request's memory.
+/* Converts the schema's spec to ours and fills in defaults; the palette is in the
+ * request's memory.
  * errors  INVALID_ARGUMENT  err.field "spec.palette[2].name", ...
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_read_spec(struct vxd_request *request,
                                     const Voxeld__V1__SceneSpec *spec,
                                     struct vxd_scene_spec *out, struct vxd_err *err);
 
-/* Bytes of an arena that an info of this scene fits in, and one in the arena.
+/* Returns the bytes of an arena that an info of this scene fits in; and makes one in the
+ * arena.
  * errors  RESOURCE_EXHAUSTED */
 size_t vxd_scene_info_bytes(const struct vxd_scene *scene, bool with_palette);
 enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,
@@ -286,8 +300,8 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
 enum vxd_status vxd_scene_check_operation(const Voxeld__V1__SceneOperation *operation,
                                           size_t i, struct vxd_err *err);
 
-/* The engine's operation, but for lists of voxels and heights, and whether it lies outside the
- * scene as a whole.
+/* Converts an operation to the engine's, except for lists of voxels and heights, and says
+ * whether it lies outside the scene as a whole.
  * errors  INVALID_ARGUMENT, OUT_OF_RANGE, FAILED_PRECONDITION  err.field as above */
 enum vxd_status vxd_scene_read_operation(const struct vxd_scene *scene,
                                          const struct vxd_scene_frame *frame,
@@ -308,135 +322,10 @@ enum vxd_status vxd_scene_read_heights(struct vxd_request *request,
                                        const char *path, struct vxd_svdag_op *out,
                                        bool *outside, struct vxd_err *err);
 
-/* --- scene_rule.c: materials of points --------------------------------------------------- */
-
-enum {
-    VXD_SCENE_RULE_CHANNELS = 3
-};
-
-/* What a rule looks at, one to three columns of the decoded features. */
-struct vxd_scene_rule {
-    const Voxeld__V1__SceneMaterialRule *message; /* NULL = CONSTANT, material 0 */
-    int n_channels;
-};
-
-/* The cloud as the engine shall read it: x, y, z, and the fields of the rule under names of
- * ours; the data stays where it is. The cloud was checked.
- * errors  INVALID_ARGUMENT    "rule.kind", "rule.field"; a field is missing
- *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_rule_bind(struct vxd_request *request,
-                                    const Voxeld__V1__SceneMaterialRule *message,
-                                    const Voxeld__V1__Cloud *cloud,
-                                    struct vxd_scene_rule *rule, Voxeld__V1__Cloud **out,
-                                    struct vxd_err *err);
-/* Names of the columns. */
-extern const char *const vxd_scene_rule_channels[VXD_SCENE_RULE_CHANNELS];
-
-/* Whether the scene has what the rule needs.
- * errors  INVALID_ARGUMENT, FAILED_PRECONDITION  "rule.material", "rule.kind" */
-enum vxd_status vxd_scene_rule_check(const struct vxd_scene_rule *rule,
-                                     const struct vxd_scene *scene, struct vxd_err *err);
-
-/* Materials of n points, from their rows of features; of HEIGHT from their positions, n x 3
- * voxels from base_z. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_rule_apply(const struct vxd_scene_rule *rule,
-                                     const struct vxd_scene_spec *spec, const float *rows,
-                                     double base_z, size_t n, uint16_t *out,
-                                     struct vxd_err *err);
-
-/* --- scene_labels.c, scene_network.c: materials of a network's labels ---------------------- */
-
-enum {
-    VXD_SCENE_MAX_LABELS = 4096, /* of a network, and entries of a request */
-    VXD_SCENE_NO_MATERIAL = -1
-};
-
-struct vxd_scene_label {
-    int32_t label;
-    int32_t material;       /* or VXD_SCENE_NO_MATERIAL */
-    const char *label_name; /* "" = the numbers are given */
-    const char *material_name;
-};
-
-/* What a request says of the network, and then what that has said. */
-struct vxd_scene_network {
-    const Voxeld__V1__SceneIntegrateRequest *message; /* NULL: without a network */
-    struct vxd_scene_label *entries;                  /* of label_to_material */
-    size_t n_entries;
-    /* Known once the network is. */
-    int32_t n_labels;
-    int32_t fill_label; /* of points without one */
-    /* Once it has run. */
-    struct vxd_buffer labels; /* host, int32 of every point */
-    char *digest;
-    Voxeld__V1__NetworkTimings *timings;
-};
-
-/* A scan's points by what becomes of them, device memory: those with a material of their own,
- * and those that hit nothing; either in the cloud's order, source by source. */
-struct vxd_scene_split {
-    const float *positions;
-    const uint16_t *values;
-    const float *dropped;
-    size_t *n_kept; /* of each source; NULL: all */
-};
-
-/* Reads label_to_material as far as it can be without network and scene.
- * errors  INVALID_ARGUMENT  "label_to_material[2].material", ...; RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_labels_check(struct vxd_request *request,
-                                       struct vxd_scene_network *network,
-                                       struct vxd_err *err);
-/* Finds its labels among the network's: entries get numbers.
- * errors  INVALID_ARGUMENT  no such label, one twice, too many labels */
-enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
-                                      const struct vxd_model_output *output,
-                                      struct vxd_err *err);
-/* A table of the materials of labels 0 to n_labels - 1 and, behind them, of fill_label, in
- * memory of the request's. errors  INVALID_ARGUMENT  the scene has no such material, or
- * fewer than labels; RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_labels_table(struct vxd_request *request,
-                                       const struct vxd_scene_network *network,
-                                       const struct vxd_scene_spec *spec,
-                                       const int32_t **out, struct vxd_err *err);
-
-/* The part of a request that names a network; message NULL where it names none.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_network_check(struct vxd_request *request,
-                                        const Voxeld__V1__SceneIntegrateRequest *message,
-                                        struct vxd_scene_network *network,
-                                        struct vxd_err *err);
-/* Sends the cloud through the network, ahead of the request (request_ahead.h).
- * errors  as Infer's; INVALID_ARGUMENT of labels; as vxd_scheduler_push */
-enum vxd_status vxd_scene_network_run(struct vxd_request *request,
-                                      struct vxd_scene_network *network,
-                                      struct vxd_err *err);
-/* Keeps what Infer answered. errors  RESOURCE_EXHAUSTED  also where the network says so */
-enum vxd_status vxd_scene_network_take(struct vxd_request *request,
-                                       const ProtobufCMessage *answer, size_t n_points,
-                                       struct vxd_scene_network *network,
-                                       struct vxd_err *err);
-/* Splits n_points, which come from sources of n_of_source points each, by their labels.
- * Memory is the request's. errors  as vxd_scene_labels_table */
-enum vxd_status vxd_scene_network_split(struct vxd_request *request,
-                                        struct vxd_queue *queue,
-                                        const struct vxd_scene_network *network,
-                                        const struct vxd_scene_spec *spec,
-                                        const float *positions, size_t n_points,
-                                        const size_t *n_of_source, size_t n_sources,
-                                        struct vxd_scene_split *out, struct vxd_err *err);
-void vxd_scene_network_free(struct vxd_request *request,
-                            struct vxd_scene_network *network);
-
-/* scene_colour.c: the palette's nearest entries to n colours, r g b 0 to 255 each, in CIELAB
- * (D65); of equally near ones the first. Colours that are not finite take `other`.
- * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_nearest_colours(const struct vxd_scene_spec *spec,
-                                          const float *colours, size_t n, uint16_t other,
-                                          uint16_t *out, struct vxd_err *err);
-
 /* --- scene_ply.c ------------------------------------------------------------------------ */
 
-/* A PLY file of n cells, 2^level voxels a side: reply->ply lives as long as the job.
+/* Writes a PLY file of n cells, 2^level voxels a side; reply->ply lives as long as the
+ * job.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_write_ply(struct vxd_request *request, const int32_t *cells,
                                     const uint16_t *materials, const uint64_t *counts,

@@ -4,8 +4,9 @@
 
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
-#include "server/service/service.h"
+#include "server/registry/registry.h"
 #include "server/service/scene/scene.h"
+#include "server/service/service.h"
 
 /* --- create ----------------------------------------------------------------------------- */
 
@@ -38,7 +39,7 @@ static enum vxd_status read_durability(const struct vxd_request *request,
     if (durability == NULL) {
         return VXD_OK;
     }
-    if (vxd_scenes_get_journal(request->server->scenes) == NULL) {
+    if (vxd_registry_get_journal(request->server->registry) == NULL) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "durability",
                         "the server keeps nothing: it has no data_dir");
     }
@@ -223,7 +224,7 @@ enum vxd_status vxd_scene_list_check(struct vxd_request *request, struct vxd_err
     return job != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
 }
 
-/* Of the scenes that are held. */
+/* Drops the scenes that are held. */
 static enum vxd_status new_list(struct vxd_scene_job *job, struct vxd_scene *const *held,
                                 size_t n, Voxeld__V1__SceneListResponse *reply,
                                 struct vxd_err *err)
@@ -320,7 +321,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     if (info->digest == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    /* Of the root that was walked, whatever came since. */
+    /* The numbers are those of the root that was walked, whatever came since. */
     info->version = job->state.version;
     info->changed_ns = job->state.changed_unix_ns;
     info->n_occupied = summary.n_occupied;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What all versions of a scene hold together: verify walks it, collect gives back the rest. */
+/* All versions of a scene together: verify walks them, and collect frees the nodes that
+ * none of them reaches. */
 #include <inttypes.h>
 
 #include "server/instance/instance.h"
@@ -31,7 +32,7 @@ static enum vxd_status begin_verify(struct vxd_request *request, struct vxd_queu
     const Voxeld__V1__SceneVerifyRequest *input =
         (const Voxeld__V1__SceneVerifyRequest *)request->input;
     struct verify_job *job = request->state;
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
     size_t n_most;
     void *block;
     enum vxd_status status;
@@ -42,20 +43,20 @@ static enum vxd_status begin_verify(struct vxd_request *request, struct vxd_queu
     if (job->reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    vxd_scene_get_past(job->base.scene, &past);
-    n_most = past.n_versions + past.n_snapshots;
+    vxd_scene_get_log_summary(job->base.scene, &summary);
+    n_most = summary.n_versions + summary.n_snapshots;
     VXD_TRY(vxd_scene_take_host(request, n_most, sizeof(uint32_t), &block, err));
     job->roots = block;
     vxd_scene_unpin(request->server->scenes, &job->base.state, queue);
     job->n_roots =
         vxd_scene_pin_roots(job->base.scene, &job->base.state, job->roots, n_most);
-    job->reply->n_versions = past.n_versions;
+    job->reply->n_versions = summary.n_versions;
     job->reply->n_roots = job->n_roots;
 out:
     return status;
 }
 
-/* One root a stage, so that others come in between. */
+/* One root is a stage, so that other requests may run in between. */
 enum vxd_status vxd_scene_verify_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -115,7 +116,7 @@ enum vxd_status vxd_scene_collect_check(struct vxd_request *request, struct vxd_
         ((const Voxeld__V1__SceneCollectRequest *)request->input)->name, err);
 }
 
-/* One slice a stage. */
+/* One slice is a stage. */
 enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -132,7 +133,7 @@ enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
             return VXD_RESOURCE_EXHAUSTED;
         }
         VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
-        /* Or the old store would stay as long as this request. */
+        /* Otherwise the old store would stay as long as this request. */
         vxd_scene_unpin(request->server->scenes, &job->base.state, queue);
     }
     VXD_TRY(vxd_scene_collect(job->base.scene, queue, &job->which, &is_done,

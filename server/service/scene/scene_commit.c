@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Changes of durable scenes on their way to the disk: what the journal gets of a request, and
- * what everybody sees when that is decided. */
+/* Commits of durable scenes: what the journal gets of a request, and what everybody sees
+ * when that is decided. */
 #include <inttypes.h>
 
 #include "proto/base/clock.h"
@@ -13,7 +13,7 @@
 
 /* --- what the journal gets ---------------------------------------------------------------- */
 
-/* An array that the device has, here. On the CPU it is here. */
+/* Copies an array from the device to the host. On the CPU it is there already. */
 static enum vxd_status fetch(struct vxd_request *request, struct vxd_queue *queue,
                              size_t n_bytes, const void **array, struct vxd_err *err)
 {
@@ -26,7 +26,7 @@ static enum vxd_status fetch(struct vxd_request *request, struct vxd_queue *queu
     return status;
 }
 
-/* A list's arrays here; its last word tells how many values there are. */
+/* Copies a list's arrays to the host; its last word is the number of values. */
 static enum vxd_status fetch_list(struct vxd_request *request, struct vxd_queue *queue,
                                   struct vxd_svdag_voxels *list, struct vxd_err *err)
 {
@@ -60,7 +60,7 @@ out:
     return status;
 }
 
-/* Operations with their lists in host memory. */
+/* Copies operations, with their lists in host memory. */
 static enum vxd_status fetch_ops(struct vxd_request *request, struct vxd_queue *queue,
                                  const struct vxd_svdag_op *ops, size_t n_ops,
                                  const struct vxd_svdag_op **out, struct vxd_err *err)
@@ -148,7 +148,7 @@ static void end(struct vxd_request *request, bool committed)
 
     job->commit.effect(request, committed);
     if (job->commit.is_handed_over) {
-        vxd_scene_note_decided(scene, &job->commit.entry, committed);
+        vxd_scene_end_record(scene, &job->commit.entry, committed);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where two versions differ. */
+/* Finds where two versions differ. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -73,7 +73,7 @@ static enum vxd_status read_box(const Voxeld__V1__SceneDiffRequest *input,
     return VXD_OK;
 }
 
-/* The version that `from` is, of the store that `to` was pinned in. */
+/* Pins the version `from`, in the store that `to` was pinned in. */
 static enum vxd_status read_from(struct vxd_scene *scene,
                                  const Voxeld__V1__SceneDiffRequest *input,
                                  struct diff_job *job, struct vxd_queue *queue,
@@ -82,16 +82,17 @@ static enum vxd_status read_from(struct vxd_scene *scene,
     struct vxd_scene_at at = {input->from != NULL ? input->from->version : 0,
                               input->from != NULL ? input->from->snapshot : NULL};
     struct vxd_scene_state from;
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
     enum vxd_status status;
 
     if (input->from == NULL && scene == job->base.scene) {
-        vxd_scene_get_past(scene, &past);
-        at.version = past.version > past.oldest ? past.version - 1 : past.version;
+        vxd_scene_get_log_summary(scene, &summary);
+        at.version =
+            summary.version > summary.oldest ? summary.version - 1 : summary.version;
     }
     status = vxd_scene_pin(scene, &at, &from, err);
     if (status != VXD_OK) {
-        /* It speaks of `at`. */
+        /* The error names `at`, but the request's field is `from`. */
         (void)snprintf(err->field, sizeof err->field, "from");
         return status;
     }

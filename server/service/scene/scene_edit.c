@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An edit: lists of voxels are made of the points first, then all operations run as one. On
- * the write lane nobody waits for a turn in between, so it is one stage. */
+/* An edit. Lists of voxels are made of the points first, then all operations run as one.
+ * It is one stage, since nobody waits for a turn in between on the write lane. */
 #include <stdlib.h>
 
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 
-/* One operation on its way. */
+/* One operation while it is prepared. */
 struct item {
     struct vxd_svdag_voxel_list list; /* of points */
-    uint64_t n_outside;               /* of them, those not finite included */
+    uint64_t n_outside; /* of the points, including those that are not finite */
     uint64_t n_non_finite;
     size_t n_points;
     bool outside;
@@ -107,7 +107,7 @@ out:
     return status;
 }
 
-/* The lists are there now. */
+/* The lists are complete now. */
 static enum vxd_status take_lists(struct edit_job *job, size_t n, struct vxd_err *err)
 {
     bool all_outside = true;

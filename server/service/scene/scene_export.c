@@ -28,7 +28,7 @@ struct export_job {
     struct vxd_scene_output states;
     struct vxd_scene_output materials;
     struct vxd_scene_output counts;
-    struct vxd_scene_output written; /* what of n there is */
+    struct vxd_scene_output written; /* the arrays of the n rows */
 };
 
 static bool is_dense(const Voxeld__V1__SceneExportRequest *input)
@@ -70,7 +70,7 @@ out:
     return status;
 }
 
-/* Voxels whose centres are in the box; DENSE: as whole cells, round about them. */
+/* Computes the voxels whose centres are in the box; for DENSE whole cells around them. */
 static enum vxd_status read_box(const Voxeld__V1__SceneExportRequest *input,
                                 struct export_job *job, struct vxd_err *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Specs and SceneInfo: between the schema and the registry. */
+/* Converts specs and SceneInfo between the schema and the registry. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 enum {
     DEFAULT_DEPTH = 17,
-    /* Of an info without palette, and of an entry of that without its name; in an arena, whose
-     * blocks are aligned. */
+    /* Bytes of an info without its palette, and of a palette's entry without its name, in
+     * an arena, whose blocks are aligned. */
     INFO_BYTES = 4096,
     ENTRY_BYTES = sizeof(Voxeld__V1__SceneMaterial) + 64
 };
@@ -32,7 +32,8 @@ static int compare_names(const void *a, const void *b)
     const struct vxd_scene_material *const *y = b;
     int order = strcmp((*x)->name, (*y)->name);
 
-    /* Of equal ones the first comes first, so that the other is to blame. */
+    /* Of equal names the first in the palette comes first, so that the error names the
+     * second. */
     return order != 0 ? order : *x < *y ? -1 : 1;
 }
 
@@ -243,7 +244,7 @@ static enum vxd_status new_spec(struct vxd_decoder *arena,
     return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
 }
 
-/* How it is kept: how long, and where. */
+/* Fills in how long versions are kept, and where. */
 static enum vxd_status add_keeping(struct vxd_decoder *arena,
                                    const struct vxd_scene_terms *terms,
                                    Voxeld__V1__SceneInfo *info, struct vxd_err *err)
@@ -274,7 +275,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
 {
     Voxeld__V1__SceneInfo *info =
         vxd_message_new(arena, &voxeld__v1__scene_info__descriptor, err);
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
     struct vxd_svdag_usage usage;
     enum vxd_status status;
 
@@ -288,19 +289,19 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(add_keeping(arena, &scene->terms, info, err));
-    vxd_scene_get_past(scene, &past);
+    vxd_scene_get_log_summary(scene, &summary);
     vxd_scene_get_usage(scene, &usage);
-    info->version = past.version;
-    info->oldest_version = past.oldest;
-    info->n_snapshots = (uint32_t)past.n_snapshots;
-    info->n_sharing = (uint32_t)past.n_sharing;
+    info->version = summary.version;
+    info->oldest_version = summary.oldest;
+    info->n_snapshots = (uint32_t)summary.n_snapshots;
+    info->n_sharing = (uint32_t)summary.n_sharing;
     info->generation = scene->generation;
     info->n_bytes = usage.n_bytes;
     info->max_bytes = scene->terms.max_bytes;
     info->node_bytes = usage.node_bytes;
     info->n_nodes = usage.n_leaves + usage.n_inner;
     info->created_ns = scene->created_unix_ns;
-    info->changed_ns = past.changed_unix_ns;
+    info->changed_ns = summary.changed_unix_ns;
     *out = info;
 out:
     return status;

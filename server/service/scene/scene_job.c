@@ -8,7 +8,7 @@
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 
-/* Of the methods that always do. */
+/* For methods that always change something. */
 bool vxd_scene_changes(const struct vxd_request *request)
 {
     (void)request;
@@ -57,7 +57,8 @@ enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
     return vxd_scene_pin(job->scene, &which, &job->state, err);
 }
 
-/* A record in the request's own memory, so that release finds the block. */
+/* Makes a record of the block in the request's own memory, so that release finds the
+ * block. */
 static struct vxd_scene_block *
 add_block(struct vxd_request *request, struct vxd_scene_block **list, struct vxd_err *err)
 {
@@ -241,11 +242,11 @@ enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err
     return VXD_OK;
 }
 
-size_t vxd_scene_next_part(struct vxd_request *request, size_t n, size_t part,
-                           size_t *done)
+size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
+                            size_t *done)
 {
     size_t left = n - *done;
-    size_t now = left < part ? left : part;
+    size_t now = left < chunk_rows ? left : chunk_rows;
 
     *done += now;
     request->more = *done < n;
@@ -318,8 +319,8 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
 
-    /* What a failed edit had made stays in the store until another one makes it again, or it is
-     * collected. */
+    /* Nodes that a failed edit made stay in the store until another edit makes the same
+     * ones, or they are collected. */
     vxd_scene_account(job->scene);
     vxd_scene_explain(job->scene, err);
 }

@@ -13,7 +13,7 @@
 enum {
     DEFAULT_ENTRIES = 100, /* of a log */
     MAX_ENTRIES = 10000,
-    /* Of a message and its pointer, in an arena, whose blocks are aligned. */
+    /* Bytes of a message and its pointer in an arena, whose blocks are aligned. */
     ENTRY_BYTES =
         sizeof(Voxeld__V1__SceneVersion) + sizeof(Voxeld__V1__SceneSnapshot) + 128
 };
@@ -111,7 +111,7 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
     Voxeld__V1__SceneLogResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__scene_log_response__descriptor, err);
     size_t n_most = input->limit > 0 ? input->limit : DEFAULT_ENTRIES;
-    struct vxd_scene_past past;
+    struct vxd_scene_log_summary summary;
     void *versions;
     void *snapshots;
     size_t n_versions;
@@ -123,19 +123,19 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
-    vxd_scene_get_past(job->scene, &past);
-    n_most = n_most < past.n_versions ? n_most : past.n_versions;
+    vxd_scene_get_log_summary(job->scene, &summary);
+    n_most = n_most < summary.n_versions ? n_most : summary.n_versions;
     VXD_TRY(vxd_scene_take_host(request, n_most, sizeof(struct vxd_scene_version),
                                 &versions, err));
-    VXD_TRY(vxd_scene_take_host(request, past.n_snapshots,
+    VXD_TRY(vxd_scene_take_host(request, summary.n_snapshots,
                                 sizeof(struct vxd_scene_snapshot), &snapshots, err));
     n_versions = vxd_scene_copy_versions(job->scene, input->below, versions, n_most);
-    n_snapshots = vxd_scene_copy_snapshots(job->scene, snapshots, past.n_snapshots);
+    n_snapshots = vxd_scene_copy_snapshots(job->scene, snapshots, summary.n_snapshots);
     VXD_TRY(fill_log(job, versions, n_versions, snapshots, n_snapshots, reply, err));
-    reply->version = past.version;
+    reply->version = summary.version;
     reply->generation = job->scene->generation;
-    reply->oldest = past.oldest;
-    reply->n_sharing = (uint32_t)past.n_sharing;
+    reply->oldest = summary.oldest;
+    reply->n_sharing = (uint32_t)summary.n_sharing;
     request->output = &reply->base;
 out:
     return status;
@@ -180,7 +180,8 @@ enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    /* All that the reply takes comes first: what is done cannot fail any more. */
+    /* Everything that the reply needs comes first, since what is done afterwards cannot
+     * fail. */
     reply->snapshot =
         vxd_message_new(request->decoder, &voxeld__v1__scene_snapshot__descriptor, err);
     if (reply->snapshot == NULL) {

@@ -9,7 +9,8 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    PART = 1 << 10,            /* rows of one stage, so that others come in between */
+    CHUNK_ROWS =
+        1 << 10, /* rows of one stage, so that other requests may run in between */
     MAX_COUNTED_RADIUS = 1024, /* voxels: counting a ball takes time with its square */
     MAX_COUNTED_UNITS = MAX_COUNTED_RADIUS * VXD_SVDAG_UNIT
 };
@@ -24,7 +25,7 @@ struct overlap_job {
     uint64_t *n_occupied;           /* host; the FREE ones behind it */
 };
 
-/* Regions are whole: what is not finite would be somebody's mistake. */
+/* A region that is not finite is an error, unlike a point. */
 static enum vxd_status check_finite(const Voxeld__V1__Tensor *tensor, const char *field,
                                     size_t columns, struct vxd_err *err)
 {
@@ -64,7 +65,7 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
                 : vxd_scene_check_numbers(input->balls, "balls", 4, false, &job->n, err));
     VXD_TRY(boxes ? check_finite(input->boxes, "boxes", 6, err)
                   : check_finite(input->balls, "balls", 4, err));
-    request->bulk = job->n > request->server->config.bulk_points / PART;
+    request->bulk = job->n > request->server->config.bulk_points / CHUNK_ROWS;
     request->cost_bytes = job->n * (sizeof(struct vxd_svdag_region) + 40);
 out:
     return status;
@@ -174,7 +175,7 @@ enum vxd_status vxd_scene_overlap_submit(struct vxd_request *request,
     if (base->scene == NULL) {
         VXD_TRY(begin(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, CHUNK_ROWS, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_overlap(queue, base->state.svdag, base->state.root,
                                   job->regions + first, n,

@@ -24,7 +24,7 @@ static void add_column(struct ply *ply, const char *name, enum vxd_dtype dtype,
     ply->row_bytes += vxd_dtype_bytes(dtype);
 }
 
-/* The middle of each cell. */
+/* Writes the middle of each cell. */
 static enum vxd_status add_positions(struct vxd_request *request, const int32_t *cells,
                                      size_t n, int level, struct ply *ply,
                                      struct vxd_err *err)
@@ -50,7 +50,7 @@ out:
     return status;
 }
 
-/* The palette's; materials beyond it are grey. */
+/* Writes the palette's colours; materials beyond it are grey. */
 static enum vxd_status add_colours(struct vxd_request *request, const uint16_t *materials,
                                    size_t n, struct ply *ply, struct vxd_err *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Questions by points: what stands there, and what is nearest. */
+/* Queries by points: the values there, and the nearest voxel. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -9,7 +9,7 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    /* Rows of one stage, so that others come in between. */
+    /* Rows of one stage, so that other requests may run in between. */
     VALUES_PART = 1 << 18,
     NEAREST_PART = 1 << 14,
     MAX_RADIUS = 1 << 30 /* units: the engine's */
@@ -78,7 +78,7 @@ enum vxd_status vxd_scene_values_submit(struct vxd_request *request,
     if (job->base.scene == NULL) {
         VXD_TRY(begin_values(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, VALUES_PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, VALUES_PART, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_values(
             queue, job->base.state.svdag, job->base.state.root, job->voxels + 3 * first,
@@ -152,7 +152,7 @@ out:
     return status;
 }
 
-/* What is not finite, or farther away than the engine looks, has nothing near. */
+/* A point that is not finite, or farther away than the engine looks, has nothing near. */
 static void read_points(const Voxeld__V1__Tensor *tensor,
                         const struct vxd_scene_frame *frame, int64_t radius,
                         int64_t *points, int64_t *radii)
@@ -229,7 +229,7 @@ enum vxd_status vxd_scene_nearest_submit(struct vxd_request *request,
     if (job->base.scene == NULL) {
         VXD_TRY(begin_nearest(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, NEAREST_PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, NEAREST_PART, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_nearest(
             queue, job->base.state.svdag, job->base.state.root, job->points + 3 * first,
@@ -248,7 +248,7 @@ out:
     return status;
 }
 
-/* Units to metres; how many there are. */
+/* Converts units to metres; returns how many there are. */
 static uint64_t set_distances(const struct nearest_job *job)
 {
     double unit_m = job->base.scene->spec.voxel_size_m / VXD_SVDAG_UNIT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rays: metres to voxels, the engine's hits to the reply's columns. */
+/* Casts rays: converts metres to voxels, and the engine's hits to the reply's columns. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -9,7 +9,8 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    PART = 1 << 15 /* rows of one stage, so that others come in between */
+    CHUNK_ROWS =
+        1 << 15 /* rows of one stage, so that other requests may run in between */
 };
 
 struct rays_job {
@@ -60,7 +61,8 @@ out:
     return status;
 }
 
-/* n x 3 voxels from the low corner; directions keep theirs, as voxels are cubes. */
+/* Converts n x 3 positions to voxels from the low corner; directions stay as they are,
+ * since voxels are cubes. */
 static enum vxd_status upload_vectors(struct vxd_request *request,
                                       struct vxd_queue *queue,
                                       const Voxeld__V1__Tensor *tensor,
@@ -111,7 +113,7 @@ out:
     return status;
 }
 
-/* In one block: the reply's columns, the widest elements first. */
+/* Allocates the reply's columns in one block, the widest elements first. */
 static enum vxd_status take_columns(struct vxd_request *request, struct vxd_err *err)
 {
     struct rays_job *job = request->state;
@@ -166,7 +168,7 @@ enum vxd_status vxd_scene_cast_rays_submit(struct vxd_request *request,
     if (job->base.scene == NULL) {
         VXD_TRY(begin(request, queue, err));
     }
-    n = vxd_scene_next_part(request, job->n, PART, &job->done);
+    n = vxd_scene_next_chunk(request, job->n, CHUNK_ROWS, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_svdag_cast_rays(
             queue, job->base.state.svdag, job->base.state.root, job->origins + 3 * first,
@@ -180,7 +182,7 @@ out:
     return status;
 }
 
-/* Hits to columns; how many there are. */
+/* Converts hits to columns; returns how many there are. */
 static uint64_t set_columns(const struct rays_job *job)
 {
     double size_m = job->base.scene->spec.voxel_size_m;

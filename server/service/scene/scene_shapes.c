@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations of an edit: what they say, checked, and as the engine has them. */
+/* The operations of an edit, checked and converted to the engine's. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum {
     NORMAL_BITS = 30 /* of the longest component of a half-space's normal */
 };
 
-/* vxd_fail with a member of the i-th operation. */
+/* Calls vxd_fail with a member of the i-th operation. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 5, 6)))
 #endif
@@ -169,7 +169,7 @@ static enum vxd_status check_shape(const Voxeld__V1__SceneOperation *operation, 
     }
 }
 
-/* One 1 or -1 in each row and column. */
+/* Whether each row and column has one 1 or -1. */
 static bool is_turn(const int32_t *matrix)
 {
     for (int i = 0; i < 3; i++) {
@@ -264,7 +264,7 @@ out:
 
 /* --- with the scene ----------------------------------------------------------------------- */
 
-/* The operation, on its way. */
+/* An operation while it is read. */
 struct reading {
     const struct vxd_scene *scene;
     const struct vxd_scene_frame *frame;
@@ -404,7 +404,8 @@ static void read_half_space(const struct reading *r)
     int64_t least = 0;
 
     shape->kind = VXD_SVDAG_HALF_SPACE;
-    /* By the longest component first: squares of it neither overflow nor vanish. */
+    /* Divides by the longest component first, so that squares neither overflow nor
+     * vanish. */
     for (int i = 0; i < 3; i++) {
         double component = normal[i] / longest;
 

@@ -37,7 +37,7 @@ static enum vxd_status check_size(const Voxeld__V1__Tensor *tensor, const char *
     return VXD_OK;
 }
 
-/* Rows of `columns` elements; where there is one, n x 1 may be given as n. */
+/* Checks for rows of `columns` elements; with one column, n x 1 may be given as n. */
 static enum vxd_status check_shape(const Voxeld__V1__Tensor *tensor, const char *field,
                                    size_t columns, size_t *n_rows, struct vxd_err *err)
 {

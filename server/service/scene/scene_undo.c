@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Undo and redo: a change like an edit, made of three versions. */
+/* Undo and redo: a change like an edit, computed from three versions. */
 #include "gpu/svdag/edit/edit.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
@@ -10,7 +10,7 @@ struct undo_job {
     struct vxd_scene_job base; /* first: request->state is both */
     struct vxd_scene_undoing undoing;
     struct vxd_svdag_edit_result result;
-    /* The reply's, whichever of the two it is. */
+    /* The change in the reply, whichever of the two methods it is. */
     Voxeld__V1__SceneChange *change;
     uint64_t *of_version;
     double *engine_ms;

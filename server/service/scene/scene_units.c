@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Places: metres or voxels to the engine's units. */
+/* Converts places in metres or voxels to the engine's units. */
 #include <math.h>
 
 #include "server/service/scene/scene.h"

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Voxelize in two stages (and a third that merges): the first brings the clouds to the device, decodes them into one
- * array of positions and features, and groups it; the second copies back as many rows of
- * each wanted array as there turned out to be voxels. On the CPU nothing is copied at all. */
+/* Voxelize in two stages, and a third that merges. The first brings the clouds to the
+ * device, decodes them into one array of positions and features, and groups it. The
+ * second copies back as many rows of each selected array as there are voxels. On the CPU
+ * nothing is copied. */
 #include "server/service/voxelize/voxelize_job.h"
 
 #include "server/service/service.h"
 #include "server/service/voxelize/voxelize_merge.h"
 
-/* What is left of 2 GiB for the arrays when the small parts are in. */
+/* What 2 GiB leave for the arrays beside all other fields. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
 static void *result_at(const struct vxd_voxelize_job *job, enum vxd_result i)
 {
     const struct vxd_result_array *result = &job->results[i];
 
-    return result->wanted ? (uint8_t *)job->result_block.ptr + result->offset : NULL;
+    return result->selected ? (uint8_t *)job->result_block.ptr + result->offset : NULL;
 }
 
 static enum vxd_status download(struct vxd_voxelize_job *job, struct vxd_queue *queue,
@@ -22,7 +23,7 @@ static enum vxd_status download(struct vxd_voxelize_job *job, struct vxd_queue *
 {
     struct vxd_result_array *result = &job->results[i];
 
-    if (!result->wanted || n_rows == 0) {
+    if (!result->selected || n_rows == 0) {
         return VXD_OK;
     }
     return vxd_download(queue, result_at(job, i), n_rows * result->row_bytes,
@@ -76,7 +77,7 @@ static size_t result_rows(const struct vxd_voxelize_job *job, size_t i)
     return i == VXD_RESULT_INVERSE ? job->args.n_points : vxd_voxelize_n_voxels(job);
 }
 
-/* protobuf's lengths are int32; how many voxels there are is known only now. */
+/* protobuf's lengths are int32, and only now is it known how many voxels there are. */
 static enum vxd_status check_reply(const struct vxd_voxelize_job *job,
                                    struct vxd_err *err)
 {
@@ -96,7 +97,7 @@ static enum vxd_status check_reply(const struct vxd_voxelize_job *job,
     return VXD_OK;
 }
 
-/* The clouds' memory goes back first: the second stage needs only the results. */
+/* The clouds' memory is given back first, since the second stage needs only the results. */
 static void free_work(struct vxd_voxelize_job *job, struct vxd_queue *queue)
 {
     vxd_clouds_free(&job->clouds, queue);
@@ -121,11 +122,11 @@ enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queu
     free_work(job, queue);
     VXD_TRY(check_reply(job, err));
     for (size_t i = VXD_RESULT_COORDS; i < VXD_N_RESULTS; i++) {
-        /* Merging reads the coordinates here, and the rest where it is. */
+        /* Merging reads the coordinates on the host, and the rest on the device. */
         bool is_merged = i == VXD_RESULT_COUNTS || i == VXD_RESULT_SUM;
 
         if (job->results[i].sent || i == VXD_RESULT_COORDS ||
-            (needs_rows && is_merged && job->results[i].wanted)) {
+            (needs_rows && is_merged && job->results[i].selected)) {
             VXD_TRY(download(job, queue, (enum vxd_result)i, result_rows(job, i), err));
         }
     }

@@ -150,7 +150,7 @@ static enum vxd_status check_reductions(struct vxd_voxelize_job *job, struct vxd
                                              VXD_RESULT_FIRST};
 
     if (input->n_reduce == 0) {
-        job->results[VXD_RESULT_MEAN].wanted = job->args.n_channels > 0;
+        job->results[VXD_RESULT_MEAN].selected = job->args.n_channels > 0;
         return VXD_OK;
     }
     for (size_t i = 0; i < input->n_reduce; i++) {
@@ -162,7 +162,7 @@ static enum vxd_status check_reductions(struct vxd_voxelize_job *job, struct vxd
             (void)snprintf(field, sizeof field, "reduce[%zu]", i);
             return fail_enum(err, field, &voxeld__v1__reduce__descriptor, value);
         }
-        job->results[arrays[value - VOXELD__V1__REDUCE__REDUCE_MEAN]].wanted = true;
+        job->results[arrays[value - VOXELD__V1__REDUCE__REDUCE_MEAN]].selected = true;
     }
     return VXD_OK;
 }
@@ -174,11 +174,11 @@ static enum vxd_status check_outputs(struct vxd_voxelize_job *job, struct vxd_er
                                              VXD_RESULT_INVERSE, VXD_RESULT_POINTS,
                                              VXD_RESULT_FIRST_POINT};
 
-    job->results[VXD_RESULT_TOTALS].wanted = true;
-    job->results[VXD_RESULT_STARTS].wanted = true;
+    job->results[VXD_RESULT_TOTALS].selected = true;
+    job->results[VXD_RESULT_STARTS].selected = true;
     if (input->n_outputs == 0) {
-        job->results[VXD_RESULT_COORDS].wanted = true;
-        job->results[VXD_RESULT_COUNTS].wanted = true;
+        job->results[VXD_RESULT_COORDS].selected = true;
+        job->results[VXD_RESULT_COUNTS].selected = true;
     }
     for (size_t i = 0; i < input->n_outputs; i++) {
         int value = (int)input->outputs[i];
@@ -198,7 +198,7 @@ static enum vxd_status check_outputs(struct vxd_voxelize_job *job, struct vxd_er
                 "(%u)",
                 input->max_points, input->max_voxels);
         }
-        job->results[arrays[value - VOXELD__V1__VOXEL_OUTPUT__OUTPUT_COORDS]].wanted =
+        job->results[arrays[value - VOXELD__V1__VOXEL_OUTPUT__OUTPUT_COORDS]].selected =
             true;
     }
     if (input->max_points > VXD_VOXELIZE_MAX_POINTS) {
@@ -269,7 +269,7 @@ static enum vxd_status bind_features(struct vxd_voxelize_job *job, struct vxd_er
     return VXD_OK;
 }
 
-/* Rows each array needs room for. */
+/* Computes the rows for which each array needs capacity. */
 static size_t result_rows(const struct vxd_voxelize_job *job, size_t i)
 {
     switch (i) {
@@ -307,8 +307,8 @@ static bool lay_out(struct vxd_voxelize_job *job)
         struct vxd_result_array *result = &job->results[i];
 
         result->row_bytes = row_bytes[i];
-        if (result->wanted && !vxd_layout_add(&job->results_bytes, result_rows(job, i),
-                                              result->row_bytes, &result->offset)) {
+        if (result->selected && !vxd_layout_add(&job->results_bytes, result_rows(job, i),
+                                                result->row_bytes, &result->offset)) {
             return false;
         }
     }
@@ -318,7 +318,7 @@ static bool lay_out(struct vxd_voxelize_job *job)
                           &job->features_offset);
 }
 
-/* What the engine will take of its device budget. */
+/* Estimates what the engine will take of its device budget. */
 static enum vxd_status check_cost(struct vxd_request *request,
                                   struct vxd_voxelize_job *job, struct vxd_err *err)
 {
@@ -368,7 +368,7 @@ enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *
     VXD_TRY(check_reductions(job, err));
     VXD_TRY(check_outputs(job, err));
     for (size_t i = 0; i < VXD_N_RESULTS; i++) {
-        job->results[i].sent = job->results[i].wanted;
+        job->results[i].sent = job->results[i].selected;
     }
     VXD_TRY(vxd_clouds_check(request, &job->clouds, err));
     job->args.batch_starts = job->clouds.starts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One Voxelize request between its functions: what check found out, and the engine memory
- * of the stages. Private to service/voxelize*.c. */
+/* What the functions of a Voxelize request share: what check found out, and the engine
+ * memory of the stages. Private to server/service/voxelize. */
 #ifndef VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_JOB_H
 #define VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_JOB_H
 
@@ -31,8 +31,8 @@ enum vxd_result {
 };
 
 struct vxd_result_array {
-    bool wanted;            /* of the engine */
-    bool sent;              /* back to the client */
+    bool selected;          /* whether the engine computes it */
+    bool sent;              /* whether the client gets it */
     size_t row_bytes;       /* of one voxel, point or item */
     size_t offset;          /* in the results' block */
     struct vxd_buffer host; /* where a GPU's copy landed */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A running map of a drive: the voxels' keys are inserted, then counts and sums are added to
- * what is there. Voxels of several items that are the same place are one entry. */
+/* Merges voxels into a map, for example of a whole drive: the voxels' keys are inserted,
+ * then counts and sums are added to those that are there. Voxels of several items at the
+ * same place are one entry. */
 #include "server/service/voxelize/voxelize_merge.h"
 
 #include "proto/base/name.h"
@@ -15,9 +16,9 @@ enum {
 
 struct vxd_merge {
     struct vxd_map_terms terms;
-    struct vxd_map_spec spec; /* as the map must be */
+    struct vxd_map_spec spec; /* that the map must have */
     struct vxd_map *map;      /* held */
-    struct vxd_map *made;     /* the same, where it is new */
+    struct vxd_map *made;     /* the same map, where it was made for this request */
     struct vxd_buffer keys_host;
     struct vxd_buffer keys;
     struct vxd_buffer indices;
@@ -91,16 +92,16 @@ enum vxd_status vxd_merge_check(struct vxd_request *request, struct vxd_err *err
     }
     describe(job, &merge->spec);
     job->merge = merge;
-    job->results[VXD_RESULT_COORDS].wanted = true;
-    job->results[VXD_RESULT_COUNTS].wanted = true;
-    job->results[VXD_RESULT_SUM].wanted = job->args.n_channels > 0;
+    job->results[VXD_RESULT_COORDS].selected = true;
+    job->results[VXD_RESULT_COUNTS].selected = true;
+    job->results[VXD_RESULT_SUM].selected = job->args.n_channels > 0;
     request->lane = VXD_LANE_WRITE;
     request->cost_bytes += (uint64_t)job->args.n_points * SCRATCH_BYTES;
 out:
     return status;
 }
 
-/* The map, or a new one; held. */
+/* Finds the map or makes a new one, and holds it. */
 static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *queue,
                                 struct vxd_err *err)
 {
@@ -123,15 +124,15 @@ static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *q
     }
     vxd_map_hold(map);
     merge->map = map;
-    status = vxd_map_check_seen(maps, map, err);
+    status = vxd_map_check_visible(maps, map, err);
     if (status != VXD_OK) {
         return status;
     }
-    /* In which frame it lies is the map's own business. */
+    /* The map's frame_id may be any. */
     memcpy(merge->spec.frame_id, map->spec.frame_id, sizeof map->spec.frame_id);
     if (!vxd_map_spec_equal(&map->spec, &merge->spec)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "merge.map",
-                        "the map \"%s\" is another: it must have int32 keys of 3, the "
+                        "the map \"%s\" does not fit: it must have int32 keys of 3, the "
                         "arrays count (uint64) and, with %d features, sum (float64), and "
                         "this request's size and origin as its lattice",
                         merge->terms.name, job->args.n_channels);
@@ -160,7 +161,7 @@ static enum vxd_status upload_keys(const struct vxd_voxelize_job *job,
     return vxd_upload(queue, keys, n * KEY_BYTES, &merge->keys, out, err);
 }
 
-/* All the memory it takes, before anything changes. */
+/* Reserves all memory before anything changes. */
 static enum vxd_status take_memory(struct vxd_merge *merge, struct vxd_queue *queue,
                                    size_t n, struct vxd_err *err)
 {

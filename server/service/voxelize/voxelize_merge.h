@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Merging the voxels of a request into a named map. Private to service/voxelize*.c. */
+/* Merges the voxels of a request into a named map. Private to server/service/voxelize. */
 #ifndef VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
 #define VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
 
 #include "server/service/voxelize/voxelize_job.h"
 
-/* What the request says about the map, when everything else was checked: sets job->merge, the
- * results it needs, the request's lane and its part of request->cost_bytes.
+/* Checks what the request says about the map, when everything else was checked. Sets
+ * job->merge, the results that it needs, the request's lane, and its share of
+ * request->cost_bytes.
  * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_merge_check(struct vxd_request *request, struct vxd_err *err);
 
-/* Whether counts and sums are wanted on the host as well: for the journal of a durable map. */
+/* Whether the host needs counts and sums as well, for the journal of a durable map. */
 bool vxd_merge_needs_rows(struct vxd_request *request);
 
 /* The last stage: coordinates are on the host, counts and sums on the device. Makes the reply
@@ -21,7 +22,7 @@ bool vxd_merge_needs_rows(struct vxd_request *request);
 enum vxd_status vxd_merge_submit(struct vxd_request *request, struct vxd_queue *queue,
                                  struct vxd_err *err);
 
-/* Fills in the numbers; a map that was made is found from now on. */
+/* Fills in the numbers, and gives a map that was made its name. */
 void vxd_merge_finish(struct vxd_request *request, struct vxd_queue *queue);
 
 void vxd_merge_release(struct vxd_request *request, struct vxd_queue *queue);

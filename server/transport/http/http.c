@@ -24,8 +24,8 @@
 
 #define CONNECTION_BYTES (256u * 1024u)
 #define IDLE_TIMEOUT_S 60u
-/* A refused body of at most this size is read and dropped, so that the connection lives
- * on; a larger one is answered at once, and the connection ends. */
+/* A refused body of at most this size is read and dropped, so that the connection can be
+ * used again. A larger one is answered at once, and the connection ends. */
 #define SWALLOW_BYTES 65536u
 #define STOP_TIMEOUT_MS 5000
 #define STOP_STEP_MS 5
@@ -71,7 +71,8 @@ static enum vxd_status create_request(struct vxd_http_exchange *exchange,
     return status;
 }
 
-/* Answers with an error, through a request, so that it is logged, counted and has an id. */
+/* Answers with an error through a request, so that the error is logged, counted and has
+ * an id. */
 static void fail(struct vxd_http_exchange *exchange, const struct vxd_err *err)
 {
     struct vxd_request *request;
@@ -95,15 +96,15 @@ static bool is_read(const char *verb)
            strcmp(verb, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Only these have nothing to say in a body, or say it in their path. */
+/* Whether GET may call the method by its own path, since it needs no body. */
 static bool has_get(const struct vxd_method *method)
 {
     return strcmp(method->name, "status") == 0 ||
            strcmp(method->name, "server_info") == 0;
 }
 
-/* The methods behind a folder of the API, /v1/maps say, and behind a name in it; NULL where
- * the URL is none of these. */
+/* Finds the methods behind a folder of the API, for example /v1/maps, and behind a name
+ * in it; NULL where the URL is none of these. */
 static const struct vxd_method *find_in_folder(struct vxd_http_exchange *exchange,
                                                const char *url, const char *folder,
                                                const char *list, const char *get)
@@ -138,7 +139,7 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
                                            "network_get");
 }
 
-/* The method of a URL, and what is allowed there. */
+/* Finds the method of a URL, and what is allowed there. */
 static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
                                             const char *url)
 {
@@ -152,7 +153,7 @@ static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
     return method;
 }
 
-/* The page or method of a URL; sets exchange->method or *view. */
+/* Finds the page or method of a URL; sets exchange->method or *view. */
 static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url,
                              const struct vxd_http_view **view, struct vxd_err *err)
 {
@@ -178,8 +179,8 @@ static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url
                     exchange->allow);
 }
 
-/* Everything that the headers alone decide. On success either the response is there or the
- * request is admitted and its buffer waits for the body. */
+/* Does everything that the headers alone decide. On success either the response is there,
+ * or the request is admitted and its buffer waits for the body. */
 static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *url,
                                const char *version, struct vxd_err *err)
 {
@@ -225,9 +226,9 @@ static void limit_pause(struct vxd_http_exchange *exchange)
                                     left_s < IDLE_TIMEOUT_S ? left_s : IDLE_TIMEOUT_S);
 }
 
-/* True when the peer has closed and nothing of it is left to read. The library misses an
- * end that arrived before its last, partial read (its epoll is edge-triggered), and would
- * keep the buffer until the connection times out. */
+/* True when the peer has closed and nothing of it is left to read. libmicrohttpd misses
+ * an end that arrived before its last, partial read (its epoll is edge-triggered), and
+ * would keep the buffer until the connection times out. */
 static bool has_ended(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -269,16 +270,17 @@ static enum MHD_Result begin(struct vxd_http *http, struct MHD_Connection *conne
         return MHD_YES;
     }
     if (exchange->headers.expect != NULL) {
-        return send_response(exchange); /* so that it does not come */
+        return send_response(exchange); /* so that the body is not sent */
     }
-    /* An answer given here ends the connection; behind the body it does not. */
+    /* An answer that is given here ends the connection; one after the body does not. */
     return exchange->n_expected <= SWALLOW_BYTES &&
                    exchange->headers.transfer_encoding == NULL
                ? MHD_YES
                : vxd_http_refuse_body(exchange);
 }
 
-/* An upload whose time is over, its own or the server's, is answered in its midst. */
+/* An upload whose time is over, its own or the server's, is answered before it is
+ * complete. */
 static enum MHD_Result check_upload(struct vxd_http_exchange *exchange)
 {
     struct vxd_err err = {0};

@@ -12,7 +12,7 @@ struct vxd_http;
 enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
                                struct vxd_err *err);
 
-/* Accepts no more connections; standing ones go on. */
+/* Accepts no more connections; open ones go on. */
 void vxd_http_refuse_new(struct vxd_http *http);
 
 /* Resumes whatever is suspended, waits for replies to be sent (bounded), stops. */

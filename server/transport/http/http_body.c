@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a request says about its body and about itself, checked before the body is read. */
+/* Reads what a request says about its body and about itself, before the body is read. */
 #include "server/transport/http/http_internal.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@ enum content {
     CONTENT_JSON,
     CONTENT_PROTOBUF,
     CONTENT_FILE,
-    CONTENT_FORM, /* what curl --data-binary says unless told otherwise */
+    CONTENT_FORM, /* what curl --data-binary sends by default */
     CONTENT_TEXT  /* text and multipart: what a page's form can send */
 };
 
@@ -281,7 +281,7 @@ enum vxd_status vxd_http_token(const struct vxd_http_exchange *exchange,
     return VXD_OK;
 }
 
-/* One numeric header; absent leaves *out alone. */
+/* Reads one numeric header; where it is absent, *out stays as it is. */
 static enum vxd_status read_number(const char *name, const char *text, uint64_t limit,
                                    uint64_t *out, struct vxd_err *err)
 {
@@ -321,7 +321,7 @@ out:
     return status;
 }
 
-/* The header's fields are called otherwise over HTTP. */
+/* The header's fields have other names over HTTP. */
 static void rename_field(struct vxd_err *err)
 {
     static const char *const names[][2] = {

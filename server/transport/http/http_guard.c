@@ -56,7 +56,7 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
         if (strcasecmp(name, known_headers[i].name) != 0) {
             continue;
         }
-        /* Accept is a list, which may come in several lines; the first one will do. */
+        /* Accept is a list that may come in several lines; only the first line is read. */
         if (*slot != NULL && slot != &headers->accept) {
             headers->duplicate = known_headers[i].name;
         } else if (*slot == NULL) {
@@ -94,7 +94,7 @@ static bool is_local_address(struct vxd_http_exchange *exchange, const char *hos
     return strcasecmp(host, local) == 0 || strcasecmp(host, bracketed) == 0;
 }
 
-/* True when "host" or "host:port" leads to us by our own account. */
+/* True when "host" or "host:port" is one of our own names. */
 static bool is_ours(struct vxd_http_exchange *exchange, const char *authority)
 {
     const struct vxd_http *http = exchange->http;

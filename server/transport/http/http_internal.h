@@ -139,16 +139,17 @@ void vxd_http_set_static(struct vxd_http_exchange *exchange, unsigned status,
 void vxd_http_set_error(struct vxd_http_exchange *exchange, const char *request_id,
                         const struct vxd_err *err);
 
-/* reply_fn of HTTP requests. */
+/* This is the reply_fn of HTTP requests. */
 void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
                     const ProtobufCMessage *output);
 
-/* Adds a header to the response, when there is one. */
+/* Adds a header to the response, if there is a response. */
 void vxd_http_add_header(struct vxd_http_exchange *exchange, const char *name,
                          const char *value);
 
-/* http_refuse.c: sends the response now though the body still comes, which is dropped from
- * then on. MHD_NO where that is not possible: the connection is to be closed. */
+/* http_refuse.c: sends the response although the body is still coming; the body is
+ * dropped from then on. MHD_NO where that is not possible: then the connection has to be
+ * closed. */
 enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange);
 
 /* http_views.c: a page that is no method. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Answers to bodies that nobody wants, while they still come. libmicrohttpd answers before the
- * body or behind it. Before, it closes the connection at once, and a sender that is not done
- * gets a reset in place of the answer; behind, the answer comes when all was sent. So the
- * answer is written here, past the library, and what still comes is read and dropped for a
- * while. */
+/* Answers to refused bodies while they are still being sent. libmicrohttpd answers before
+ * the body or after it. Before it, the library closes the connection at once, and a
+ * sender that has not finished gets a reset instead of the answer. After it, the answer
+ * comes when all was sent. So the answer is written here, around the library, and for a
+ * while whatever still comes is read and dropped. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,7 +27,8 @@ static enum MHD_Result append_header(void *cls, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-/* All of a small answer fits into a socket that has sent nothing of it yet. */
+/* A small answer fits into the socket's buffer as a whole, since nothing of it was sent
+ * yet. */
 static bool send_all(int fd, const struct vxd_text *text)
 {
     ssize_t n = send(fd, text->bytes, text->n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -23,7 +23,7 @@ static const struct {
     {TYPE_SAFETENSORS, VXD_HTTP_SAFETENSORS},
 };
 
-/* "q=0.5" among the parameters of one media range, in thousandths. */
+/* Reads "q=0.5" among the parameters of one media range, in thousandths. */
 static int read_quality(const char *range, size_t n_bytes)
 {
     for (size_t i = 0; i + 2 < n_bytes; i++) {
@@ -190,7 +190,7 @@ void vxd_http_set_error(struct vxd_http_exchange *exchange, const char *request_
     }
 }
 
-/* Writes the output as the client wants it. */
+/* Writes the output in the format that the client accepts. */
 static enum vxd_status set_output(struct vxd_http_exchange *exchange,
                                   const ProtobufCMessage *output, struct vxd_err *err)
 {

@@ -8,6 +8,7 @@
 #include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/observe/observe.h"
+#include "server/service/admin/admin.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_HTML "text/html; charset=utf-8"
@@ -67,7 +68,7 @@ static void set_text(struct vxd_http_exchange *exchange, unsigned status,
                        take_text->n_bytes);
 }
 
-/* Only what anybody may know: figures of the engine need the scope read. */
+/* Writes only what anybody may know: figures of the engine need the scope read. */
 static void write_index(struct vxd_http_exchange *exchange)
 {
     const struct vxd_server *server = exchange->http->server;
@@ -124,7 +125,7 @@ static void write_ready(struct vxd_http_exchange *exchange)
              &text);
 }
 
-/* The scope read, as for the methods that tell the same. */
+/* Requires the scope read, as the methods that return the same do. */
 static enum vxd_status check_read(struct vxd_http_exchange *exchange, struct vxd_err *err)
 {
     struct vxd_principal principal = {0};

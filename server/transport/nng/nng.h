@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* protobuf over nng REP, one context a request in flight (always more than the queue
- * bound, so that overload is answered, not stalled). */
+/* protobuf over nng REP, with one context for each request in flight. There are always
+ * more contexts than places in the queue, so that overload is answered instead of
+ * stalling. */
 #ifndef VXD_SERVER_TRANSPORT_NNG_NNG_H
 #define VXD_SERVER_TRANSPORT_NNG_NNG_H
 
@@ -13,7 +14,7 @@ struct vxd_rpc;
 enum vxd_status vxd_rpc_start(struct vxd_server *server, struct vxd_rpc **out,
                               struct vxd_err *err);
 
-/* From now on new connections are refused; standing ones go on, since closing a listener
+/* From now on new connections are refused. Open ones go on, since closing a listener
  * would lose their pending replies. */
 void vxd_rpc_refuse_new(struct vxd_rpc *rpc);
 

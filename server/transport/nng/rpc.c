@@ -80,8 +80,8 @@ static void slot_receive(struct slot *slot)
     nng_ctx_recv(slot->ctx, slot->aio);
 }
 
-/* Sends, never waiting; the slot must not be touched afterwards. NULL (no memory even for
- * an error) gives the request up: its sender runs into its own timeout. */
+/* Sends without waiting; the slot must not be touched afterwards. NULL (no memory even
+ * for an error) gives the request up, and its sender runs into its own timeout. */
 static void slot_send(struct slot *slot, nng_msg *msg)
 {
     if (msg == NULL) {
@@ -200,7 +200,7 @@ out:
     return status;
 }
 
-/* The method and its admission. */
+/* Finds the method and admits the request. */
 static enum vxd_status admit(struct vxd_request *request,
                              const struct vxd_envelope *envelope, struct vxd_err *err)
 {
@@ -244,7 +244,7 @@ static void run_message(struct slot *slot, struct call *call)
         status = header_status;
         err = header_err;
     }
-    /* As somebody else's it might take effect twice. */
+    /* As another sender's request it might take effect twice. */
     if (status == VXD_OK && !is_there) {
         status = vxd_fail(&err, VXD_UNAVAILABLE, NULL, "the connection has ended");
     }
@@ -334,7 +334,7 @@ static void slot_advance(struct slot *slot)
     }
 }
 
-/* The aio's callback. */
+/* The callback of an aio. */
 static void on_operation(void *arg)
 {
     struct slot *slot = arg;
@@ -345,8 +345,8 @@ static void on_operation(void *arg)
     atomic_fetch_sub(&rpc->n_callbacks, 1);
 }
 
-/* Counts connections and turns away those too many, or all while draining: before the
- * pipe is added, so nothing of it is ever read. */
+/* Counts connections and refuses those above the limit, or all of them while draining.
+ * This happens before the pipe is added, so nothing of it is ever read. */
 static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *arg)
 {
     struct vxd_rpc *rpc = arg;
@@ -417,7 +417,7 @@ static void close_all(struct vxd_rpc *rpc)
     for (size_t i = 0; i < rpc->n_slots; i++) {
         nng_msg *unsent = nng_aio_get_msg(rpc->slots[i].aio);
 
-        /* A stopped aio refuses a reply without calling back: the reply is still ours. */
+        /* A stopped aio refuses a reply without a callback, so the reply is still ours. */
         if (unsent != NULL) {
             nng_msg_free(unsent);
         }
@@ -490,7 +490,7 @@ void vxd_rpc_refuse_new(struct vxd_rpc *rpc)
 
 /* True while a connection has received more messages than it has written replies. A send
  * completes when the pipe takes the message, not when it was written; only nng's own
- * counters tell, and closing too early would cut a long reply short. */
+ * counters show that, and closing too early would cut a long reply short. */
 static bool has_unwritten_replies(void)
 {
     nng_stat *root = NULL;

@@ -17,9 +17,9 @@
 enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *config,
                                const char *url, char *bound, struct vxd_err *err);
 
-/* Who is at the other end: "ipc pid 4711" or "tcp 10.0.0.7:4242", and its uid (-1 where
- * the transport does not tell). False when the connection has ended meanwhile: whose request
- * it was is not known any more. */
+/* Describes the other end: "ipc pid 4711" or "tcp 10.0.0.7:4242", and its uid (-1 where
+ * the transport does not know it). False when the connection has ended meanwhile: whose
+ * request it was is unknown then. */
 bool vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid);
 
 /* What a reply says about its request. */
@@ -35,7 +35,7 @@ struct vxd_rpc_reply {
     struct vxd_pool *pool; /* copies the output's big data; NULL without output */
 };
 
-/* A Response of exactly its size in one message; NULL when memory ran out. */
+/* Packs a Response into one message of exactly its size; NULL when memory ran out. */
 nng_msg *vxd_rpc_pack(const struct vxd_rpc_reply *reply);
 
 #endif

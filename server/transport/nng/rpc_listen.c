@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Listeners and peers of the rpc transport, and what nng has to be helped with: functions
- * below take the place of libc's and nng's own for the whole process, since nng shows its
- * sockets to nobody. */
+/* Listeners and peers of the rpc transport, and workarounds for nng: functions below
+ * replace those of libc and of nng for the whole process, since nng gives nobody its
+ * sockets. */
 #include "server/transport/nng/rpc_internal.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ static bool is_greeting(const struct msghdr *message)
            memcmp(message->msg_iov[0].iov_base, "\0SP", 4) == 0;
 }
 
-/* Of a Unix socket: TCP sizes its buffers itself, better. Failing costs only time. */
+/* For Unix sockets; TCP sizes its buffers better by itself. A failure only costs time. */
 static void widen(int fd)
 {
     const int n_bytes = SEND_BUFFER_BYTES;
@@ -44,11 +44,11 @@ static void widen(int fd)
     }
 }
 
-/* nng 1.5.2 greets a new connection and takes the EPIPE of a peer that has left already for
- * the end of its own listener: one connect() and close() on the ipc socket, and nobody is
- * ever accepted again (nng issue 1518, mended in 1.6). A peer that has left is a reset
- * connection just as well, and that nng survives; to all other callers both mean the
- * same. */
+/* nng 1.5.2 greets a new connection, and when the peer has left already it takes the
+ * EPIPE for the end of its own listener: after one connect() and close() on the ipc
+ * socket nobody is ever accepted again (nng issue 1518, fixed in 1.6). A peer that has
+ * left is just as well a reset connection, which nng survives; to all other callers both
+ * errors mean the same. */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     ssize_t n_bytes;
@@ -107,7 +107,8 @@ static void step(const char *name, _Atomic(void *) *found, nng_stream *stream,
         symbol = dlsym(RTLD_NEXT, name);
         atomic_store(found, symbol);
     }
-    if (symbol == NULL) { /* no libnng behind us: linked statically, it would not link */
+    if (symbol ==
+        NULL) { /* there is no libnng behind this one; a static one would not link */
         nng_aio_finish(aio, NNG_ENOTSUP);
         return;
     }
@@ -247,7 +248,7 @@ enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *confi
                                       (int)config->ipc_mode);
     }
     if (result == 0 && is_tcp) {
-        /* A robot that lost its radio must not keep its connection for ever. */
+        /* A robot that lost its radio link must not keep its connection for ever. */
         result = nng_listener_set_bool(listener, NNG_OPT_TCP_KEEPALIVE, true);
     }
     if (result == 0) {

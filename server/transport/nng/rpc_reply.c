@@ -50,7 +50,7 @@ static void copy_piece(void *args, size_t begin, size_t end)
     memcpy(copy->to + begin, copy->from + begin, end - begin);
 }
 
-/* By all cores: nothing else runs for this request meanwhile. */
+/* All cores may copy, since nothing else runs for this request meanwhile. */
 static void copy_big(void *pool, void *to, const void *from, size_t n_bytes)
 {
     struct copy copy = {to, from};

@@ -146,7 +146,7 @@ static enum vxd_status make(struct bench_server *bench, char path[VXD_DURABLE_PA
     VXD_TRY(bench_create_scene(bench, DEPTH, err));
     VXD_TRY(fill(bench, err));
     filled = bench_now_s();
-    vxd_scene_saver_ask(bench->server->scenes->saver, 1);
+    vxd_registry_ask_snapshot(bench->server->registry, 1);
     while (find_file(bench, path) == 0 && bench_now_s() - filled < 600) {
         (void)nanosleep(&step, NULL);
     }
@@ -280,8 +280,9 @@ static enum vxd_status time_engine(struct bench_server *bench, double *seconds,
     if (vxd_context_backend(bench->server->context) != VXD_BACKEND_CPU) {
         goto out;
     }
-    VXD_TRY(vxd_journal_read_records(scenes->journal, 1, 1, VXD_JOURNAL_MAX_SEQUENCE,
-                                     keep_record, &all, NULL, err));
+    VXD_TRY(vxd_journal_read_records(vxd_registry_get_journal(scenes->registry), 1, 1,
+                                     VXD_JOURNAL_MAX_SEQUENCE, keep_record, &all, NULL,
+                                     err));
     VXD_TRY(vxd_svdag_create(scenes->queue, &spec, &svdag, err));
     begin = bench_now_s();
     for (size_t i = 0; i < all.n; i++) {

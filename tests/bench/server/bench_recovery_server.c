@@ -9,6 +9,7 @@
 
 #include "client/c/include/voxeld_scene.h"
 #include "server/method_table.h"
+#include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/schedule/schedule.h"
 #include "server/server.h"
@@ -63,7 +64,7 @@ enum vxd_status bench_server_open(struct bench_server *bench, struct vxd_err *er
     VXD_TRY(vxd_data_dir_open(NULL, bench->options->directory, &bench->dir, err));
     begin = bench_now_s();
     begin_cpu = processor_s();
-    VXD_TRY(vxd_scenes_open_journal(server->scenes, server->once, &bench->dir, err));
+    VXD_TRY(vxd_registry_open_journal(server->registry, server->once, &bench->dir, err));
     bench->open_s = bench_now_s() - begin;
     bench->open_cpu_s = processor_s() - begin_cpu;
     VXD_TRY(vxd_rpc_start(server, &bench->rpc, err));

@@ -133,7 +133,7 @@ static void check_good_request(void)
     free(reply);
 }
 
-/* Packs the step; the envelope's scan tells what reply there must be. */
+/* Packs the step; scanning the envelope shows which reply must come. */
 static void prepare(const Vxdfuzz__Step *step, struct exchange *out)
 {
     struct vxd_envelope envelope = {0};

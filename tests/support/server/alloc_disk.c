@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/method_table.h"
+#include "server/registry/registry.h"
 #include "tests/support/server/server_checks.h"
 
 static char folder[64];
@@ -60,8 +61,8 @@ enum vxd_status alloc_open(struct world *world)
     enum vxd_status status = vxd_data_dir_open(NULL, folder, &world->dir, &err);
 
     if (status == VXD_OK) {
-        status = vxd_scenes_open_journal(world->server->scenes, world->server->once,
-                                         &world->dir, &err);
+        status = vxd_registry_open_journal(world->server->registry, world->server->once,
+                                           &world->dir, &err);
     }
     EXPECT((status == VXD_OK) == (err.message[0] == '\0'));
     return status;

@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include "server/registry/registry.h"
 #include "tests/support/server/server_checks.h"
 
 struct seen repair_make(struct world *world)
@@ -101,8 +102,8 @@ bool repair_try_start(struct world *world)
     }
     status = vxd_data_dir_open(fault_disk_ops(world->disk), WORLD_DIR, &world->dir, &err);
     if (status == VXD_OK) {
-        status = vxd_scenes_open_journal(world->server->scenes, world->server->once,
-                                         &world->dir, &err);
+        status = vxd_registry_open_journal(world->server->registry, world->server->once,
+                                           &world->dir, &err);
     }
     if (status != VXD_OK) {
         world_stop(world);

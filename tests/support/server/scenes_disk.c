@@ -3,7 +3,7 @@
 
 #include "server/durable/snapshot/snapshot_internal.h"
 #include "server/method_table.h"
-#include "server/registry/scenes/scenes_recover.h"
+#include "server/registry/registry.h"
 #include "server/schedule/schedule.h"
 #include "server/schedule/scheduler_internal.h"
 #include "server/server.h"
@@ -21,8 +21,8 @@ void world_start(struct world *world)
     if (world->server == NULL ||
         vxd_data_dir_open(fault_disk_ops(world->disk), WORLD_DIR, &world->dir, &err) !=
             VXD_OK ||
-        vxd_scenes_open_journal(world->server->scenes, world->server->once, &world->dir,
-                                &err) != VXD_OK) {
+        vxd_registry_open_journal(world->server->registry, world->server->once,
+                                  &world->dir, &err) != VXD_OK) {
         vxd_test_note_failure("start", err.message);
         abort();
     }
@@ -76,7 +76,7 @@ size_t world_save(struct world *world, uint32_t family, size_t n_files, int n_tr
     uint64_t newest;
     size_t n = 0;
 
-    vxd_scene_saver_ask(world->server->scenes->saver, family);
+    vxd_registry_ask_snapshot(world->server->registry, family);
     for (int i = 0; i < n_tries && n < n_files; i++) {
         wait_ms(5);
         n = list_files(world, family, &newest);
@@ -255,7 +255,7 @@ static void *read_journal(void *argument)
 
 void gate_close(struct gate *gate, const struct world *world)
 {
-    *gate = (struct gate){.journal = vxd_scenes_get_journal(world->server->scenes)};
+    *gate = (struct gate){.journal = vxd_registry_get_journal(world->server->registry)};
     (void)pthread_mutex_init(&gate->mutex, NULL);
     (void)pthread_cond_init(&gate->changed, NULL);
     if (pthread_create(&gate->thread, NULL, read_journal, gate) != 0) {

@@ -42,12 +42,12 @@ static void test_config_every_key_is_in_the_manual_and_the_shipped_file(void)
         CHECK(fread(text, 1, (1 << 20) - 1, file) > 0);
         for (size_t i = 0; (key = vxd_config_key(i)) != NULL; i++) {
             const char *dot = strrchr(key, '.');
-            char wanted[128];
+            char expected[128];
 
-            (void)snprintf(wanted, sizeof wanted, f == 0 ? "`%s`" : "\"%s\":",
+            (void)snprintf(expected, sizeof expected, f == 0 ? "`%s`" : "\"%s\":",
                            f == 1 && dot != NULL ? dot + 1 : key);
-            if (strstr(text, wanted) == NULL) {
-                (void)fprintf(stderr, "%s lacks %s\n", files[f], wanted);
+            if (strstr(text, expected) == NULL) {
+                (void)fprintf(stderr, "%s lacks %s\n", files[f], expected);
                 CHECK(!"the key is documented");
             }
         }

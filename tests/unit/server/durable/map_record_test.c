@@ -10,7 +10,7 @@
 #include "proto/base/name.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/durable/record/record.h"
-#include "server/registry/maps/map_catalogue.h"
+#include "server/registry/maps/maps_internal.h"
 #include "tests/support/durable/fault_vfs.h"
 #include "tests/support/server/server_checks.h"
 
@@ -288,15 +288,15 @@ static void test_family_names_are_short_and_their_own(void)
 
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    vxd_map_family_name(name, a);
+    vxd_registry_family_name(&vxd_maps_kind, name, a);
     name[sizeof name - 2] = 'y';
-    vxd_map_family_name(name, b);
+    vxd_registry_family_name(&vxd_maps_kind, name, b);
     CHECK(strcmp(a, b) != 0 && strlen(a) < VXD_JOURNAL_NAME_BYTES);
-    vxd_map_family_name("yard", family.name);
+    vxd_registry_family_name(&vxd_maps_kind, "yard", family.name);
     CHECK_STR(family.name, "map:yard");
-    CHECK(vxd_is_map_family(&family));
+    CHECK(vxd_registry_is_of_kind(&vxd_maps_kind, &family));
     (void)snprintf(family.name, sizeof family.name, "map");
-    CHECK(!vxd_is_map_family(&family));
+    CHECK(!vxd_registry_is_of_kind(&vxd_maps_kind, &family));
 }
 
 /* --- golden files -------------------------------------------------------------------------- */

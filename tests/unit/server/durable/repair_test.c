@@ -7,7 +7,7 @@
 
 #include "server/durable/snapshot/snapshot_internal.h"
 #include "server/observe/log/log.h"
-#include "server/registry/scenes/scenes_recover.h"
+#include "server/registry/registry.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/maps_disk.h"
 #include "tests/support/server/repair_disk.h"

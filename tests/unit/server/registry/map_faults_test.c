@@ -5,7 +5,7 @@
 
 #include "server/durable/snapshot/snapshot_internal.h"
 #include "server/registry/maps/maps.h"
-#include "server/registry/scenes/scenes_recover.h"
+#include "server/registry/registry.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/maps_disk.h"
 #include "voxeld/v1/hashmap.pb-c.h"
@@ -57,7 +57,7 @@ static bool fail_call(struct world *world, int k, enum fault_kind kind,
     world_wait_for_changes(world, N_FLIGHT);
     world_send(world, &reader, "map_export", 0, "{\"name\":\"a\"}");
     world_wait_for_changes(world, N_FLIGHT + 1);
-    CHECK(!call_is_answered(&reader)); /* it would tell what is not decided */
+    CHECK(!call_is_answered(&reader)); /* it would show a change that is not decided */
     plan.fail_at_call = k;
     plan.fail_kind = kind;
     fault_disk_plan(world->disk, &plan);
@@ -165,7 +165,7 @@ static bool lose_power(int k, enum fault_loss loss, const uint64_t *digests)
     fault_disk_plan(world.disk, &fault_none);
     world_start(&world);
     view = world_view_map(&world, "a");
-    /* What nobody was told may be there, whole, or not. */
+    /* A change that was not answered may be there as a whole, or not at all. */
     CHECK_INT(view.status, VXD_OK);
     CHECK(view.generation == generation);
     CHECK(view.digest == (n_done > 0 ? digests[n_done - 1] : empty) ||
@@ -281,7 +281,7 @@ static void test_drop_that_fails_leaves_the_map_as_it_was(void)
     world_end(&world);
 }
 
-/* The list is behind the drop: it tells of the map or does not, and is no failure. */
+/* The list runs after the drop: it shows the map or not, and does not fail. */
 static void test_list_beside_a_waiting_drop_is_answered(void)
 {
     struct call calls[2];
@@ -301,7 +301,7 @@ static void test_list_beside_a_waiting_drop_is_answered(void)
     world_end(&world);
 }
 
-/* What a list tells of the one map. */
+/* What a list shows of the one map. */
 static struct listed_map {
     bool unavailable;
     uint64_t n_entries;
@@ -327,7 +327,7 @@ static struct listed_map {
 }
 
 /* The disk gives nothing any more: the map cannot be brought back, and the list says so. */
-static void test_list_tells_of_a_map_that_the_disk_does_not_give(void)
+static void test_list_shows_a_map_that_the_disk_does_not_give(void)
 {
     struct world world;
     struct listed_map before, now;
@@ -421,7 +421,7 @@ static void test_drop_beside_a_snapshot_is_no_failure(void)
         for (int i = 0; i < vxd_test_rounds(700); i++) {
             CHECK_INT(world_ask(&world, world_map_change("a", 1, json), 0, json), VXD_OK);
         }
-        vxd_scene_saver_ask(world.server->scenes->saver, round);
+        vxd_registry_ask_snapshot(world.server->registry, round);
         (void)nanosleep(&pause, NULL);
         CHECK_INT(world_ask(&world, "map_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
         wait_ms(20);
@@ -440,7 +440,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_drop_behind_waiting_changes_takes_the_map_away),
     VXD_TEST(test_drop_that_fails_leaves_the_map_as_it_was),
     VXD_TEST(test_list_beside_a_waiting_drop_is_answered),
-    VXD_TEST(test_list_tells_of_a_map_that_the_disk_does_not_give),
+    VXD_TEST(test_list_shows_a_map_that_the_disk_does_not_give),
     VXD_TEST(test_damaged_file_of_a_map_is_replaced_by_the_one_before),
     VXD_TEST(test_map_is_brought_back_from_its_snapshot_file),
     VXD_TEST(test_drop_beside_a_snapshot_is_no_failure),

@@ -154,7 +154,7 @@ static void test_golden_file_is_read_and_written_byte_by_byte(void)
     char directory[] = "/tmp/vxd-map-XXXXXX";
     char path[64];
     struct vxd_context *context = NULL;
-    struct vxd_map_spec wanted = golden_spec();
+    struct vxd_map_spec expected = golden_spec();
     struct vxd_map_spec spec;
     struct vxd_hashmap_image image = {0};
     struct vxd_hashmap_image read = {0};
@@ -171,7 +171,7 @@ static void test_golden_file_is_read_and_written_byte_by_byte(void)
     REQUIRE(vxd_context_create(&cpu, &context, NULL) == VXD_OK);
     REQUIRE(vxd_queue_create(context, &queue, NULL) == VXD_OK);
     REQUIRE(golden_image(context, &image) == VXD_OK);
-    CHECK_INT(vxd_map_file_write(directory, "m", &wanted, &image, &written, NULL),
+    CHECK_INT(vxd_map_file_write(directory, "m", &expected, &image, &written, NULL),
               VXD_OK);
     (void)snprintf(path, sizeof path, "%s/maps/m.vxm", directory);
     bytes = read_bytes(path, &n_written);
@@ -183,7 +183,7 @@ static void test_golden_file_is_read_and_written_byte_by_byte(void)
     REQUIRE(file != NULL);
     CHECK_INT(vxd_map_file_parse(context, file, &spec, &read, &info, NULL), VXD_OK);
     (void)fclose(file);
-    CHECK(vxd_map_spec_equal(&spec, &wanted));
+    CHECK(vxd_map_spec_equal(&spec, &expected));
     CHECK_INT(read.n_entries, 5);
     CHECK_INT(read.erase_epoch, 4);
     CHECK(info.digest == written.digest);
@@ -194,10 +194,10 @@ static void test_golden_file_is_read_and_written_byte_by_byte(void)
     /* Neither room nor epoch is content. */
     image.spec.capacity = 1000;
     image.erase_epoch = 9;
-    CHECK_INT(vxd_map_file_write(directory, "m", &wanted, &image, &info, NULL), VXD_OK);
+    CHECK_INT(vxd_map_file_write(directory, "m", &expected, &image, &info, NULL), VXD_OK);
     CHECK(info.digest == written.digest);
     ((float *)image.values[1].ptr)[0] = 7;
-    CHECK_INT(vxd_map_file_write(directory, "m", &wanted, &image, &info, NULL), VXD_OK);
+    CHECK_INT(vxd_map_file_write(directory, "m", &expected, &image, &info, NULL), VXD_OK);
     CHECK(info.digest != written.digest);
     vxd_hashmap_image_free(&image);
     vxd_queue_destroy(queue);
@@ -245,7 +245,7 @@ static void test_saved_file_and_both_directories_are_synced_in_order(void)
     char directory[] = "/tmp/vxd-map-XXXXXX";
     char folder[64];
     char path[80];
-    char wanted[256];
+    char expected[256];
     struct vxd_context *context = NULL;
     struct vxd_map_spec spec = golden_spec();
     struct vxd_hashmap_image image = {0};
@@ -256,14 +256,14 @@ static void test_saved_file_and_both_directories_are_synced_in_order(void)
     REQUIRE(golden_image(context, &image) == VXD_OK);
     (void)snprintf(folder, sizeof folder, "%s/maps", directory);
     (void)snprintf(path, sizeof path, "%s/m.vxm", folder);
-    (void)snprintf(wanted, sizeof wanted,
+    (void)snprintf(expected, sizeof expected,
                    "sync %s;sync .m.vxm.new;rename m.vxm;sync maps;",
                    strrchr(directory, '/') + 1);
     REQUIRE(mkdir(folder, 0750) == 0);
     for (int i = 0; i < 2; i++) {
         steps[0] = '\0';
         CHECK_INT(vxd_map_file_write(directory, "m", &spec, &image, &info, NULL), VXD_OK);
-        CHECK(strcmp(steps, wanted) == 0);
+        CHECK(strcmp(steps, expected) == 0);
     }
     vxd_hashmap_image_free(&image);
     vxd_context_destroy(context);

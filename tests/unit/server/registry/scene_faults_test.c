@@ -6,7 +6,7 @@
 #include <fcntl.h>
 
 #include "server/durable/snapshot/snapshot_internal.h"
-#include "server/registry/scenes/scenes_recover.h"
+#include "server/registry/registry.h"
 #include "server/schedule/schedule.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/scenes_disk.h"
@@ -146,7 +146,7 @@ static void test_power_lost_in_a_commit_keeps_what_was_answered(void)
         fault_disk_lose_power(world.disk, (enum fault_loss)loss, 7);
         fault_disk_plan(world.disk, &fault_none);
         world_start(&world);
-        /* What nobody was told may be there, whole, or not. */
+        /* A change that was not answered may be there as a whole, or not at all. */
         if (world_look(&world, "a", "").version != 4) {
             check_seen(world_look(&world, "a", ""), before.digest, 3);
         }
@@ -252,7 +252,7 @@ static void test_family_whose_scenes_were_dropped_at_once_is_forgotten(void)
     CHECK_INT(world_receive(&calls[0]), VXD_OK);
     CHECK_INT(world_receive(&calls[1]), VXD_OK);
     world_restart(&world);
-    CHECK_INT(vxd_journal_read_families(vxd_scenes_get_journal(world.server->scenes),
+    CHECK_INT(vxd_journal_read_families(vxd_registry_get_journal(world.server->registry),
                                         count_family, &n, NULL),
               VXD_OK);
     CHECK_INT(n, 0);
@@ -380,7 +380,7 @@ static void test_snapshot_file_while_an_undo_waits_lacks_nothing(void)
     world_send(&world, &calls[1], "scene_undo", 2,
                "{\"name\":\"a\",\"of_version\":\"3\"}");
     world_wait_for_changes(&world, 2);
-    vxd_scene_saver_ask(world.server->scenes->saver, 1);
+    vxd_registry_ask_snapshot(world.server->registry, 1);
     wait_ms(50);
     gate_open(&gate);
     CHECK_INT(world_receive(&calls[0]), VXD_OK);

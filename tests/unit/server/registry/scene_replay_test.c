@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "server/durable/record/record.h"
+#include "server/registry/registry.h"
 #include "server/registry/scenes/scenes_recover.h"
 #include "server/registry/scenes/scenes_replay.h"
 #include "tests/support/server/server_checks.h"
@@ -291,7 +292,7 @@ static void test_random_histories_come_back_as_they_were(void)
             if (below(&random, 100) == 0) {
                 restart_and_compare(&world);
             } else if (below(&random, 100) == 0) {
-                vxd_scene_saver_ask(world.server->scenes->saver, 1);
+                vxd_registry_ask_snapshot(world.server->registry, 1);
             }
         }
         restart_and_compare(&world);

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "server/method_table.h"
+#include "server/registry/registry.h"
 #include "server/request/exactly_once_internal.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/scenes_disk.h"
@@ -65,7 +66,7 @@ static size_t count_rows(struct world *world)
     uint64_t n_damaged = 0;
     size_t n = 0;
 
-    CHECK_INT(vxd_journal_read_replies(vxd_scenes_get_journal(world->server->scenes),
+    CHECK_INT(vxd_journal_read_replies(vxd_registry_get_journal(world->server->registry),
                                        count_row, &n, &n_damaged, NULL),
               VXD_OK);
     CHECK_INT(n_damaged, 0);
@@ -138,7 +139,7 @@ static void test_outcomes_by_key_are_bounded_too(void)
 
 /* Of the last 64 outcomes some changed nothing durable: those on the disk do not tell what was
  * forgotten. */
-static void test_floor_outlives_a_start_where_outcomes_do_not_tell_it(void)
+static void test_watermark_outlives_a_start_where_outcomes_do_not_show_it(void)
 {
     struct world world;
     uint64_t last;
@@ -154,7 +155,7 @@ static void test_floor_outlives_a_start_where_outcomes_do_not_tell_it(void)
                   VXD_OK);
     }
     CHECK_INT(edit(&world, "robot", 2 + N_KEPT, NULL, 2), VXD_OK);
-    CHECK_INT(count_rows(&world), 2); /* one, and the floor */
+    CHECK_INT(count_rows(&world), 2); /* one, and the watermark */
     last = version(&world);
     world_restart(&world);
     CHECK_INT(edit(&world, "robot", 1, NULL, 1), VXD_FAILED_PRECONDITION);
@@ -166,7 +167,7 @@ static void test_floor_outlives_a_start_where_outcomes_do_not_tell_it(void)
 
 /* Two of a client run, each takes the place of an old outcome, and the disk gets the second alone:
  * what was forgotten stays forgotten. */
-static void test_floor_holds_where_one_of_two_that_run_fails(void)
+static void test_watermark_holds_where_one_of_two_that_run_fails(void)
 {
     const struct vxd_request_header header = {
         .peer = "test", .peer_uid = -1, .client_id = "robot"};
@@ -225,8 +226,8 @@ static void test_clients_that_memory_forgets_the_disk_forgets(void)
         CHECK_INT(edit(&world, name, 1, NULL, i), VXD_OK);
         CHECK_INT(edit(&world, name, 2, NULL, i), VXD_OK);
     }
-    CHECK_INT(count_rows(&world), 2 * 8 + 32); /* and the floors of those that went */
-    /* One that comes back is known by its floor. */
+    CHECK_INT(count_rows(&world), 2 * 8 + 32); /* and the watermarks of those that went */
+    /* One that comes back is known by its watermark. */
     CHECK_INT(edit(&world, "robot-3", 2, NULL, 3), VXD_FAILED_PRECONDITION);
     CHECK_INT(edit(&world, "robot-3", 3, NULL, 3), VXD_OK);
     CHECK_INT(version(&world), 82);
@@ -246,7 +247,7 @@ static void test_clients_that_memory_forgets_the_disk_forgets(void)
 }
 
 /* So are they on the disk no longer than in memory. */
-static void test_floors_that_memory_forgets_the_disk_forgets(void)
+static void test_watermarks_that_memory_forgets_the_disk_forgets(void)
 {
     struct world world;
     char name[24];
@@ -254,7 +255,7 @@ static void test_floors_that_memory_forgets_the_disk_forgets(void)
     world_begin(&world);
     world.replay_clients = 2;
     world_restart(&world);
-    world.server->once->max_floors = 3;
+    world.server->once->max_watermarks = 3;
     world_make(&world, "a", world_durable);
     for (int i = 0; i < 20; i++) {
         (void)snprintf(name, sizeof name, "robot-%d", i);
@@ -291,7 +292,7 @@ static void test_lower_limits_at_a_start_make_the_disk_forget(void)
     CHECK_INT(version(&world), 21);
     CHECK_INT(edit(&world, "robot-19", 2, NULL, 19), VXD_OK);
     CHECK_INT(count_rows(&world),
-              5 + 16); /* and the floors of those that were left out */
+              5 + 16); /* and the watermarks of those that were left out */
     CHECK_INT(edit(&world, "robot-2", 1, NULL, 2), VXD_FAILED_PRECONDITION);
     CHECK_INT(version(&world), 22);
     world_end(&world);
@@ -301,10 +302,10 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_outcomes_on_the_disk_are_the_last_64_of_a_client),
     VXD_TEST(test_outcomes_of_sparse_sequences_are_as_many),
     VXD_TEST(test_outcomes_by_key_are_bounded_too),
-    VXD_TEST(test_floor_outlives_a_start_where_outcomes_do_not_tell_it),
-    VXD_TEST(test_floor_holds_where_one_of_two_that_run_fails),
+    VXD_TEST(test_watermark_outlives_a_start_where_outcomes_do_not_show_it),
+    VXD_TEST(test_watermark_holds_where_one_of_two_that_run_fails),
     VXD_TEST(test_clients_that_memory_forgets_the_disk_forgets),
-    VXD_TEST(test_floors_that_memory_forgets_the_disk_forgets),
+    VXD_TEST(test_watermarks_that_memory_forgets_the_disk_forgets),
     VXD_TEST(test_lower_limits_at_a_start_make_the_disk_forget),
 };
 

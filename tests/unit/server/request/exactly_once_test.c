@@ -64,7 +64,7 @@ static enum vxd_status finish(struct vxd_request *request, struct vxd_queue *que
     request->output = &reply->base; /* nobody may see it after a failure */
     if (atomic_load(&n_to_fail) > 0) {
         atomic_fetch_sub(&n_to_fail, 1);
-        return vxd_fail(err, VXD_NOT_FOUND, NULL, "as told");
+        return vxd_fail(err, VXD_NOT_FOUND, NULL, "as the test says");
     }
     reply->digest = (uint64_t)atomic_fetch_add(&n_effects, 1) + 1;
     return VXD_OK;
@@ -259,7 +259,7 @@ static void test_change_that_fails_is_not_remembered(void)
     server_finish(server);
 }
 
-static void test_change_expired_while_it_runs_tells_its_outcome_later(void)
+static void test_change_expired_while_it_runs_gives_its_outcome_later(void)
 {
     struct vxd_server *server = start();
     struct vxd_request_header header = numbered("robot", 1);
@@ -427,7 +427,7 @@ static void test_clients_of_one_bucket_are_kept_apart(void)
 }
 
 /* The numbers of so many clients that went, and no more, and none of keys. */
-static void test_floors_are_of_the_clients_that_went_last(void)
+static void test_watermarks_are_of_the_clients_that_went_last(void)
 {
     struct vxd_server *server = start();
     struct vxd_request_header header;
@@ -437,25 +437,25 @@ static void test_floors_are_of_the_clients_that_went_last(void)
     vxd_once_destroy(server->once);
     server->once = NULL;
     REQUIRE(vxd_once_create(1 << 20, 2, &server->once, NULL) == VXD_OK);
-    server->once->max_floors = 3;
+    server->once->max_watermarks = 3;
     for (int i = 0; i < 6; i++) {
         (void)snprintf(name, sizeof name, "c%d", i);
         header = numbered(name, 7);
         CHECK_INT(ask(server, &header, "{}", VXD_OK), i + 1);
     }
-    CHECK_INT(server->once->n_floors, 3);
+    CHECK_INT(server->once->n_watermarks, 3);
     header = numbered("c1", 7);
     CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
     header = numbered("c0", 7);
     CHECK_INT(ask(server, &header, "{}", VXD_OK), 7); /* as a new one */
-    CHECK_INT(server->once->n_floors, 3);
+    CHECK_INT(server->once->n_watermarks, 3);
     for (int i = 0; i < 8; i++) {
         (void)snprintf(name, sizeof name, "k%d", i);
         header = (struct vxd_request_header){
             .client_id = name, .idempotency_key = "key", .peer = "test", .peer_uid = -1};
         (void)ask(server, &header, "{}", VXD_OK);
     }
-    CHECK_INT(server->once->n_floors, 3);
+    CHECK_INT(server->once->n_watermarks, 3);
     header = numbered("c0", 7);
     CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
     server_finish(server);
@@ -614,13 +614,13 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_change_without_number_over_nng_is_refused),
     VXD_TEST(test_change_repeated_while_it_runs_waits_for_the_outcome),
     VXD_TEST(test_change_that_fails_is_not_remembered),
-    VXD_TEST(test_change_expired_while_it_runs_tells_its_outcome_later),
+    VXD_TEST(test_change_expired_while_it_runs_gives_its_outcome_later),
     VXD_TEST(test_change_expired_before_it_began_has_no_effect),
     VXD_TEST(test_change_superseded_had_no_effect_and_may_come_again),
     VXD_TEST(test_outcomes_beyond_the_last_64_are_refused),
     VXD_TEST(test_clients_silent_longest_are_forgotten_first),
     VXD_TEST(test_clients_of_one_bucket_are_kept_apart),
-    VXD_TEST(test_floors_are_of_the_clients_that_went_last),
+    VXD_TEST(test_watermarks_are_of_the_clients_that_went_last),
     VXD_TEST(test_change_from_many_threads_has_one_effect_each),
     VXD_TEST(test_drain_answers_who_waits_for_an_outcome),
     VXD_TEST(test_reply_large_is_kept_without_its_arrays),

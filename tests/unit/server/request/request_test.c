@@ -8,6 +8,7 @@
 #include "server/observe/log/log.h"
 #include "server/observe/observe.h"
 #include "server/server.h"
+#include "server/service/admin/admin.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
@@ -322,7 +323,7 @@ static void test_log_level_changes_and_reload_restores_it(void)
 
 static void test_metrics_text_names_what_was_counted(void)
 {
-    static const char *const wanted[] = {
+    static const char *const expected[] = {
         "voxeld_requests_total{op=\"server_info\",code=\"OK\"} 1\n",
         "voxeld_requests_total{op=\"unknown\",code=\"UNIMPLEMENTED\"} 1\n",
         "voxeld_request_duration_seconds_bucket{op=\"server_info\",le=\"+Inf\"} 1\n",
@@ -344,9 +345,9 @@ static void test_metrics_text_names_what_was_counted(void)
                  VXD_OK, "", "");
     vxd_metrics_write(server, &text);
     REQUIRE(!text.failed);
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        if (strstr(text.bytes, wanted[i]) == NULL) {
-            CHECK_STR("missing", wanted[i]);
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        if (strstr(text.bytes, expected[i]) == NULL) {
+            CHECK_STR("missing", expected[i]);
         }
     }
     free(text.bytes);

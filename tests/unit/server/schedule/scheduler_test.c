@@ -54,7 +54,7 @@ static void occupy(struct vxd_server *server, struct call lanes[2])
     CHECK(await_held(2));
 }
 
-static void let_go(struct call lanes[2])
+static void release_lanes(struct call lanes[2])
 {
     let_jobs_go();
     expect_ok(lanes, 2);
@@ -82,7 +82,7 @@ static void test_queue_full_is_answered_unavailable_at_once(void)
               "no JSON");
     CHECK_INT(call_wait(&refused), VXD_UNAVAILABLE);
     call_finish(&refused);
-    let_go(lanes);
+    release_lanes(lanes);
     expect_ok(waiting, 4);
     server_finish(server);
 }
@@ -107,7 +107,7 @@ static void test_stream_keep_last_supersedes_the_older_ones(void)
     for (int i = 0; i < 5; i++) {
         send(&scans[i], server, &small_method, &mine, 1, 1);
     }
-    let_go(lanes);
+    release_lanes(lanes);
     for (int i = 0; i < 5; i++) {
         CHECK_INT(call_wait(&scans[i]), i < 3 ? VXD_ABORTED : VXD_OK);
         if (i < 3) {
@@ -139,7 +139,7 @@ static void test_stream_of_another_principal_is_not_superseded(void)
     occupy(server, lanes);
     send(&scans[0], server, &small_method, &mine, 1, 1);
     send(&scans[1], server, &small_method, &thief, 1, 1);
-    let_go(lanes);
+    release_lanes(lanes);
     expect_ok(scans, 2);
     server_finish(server);
 }
@@ -160,7 +160,7 @@ static void test_superseding_request_finds_room_in_a_lowered_queue(void)
     send(&waiting[1], server, &small_method, &mine, 1, 1);
     atomic_store(&server->limits.queue, 1); /* as a reload does */
     send(&newer, server, &small_method, &mine, 1, 1);
-    let_go(lanes);
+    release_lanes(lanes);
     CHECK_INT(call_wait(&newer), VXD_OK);
     CHECK_INT(call_wait(&waiting[0]), VXD_OK);
     CHECK_INT(call_wait(&waiting[1]), VXD_ABORTED);
@@ -189,7 +189,7 @@ static void test_max_age_over_when_decoded_is_answered_at_once(void)
     waited_ms = strtod(late.err.message + 7, NULL);
     CHECK(waited_ms >= 9.9 && waited_ms <= call_ms(&late) + 0.1);
     call_finish(&late);
-    let_go(lanes);
+    release_lanes(lanes);
     server_finish(server);
 }
 
@@ -241,7 +241,7 @@ static void test_request_waits_for_engine_memory_instead_of_failing(void)
     REQUIRE(server != NULL);
     CHECK(most_running(server, &large_method, 6) <= 1);
     occupy(server, lanes); /* what they held is free again: two run at once */
-    let_go(lanes);
+    release_lanes(lanes);
     server_finish(server);
 }
 
@@ -272,7 +272,7 @@ static void test_stream_older_request_that_comes_late_is_superseded_itself(void)
     CHECK_INT(call_wait(&late), VXD_ABORTED);
     (void)snprintf(expected, sizeof expected, "superseded by %s", newer.id);
     CHECK_STR(late.err.message, expected);
-    let_go(lanes);
+    release_lanes(lanes);
     CHECK_INT(call_wait(&newer), VXD_OK);
     call_finish(&late);
     call_finish(&newer);
@@ -391,7 +391,7 @@ static void test_max_age_over_is_answered_aborted_without_running(void)
     }
     CHECK(took_ms < 50 + SLACK_MS);
     CHECK_INT(n_starts(), 0);
-    let_go(lanes);
+    release_lanes(lanes);
     for (int i = 0; i < N_TRIES && !began; i++) {
         began = outlive_its_age(server, &fresh);
         fresh.max_age_ms *= 2;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The text of /metrics: the counters, and gauges of what the server has at the moment. */
+#include "server/service/admin/admin.h"
+
+#include <inttypes.h>
+
+#include "gpu/core/core.h"
+#include "server/instance/instance.h"
+#include "server/observe/observe.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/networks/networks.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/request/request.h"
+#include "server/schedule/schedule.h"
+
+static void write_maps(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_maps_usage maps;
+    struct vxd_once_usage once;
+
+    vxd_maps_get_usage(server->maps, &maps);
+    vxd_once_get_usage(server->once, &once);
+    vxd_metrics_write_uint(text, "voxeld_maps", "gauge", "Named hash maps.", maps.n_maps);
+    vxd_metrics_describe(text, "voxeld_map_bytes", "gauge",
+                         "Device memory of named hash maps.");
+    vxd_text_printf(text,
+                    "voxeld_map_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_map_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    maps.n_bytes, maps.limit_bytes);
+    vxd_metrics_write_uint(text, "voxeld_durable_maps", "gauge",
+                           "Of the maps, those on the disk.", maps.n_durable);
+    vxd_metrics_describe(text, "voxeld_map_snapshots_total", "counter",
+                         "Snapshot files of durable maps.");
+    vxd_text_printf(text,
+                    "voxeld_map_snapshots_total{result=\"written\"} %" PRIu64
+                    "\nvoxeld_map_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
+                    maps.n_snapshots, maps.n_failed_snapshots);
+    vxd_metrics_write_uint(text, "voxeld_replay_clients", "gauge",
+                           "Clients whose outcomes are remembered.", once.n_clients);
+    vxd_metrics_write_uint(text, "voxeld_replay_outcomes", "gauge",
+                           "Outcomes remembered or awaited.", once.n_outcomes);
+    vxd_metrics_write_uint(text, "voxeld_replay_bytes", "gauge",
+                           "Memory of remembered outcomes.", once.n_bytes);
+}
+
+static void write_networks(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_networks_usage networks;
+
+    vxd_networks_get_usage(server->networks, &networks);
+    vxd_metrics_write_uint(text, "voxeld_networks", "gauge", "Loaded networks.",
+                           networks.n_networks);
+    vxd_metrics_describe(text, "voxeld_network_bytes", "gauge",
+                         "Device memory of networks' weights.");
+    vxd_text_printf(text,
+                    "voxeld_network_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_network_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    networks.n_bytes, networks.limit_bytes);
+}
+
+static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_scenes_usage scenes;
+
+    vxd_scenes_get_usage(server->scenes, &scenes);
+    vxd_metrics_write_uint(text, "voxeld_scenes", "gauge", "Scenes.", scenes.n_scenes);
+    vxd_metrics_describe(text, "voxeld_scene_bytes", "gauge", "Device memory of scenes.");
+    vxd_text_printf(text,
+                    "voxeld_scene_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_scene_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    scenes.n_bytes, scenes.limit_bytes);
+    vxd_metrics_write_uint(text, "voxeld_scene_collections_total", "counter",
+                           "Collections of scenes.", scenes.n_collections);
+    vxd_metrics_write_uint(text, "voxeld_scene_collected_bytes_total", "counter",
+                           "Device memory that they gave back.", scenes.collected_bytes);
+}
+
+static void write_process(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_process_usage usage;
+
+    vxd_process_get_usage(&usage);
+    vxd_metrics_write_real(text, "process_cpu_seconds_total", "counter",
+                           "User and system CPU time.", usage.cpu_seconds);
+    vxd_metrics_write_uint(text, "process_resident_memory_bytes", "gauge",
+                           "Resident memory.", usage.resident_bytes);
+    vxd_metrics_write_uint(text, "process_virtual_memory_bytes", "gauge",
+                           "Virtual memory.", usage.virtual_bytes);
+    vxd_metrics_write_uint(text, "process_open_fds", "gauge", "Open file descriptors.",
+                           usage.n_open_fds);
+    vxd_metrics_write_real(text, "process_start_time_seconds", "gauge",
+                           "Start, Unix time.", (double)server->started_unix_ns / 1e9);
+}
+
+static void write_counters(const struct vxd_server *server, struct vxd_text *text)
+{
+    const char *methods[VXD_METRICS_MAX_METHODS];
+    struct vxd_metrics_names names = {.methods = methods,
+                                      .n_methods = server->methods->n_methods,
+                                      .code_name = vxd_status_name};
+
+    for (size_t i = 0; i < names.n_methods; i++) {
+        methods[i] = server->methods->methods[i].name;
+    }
+    vxd_metrics_write_counters(server->metrics, &names, text);
+}
+
+void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_scheduler_load load;
+    struct vxd_memory_usage memory;
+    char backend[32];
+
+    vxd_scheduler_get_load(server->scheduler, &load);
+    vxd_context_get_memory(server->context, &memory);
+    vxd_server_backend_name(server, backend, sizeof backend);
+    write_counters(server, text);
+    vxd_metrics_write_uint(text, "voxeld_queue_depth", "gauge", "Requests waiting.",
+                           load.n_queued);
+    vxd_metrics_write_uint(text, "voxeld_running", "gauge",
+                           "Requests begun and not finished.", load.n_running);
+    vxd_metrics_write_uint(text, "voxeld_inflight_bytes", "gauge",
+                           "Bytes of requests received and not answered.",
+                           atomic_load(&server->inflight_bytes));
+    vxd_metrics_write_memory(text, "voxeld_device_memory_bytes",
+                             "Engine memory on the device.", memory.device_bytes,
+                             memory.device_peak_bytes, memory.device_budget_bytes);
+    vxd_metrics_write_memory(text, "voxeld_host_memory_bytes",
+                             "Engine memory on the host.", memory.host_bytes,
+                             memory.host_peak_bytes, memory.host_budget_bytes);
+    write_maps(server, text);
+    write_networks(server, text);
+    write_scenes(server, text);
+    vxd_metrics_describe(text, "voxeld_build_info", "gauge", "Always 1.");
+    vxd_text_printf(text,
+                    "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",
+                    backend);
+    write_process(server, text);
+}
