@@ -141,15 +141,6 @@ static bool make_plan(const struct vxd_voxelize_args *args,
            vxd_layout_add(total, 1, plan->cub_bytes, &plan->cub);
 }
 
-unsigned vxd_voxelize_blocks(const struct vxd_queue *queue, size_t n_items,
-                             int items_per_block)
-{
-    size_t most = (size_t)queue->context->info.n_multiprocessors * 32;
-    size_t n_blocks = (n_items + (size_t)items_per_block - 1) / (size_t)items_per_block;
-
-    return (unsigned)(n_blocks < most ? n_blocks : most);
-}
-
 struct key_args {
     struct vxd_voxel_lattice lattice;
     struct vxd_key_code code;

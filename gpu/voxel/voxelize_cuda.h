@@ -218,7 +218,13 @@ enum vxd_status vxd_voxelize_reduce(struct vxd_queue *queue,
 /* Number of blocks of a grid-stride kernel over n_items: all that the work needs, but
  * at most what fills the device, because only the device knows the true number of
  * voxels. */
-unsigned vxd_voxelize_blocks(const struct vxd_queue *queue, size_t n_items,
-                             int items_per_block);
+static inline unsigned vxd_voxelize_blocks(const struct vxd_queue *queue, size_t n_items,
+                                           int items_per_block)
+{
+    size_t most = (size_t)queue->context->info.n_multiprocessors * 32;
+    size_t n_blocks = (n_items + (size_t)items_per_block - 1) / (size_t)items_per_block;
+
+    return (unsigned)(n_blocks < most ? n_blocks : most);
+}
 
 #endif
