@@ -135,6 +135,29 @@ static void pad_header(Voxeld__V1__RequestHeader *header, struct padding *paddin
     header->base.n_unknown_fields = 1;
 }
 
+void vxd_client_learn_limit(struct voxeld_client *client,
+                            const struct voxeld_call *options)
+{
+    struct voxeld_call call = {0};
+    char request_id[VXD_REQUEST_ID_BYTES];
+    struct vxd_reply reply = {0};
+    bool known;
+
+    (void)pthread_mutex_lock(&client->mutex);
+    known = client->limit_known_for == client->connection_no && client->connection_no > 0;
+    (void)pthread_mutex_unlock(&client->mutex);
+    if (known) {
+        return;
+    }
+    if (options != NULL) {
+        call.timeout_ms = options->timeout_ms;
+        call.client_id = options->client_id;
+    }
+    if (vxd_client_get_info(client, &call, request_id, &reply, NULL) == VXD_OK) {
+        vxd_reply_close(&reply);
+    }
+}
+
 static enum vxd_status check_size(struct voxeld_client *client,
                                   const struct voxeld_call *options, size_t n_bytes,
                                   bool may_wait, struct vxd_err *err)
@@ -358,6 +381,31 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
     }
     status = finish(call, reply, err);
     call_destroy(call);
+    return status;
+}
+
+enum vxd_status vxd_client_get_info(struct voxeld_client *client,
+                                    const struct voxeld_call *call,
+                                    char request_id[VXD_REQUEST_ID_BYTES],
+                                    struct vxd_reply *reply, struct vxd_err *err)
+{
+    Voxeld__V1__Request request = VOXELD__V1__REQUEST__INIT;
+    Voxeld__V1__ServerInfoRequest body = VOXELD__V1__SERVER_INFO_REQUEST__INIT;
+    uint64_t connection_no;
+    enum vxd_status status;
+
+    (void)pthread_mutex_lock(&client->mutex);
+    connection_no = client->connection_no;
+    (void)pthread_mutex_unlock(&client->mutex);
+    request.method_case = VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
+    request.server_info = &body;
+    status = vxd_client_call(client, call, 0, &request, request_id, reply, err);
+    if (status == VXD_OK) {
+        (void)pthread_mutex_lock(&client->mutex);
+        client->max_message_bytes = reply->response->server_info->max_message_bytes;
+        client->limit_known_for = connection_no;
+        (void)pthread_mutex_unlock(&client->mutex);
+    }
     return status;
 }
 

@@ -111,6 +111,18 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
                                 char request_id[VXD_REQUEST_ID_BYTES],
                                 struct vxd_reply *reply, struct vxd_err *err);
 
+/* Asks for the server's limit on messages unless it is known for this connection. A failure
+ * changes nothing, because the server checks as well. The question itself is far below any limit,
+ * so vxd_client_call does not ask again for it. */
+void vxd_client_learn_limit(struct voxeld_client *client,
+                            const struct voxeld_call *options);
+
+/* Asks for the server's info and keeps its limit on messages for the checks of later requests. */
+enum vxd_status vxd_client_get_info(struct voxeld_client *client,
+                                    const struct voxeld_call *call,
+                                    char request_id[VXD_REQUEST_ID_BYTES],
+                                    struct vxd_reply *reply, struct vxd_err *err);
+
 /* The same without waiting; expect->... are kept for the check of the reply. */
 enum vxd_status vxd_client_call_async(struct voxeld_client *client,
                                       const struct voxeld_call *options,
@@ -157,13 +169,13 @@ void vxd_result_free(void *held);
 /* Three numbers; NULL leaves *out as it is. */
 void vxd_reply_vec3(const Voxeld__V1__Vec3 *in, double *out);
 
+/* How long the stages of an inference took; NULL leaves *out as it is. */
+struct voxeld_network_timings;
+void vxd_reply_timings(const Voxeld__V1__NetworkTimings *in,
+                       struct voxeld_network_timings *out);
+
 /* RESOURCE_EXHAUSTED: no memory for the result. */
 enum vxd_status vxd_reply_no_memory(struct vxd_err *err);
-
-/* admin.c: asks for the server's limit unless it is known for this connection. Failing
- * changes nothing: the server checks as well. */
-void vxd_client_learn_limit(struct voxeld_client *client,
-                            const struct voxeld_call *options);
 
 /* voxelize_request.c: clouds of the wire that borrow the caller's, in the arena. Errors as
  * vxd_voxelize_request_build. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/c/call/client_internal.h"
+#include "client/c/include/voxeld_net.h"
 
 enum {
     /* Unpacked, the densest honest reply (many small items) takes four times its length on
@@ -189,4 +190,17 @@ enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *n
     }
     *out = n_bytes > 0 ? (const void *)tensor->data.data : (const void *)&nothing;
     return VXD_OK;
+}
+
+void vxd_reply_timings(const Voxeld__V1__NetworkTimings *in,
+                       struct voxeld_network_timings *out)
+{
+    if (in != NULL) {
+        out->voxelize_ms = in->voxelize_ms;
+        out->sets_ms = in->sets_ms;
+        out->layers_ms = in->layers_ms;
+        out->outputs_ms = in->outputs_ms;
+        out->n_items = in->n_items;
+        out->n_voxels = in->n_voxels;
+    }
 }

@@ -80,7 +80,7 @@ struct wire_operation {
     int32_t matrix[9];
 };
 
-static enum vxd_status build_points(struct vxd_map_call *call, size_t i,
+static enum vxd_status build_points(struct vxd_exchange *call, size_t i,
                                     const struct voxeld_scene_points *in,
                                     Voxeld__V1__ScenePoints *out)
 {
@@ -89,14 +89,14 @@ static enum vxd_status build_points(struct vxd_map_call *call, size_t i,
 
     voxeld__v1__scene_points__init(out);
     (void)snprintf(field, sizeof field, "operations[%zu].points.points", i);
-    VXD_TRY(vxd_map_tensor(call, field, &in->points, &out->points));
+    VXD_TRY(vxd_exchange_tensor(call, field, &in->points, &out->points));
     (void)snprintf(field, sizeof field, "operations[%zu].points.materials", i);
-    VXD_TRY(vxd_map_tensor(call, field, &in->materials, &out->materials));
+    VXD_TRY(vxd_exchange_tensor(call, field, &in->materials, &out->materials));
 out:
     return status;
 }
 
-static enum vxd_status build_heights(struct vxd_map_call *call, size_t i,
+static enum vxd_status build_heights(struct vxd_exchange *call, size_t i,
                                      const struct voxeld_scene_heightfield *in,
                                      Voxeld__V1__SceneHeightfield *out)
 {
@@ -105,7 +105,7 @@ static enum vxd_status build_heights(struct vxd_map_call *call, size_t i,
 
     voxeld__v1__scene_heightfield__init(out);
     (void)snprintf(field, sizeof field, "operations[%zu].heightfield.heights", i);
-    VXD_TRY(vxd_map_tensor(call, field, &in->heights, &out->heights));
+    VXD_TRY(vxd_exchange_tensor(call, field, &in->heights, &out->heights));
     if (out->heights != NULL) {
         out->heights->n_shape = 2; /* also of one column: shape[1] is always filled */
     }
@@ -117,7 +117,7 @@ out:
     return status;
 }
 
-static enum vxd_status build_shape(struct vxd_map_call *call, size_t i,
+static enum vxd_status build_shape(struct vxd_exchange *call, size_t i,
                                    const struct voxeld_scene_operation *in,
                                    struct wire_operation *w)
 {
@@ -190,7 +190,7 @@ static void build_copy(const struct voxeld_scene_copy *in, struct wire_operation
     w->operation.copy = &w->copy;
 }
 
-static enum vxd_status build_operations(struct vxd_map_call *call,
+static enum vxd_status build_operations(struct vxd_exchange *call,
                                         const struct voxeld_scene_edit_request *in,
                                         Voxeld__V1__SceneEditRequest *out)
 {
@@ -202,8 +202,8 @@ static enum vxd_status build_operations(struct vxd_map_call *call,
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "operations",
                         "%zu operations at %p", n, (const void *)in->operations);
     }
-    all = vxd_map_alloc(call, n, sizeof *all);
-    out->operations = vxd_map_alloc(call, n, sizeof(Voxeld__V1__SceneOperation *));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    out->operations = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__SceneOperation *));
     if (all == NULL || out->operations == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -235,17 +235,17 @@ enum voxeld_status voxeld_scene_edit(struct voxeld_client *client,
     struct voxeld_scene_edited edited = {0};
     const Voxeld__V1__SceneEditResponse *response;
     const Voxeld__V1__ResponseHeader *header;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
-    body.name = vxd_map_text(request->scene);
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    body.name = vxd_text_or_empty(request->scene);
     VXD_TRY(build_operations(&call, request, &body));
     body.in_voxels = request->in_voxels;
     body.if_version = request->if_version;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_EDIT;
     call.request.scene_edit = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->scene_edit;
     header = call.reply.response->header;
     VXD_TRY(vxd_scene_change_copy(response->change, &edited.change, &call.err));
@@ -259,13 +259,13 @@ enum voxeld_status voxeld_scene_edit(struct voxeld_client *client,
         *out = edited;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 /* Integrate ----------------------------------------------------------------------------- */
 
 /* The one cloud. Its errors name it as this method's request does. */
-static enum vxd_status build_cloud(struct vxd_map_call *call,
+static enum vxd_status build_cloud(struct vxd_exchange *call,
                                    const struct voxeld_cloud *in, Voxeld__V1__Cloud **out)
 {
     static const char of_many[] = "clouds[0]";
@@ -288,7 +288,7 @@ static enum vxd_status build_cloud(struct vxd_map_call *call,
     return status;
 }
 
-static enum vxd_status build_labels(struct vxd_map_call *call,
+static enum vxd_status build_labels(struct vxd_exchange *call,
                                     const struct voxeld_scene_integrate_request *in,
                                     Voxeld__V1__SceneIntegrateRequest *out)
 {
@@ -299,17 +299,18 @@ static enum vxd_status build_labels(struct vxd_map_call *call,
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "label_to_material",
                         "%zu labels at %p", n, (const void *)in->labels);
     }
-    all = vxd_map_alloc(call, n, sizeof *all);
-    out->label_to_material = vxd_map_alloc(call, n, sizeof(Voxeld__V1__SceneLabel *));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    out->label_to_material =
+        vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__SceneLabel *));
     if (all == NULL || out->label_to_material == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
         voxeld__v1__scene_label__init(&all[i]);
         all[i].label = in->labels[i].label;
-        all[i].label_name = vxd_map_text(in->labels[i].label_name);
+        all[i].label_name = vxd_text_or_empty(in->labels[i].label_name);
         all[i].material = in->labels[i].material;
-        all[i].material_name = vxd_map_text(in->labels[i].material_name);
+        all[i].material_name = vxd_text_or_empty(in->labels[i].material_name);
         out->label_to_material[i] = &all[i];
     }
     out->n_label_to_material = n;
@@ -336,7 +337,7 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->n_beyond = in->n_beyond;
     out->n_dropped = in->n_dropped;
     (void)snprintf(out->digest, sizeof out->digest, "%s", in->digest);
-    vxd_network_timings_copy(in->network, &out->network);
+    vxd_reply_timings(in->network, &out->network);
     out->n_hit_voxels = in->n_hit_voxels;
     out->n_passed_voxels = in->n_passed_voxels;
     out->decode_ms = in->decode_ms;
@@ -358,29 +359,29 @@ voxeld_scene_integrate(struct voxeld_client *client,
     Voxeld__V1__SceneMaterialRule rule = VOXELD__V1__SCENE_MATERIAL_RULE__INIT;
     struct voxeld_scene_integrated integrated = {0};
     const Voxeld__V1__SceneIntegrateResponse *response;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
     VXD_TRY(build_cloud(&call, request->cloud, &body.cloud));
     carve.max_range_m = request->max_range_m;
     carve.erase = request->erase;
     rule.kind = (Voxeld__V1__SceneMaterialRule__Kind)request->rule;
     rule.material = request->material;
-    rule.field = vxd_map_text(request->field);
+    rule.field = vxd_text_or_empty(request->field);
     rule.low = request->low;
     rule.high = request->high;
-    body.name = vxd_map_text(request->scene);
+    body.name = vxd_text_or_empty(request->scene);
     body.carve = request->carve ? &carve : NULL;
     body.rule = sends_rule(request) ? &rule : NULL;
-    body.network = vxd_map_text(request->network);
-    body.output = vxd_map_text(request->output);
-    body.expect_digest = vxd_map_text(request->expect_digest);
+    body.network = vxd_text_or_empty(request->network);
+    body.output = vxd_text_or_empty(request->output);
+    body.expect_digest = vxd_text_or_empty(request->expect_digest);
     VXD_TRY(build_labels(&call, request, &body));
     body.if_version = request->if_version;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
     call.request.scene_integrate = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->scene_integrate;
     VXD_TRY(vxd_scene_change_copy(response->change, &integrated.change, &call.err));
     copy_integrated(response, call.reply.response->header, &integrated);
@@ -388,5 +389,5 @@ voxeld_scene_integrate(struct voxeld_client *client,
         *out = integrated;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }

@@ -18,7 +18,7 @@ enum {
 
 /* `first` and format are not the request's; version is where its scene's name says none, and
  * 0 is the newest. */
-static enum vxd_status export_part(struct vxd_map_call *call,
+static enum vxd_status export_part(struct vxd_exchange *call,
                                    const struct voxeld_scene_export_request *request,
                                    enum voxeld_scene_format format, uint64_t first,
                                    uint64_t version, struct voxeld_scene_cells **out)
@@ -47,7 +47,7 @@ static enum vxd_status export_part(struct vxd_map_call *call,
     body.with_counts = request->with_counts;
     call->request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_EXPORT;
     call->request.scene_export = &body;
-    VXD_TRY(vxd_map_call_send(call));
+    VXD_TRY(vxd_exchange_send(call));
     VXD_TRY(vxd_scene_cells_open(call, format, request->with_counts, out));
 out:
     return status;
@@ -58,14 +58,14 @@ enum voxeld_status voxeld_scene_export(struct voxeld_client *client,
                                        struct voxeld_scene_cells **out,
                                        struct voxeld_error *error)
 {
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
     VXD_TRY(export_part(&call, request, request->format, request->first, 0, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 /* A PLY file taken apart: the header before and behind its number of vertices, the vertices. */
@@ -186,10 +186,10 @@ static enum voxeld_status fetch(struct voxeld_client *client,
                                 struct whole *w, struct voxeld_error *error)
 {
     struct voxeld_scene_cells *part = NULL;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
     if (w->file.path == NULL) {
         status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "path", "is NULL");
         goto out;
@@ -199,7 +199,7 @@ static enum voxeld_status fetch(struct voxeld_client *client,
     VXD_TRY(append(w, part, &call.err));
 out:
     voxeld_scene_cells_free(part);
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status

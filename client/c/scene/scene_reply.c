@@ -58,7 +58,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
     return VXD_OK;
 }
 
-enum vxd_status vxd_scenes_open(struct vxd_map_call *call,
+enum vxd_status vxd_scenes_open(struct vxd_exchange *call,
                                 Voxeld__V1__SceneInfo *const *in, size_t n,
                                 struct voxeld_scenes **out)
 {
@@ -233,7 +233,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_found_open(struct vxd_map_call *call, size_t n, bool counts,
+enum vxd_status vxd_scene_found_open(struct vxd_exchange *call, size_t n, bool counts,
                                      struct voxeld_scene_found **out)
 {
     struct voxeld_scene_found *found =
@@ -357,7 +357,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_cells_open(struct vxd_map_call *call,
+enum vxd_status vxd_scene_cells_open(struct vxd_exchange *call,
                                      enum voxeld_scene_format format, bool counts,
                                      struct voxeld_scene_cells **out)
 {

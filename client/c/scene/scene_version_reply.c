@@ -62,7 +62,7 @@ static enum vxd_status open_log(struct voxeld_scene_log *log, struct vxd_err *er
     return VXD_OK;
 }
 
-enum vxd_status vxd_scene_log_open(struct vxd_map_call *call,
+enum vxd_status vxd_scene_log_open(struct vxd_exchange *call,
                                    struct voxeld_scene_log **out)
 {
     struct voxeld_scene_log *log = vxd_result_new(&call->reply, sizeof *log, &call->err);
@@ -117,7 +117,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_diff_open(struct vxd_map_call *call,
+enum vxd_status vxd_scene_diff_open(struct vxd_exchange *call,
                                     struct voxeld_scene_diff **out)
 {
     struct voxeld_scene_diff *diff =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls on maps as wholes: create, get, list, drop, save, load. */
-#include "client/c/call/map_call.h"
+#include "client/c/map/map_call.h"
 
 _Static_assert((int)VOXELD_MAP_FSYNC_ALWAYS ==
                        (int)VOXELD__V1__MAP_FSYNC__MAP_FSYNC_ALWAYS &&
@@ -18,7 +18,7 @@ static void fill_vec3(const double *in, Voxeld__V1__Vec3 *out)
 }
 
 /* An only reference, which may be the last: where out is NULL the reply goes with the call. */
-static enum vxd_status open_one(struct vxd_map_call *call, Voxeld__V1__MapInfo *map,
+static enum vxd_status open_one(struct vxd_exchange *call, Voxeld__V1__MapInfo *map,
                                 bool existed, struct voxeld_maps **out)
 {
     enum vxd_status status = VXD_OK;
@@ -31,22 +31,22 @@ out:
     return status;
 }
 
-static enum vxd_status build_spec(struct vxd_map_call *call,
+static enum vxd_status build_spec(struct vxd_exchange *call,
                                   const struct voxeld_map_create_request *in,
                                   Voxeld__V1__MapSpec *out)
 {
-    Voxeld__V1__MapArray *all = vxd_map_alloc(call, in->n_arrays, sizeof *all);
+    Voxeld__V1__MapArray *all = vxd_exchange_alloc(call, in->n_arrays, sizeof *all);
 
     voxeld__v1__map_spec__init(out);
     out->key_dtype = (Voxeld__V1__DType)in->key_dtype;
     out->n_components = in->n_components;
-    out->values = vxd_map_alloc(call, in->n_arrays, sizeof(Voxeld__V1__MapArray *));
+    out->values = vxd_exchange_alloc(call, in->n_arrays, sizeof(Voxeld__V1__MapArray *));
     if (all == NULL || out->values == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < in->n_arrays; i++) {
         voxeld__v1__map_array__init(&all[i]);
-        all[i].name = vxd_map_text(in->arrays[i].name);
+        all[i].name = vxd_text_or_empty(in->arrays[i].name);
         all[i].dtype = (Voxeld__V1__DType)in->arrays[i].dtype;
         all[i].n_elements = in->arrays[i].n_elements;
         out->values[i] = &all[i];
@@ -64,14 +64,14 @@ enum voxeld_status voxeld_map_create(struct voxeld_client *client,
     Voxeld__V1__MapLattice lattice = VOXELD__V1__MAP_LATTICE__INIT;
     Voxeld__V1__Vec3 size;
     Voxeld__V1__Vec3 origin;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     Voxeld__V1__MapCreateResponse *response;
     enum vxd_status status;
 
     if (out != NULL) {
         *out = NULL;
     }
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
     if (request->n_arrays > UINT16_MAX ||
         (request->n_arrays > 0 && request->arrays == NULL)) {
         status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "arrays", "%zu arrays at %p",
@@ -83,8 +83,8 @@ enum voxeld_status voxeld_map_create(struct voxeld_client *client,
     fill_vec3(request->lattice.origin_m, &origin);
     lattice.size = &size;
     lattice.origin = &origin;
-    lattice.frame_id = vxd_map_text(request->lattice.frame_id);
-    body.name = vxd_map_text(request->map);
+    lattice.frame_id = vxd_text_or_empty(request->lattice.frame_id);
+    body.name = vxd_text_or_empty(request->map);
     body.spec = &spec;
     body.capacity = request->capacity;
     body.max_bytes = request->max_bytes;
@@ -95,11 +95,11 @@ enum voxeld_status voxeld_map_create(struct voxeld_client *client,
     body.journal_max_bytes = request->journal_max_bytes;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_CREATE;
     call.request.map_create = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->map_create;
     VXD_TRY(open_one(&call, response->map, response->existed, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_map_get(struct voxeld_client *client,
@@ -107,18 +107,18 @@ enum voxeld_status voxeld_map_get(struct voxeld_client *client,
                                   struct voxeld_maps **out, struct voxeld_error *error)
 {
     Voxeld__V1__MapGetRequest body = VOXELD__V1__MAP_GET_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
-    body.name = vxd_map_text(map);
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
+    body.name = vxd_text_or_empty(map);
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_GET;
     call.request.map_get = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     VXD_TRY(open_one(&call, call.reply.response->map_get->map, true, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_map_list(struct voxeld_client *client,
@@ -127,20 +127,20 @@ enum voxeld_status voxeld_map_list(struct voxeld_client *client,
 {
     Voxeld__V1__MapListRequest body = VOXELD__V1__MAP_LIST_REQUEST__INIT;
     const Voxeld__V1__MapListResponse *response;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_LIST;
     call.request.map_list = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->map_list;
     VXD_TRY(vxd_maps_open(&call, response->maps, response->n_maps, out));
     (*out)->n_bytes = response->n_bytes;
     (*out)->limit_bytes = response->limit_bytes;
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_map_drop(struct voxeld_client *client,
@@ -149,20 +149,20 @@ enum voxeld_status voxeld_map_drop(struct voxeld_client *client,
                                    struct voxeld_error *error)
 {
     Voxeld__V1__MapDropRequest body = VOXELD__V1__MAP_DROP_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, options, true));
-    body.name = vxd_map_text(map);
+    VXD_TRY(vxd_exchange_begin(&call, client, options, true));
+    body.name = vxd_text_or_empty(map);
     body.missing_ok = missing_ok;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_DROP;
     call.request.map_drop = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     if (existed != NULL) {
         *existed = call.reply.response->map_drop->existed;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_map_save(struct voxeld_client *client,
@@ -172,15 +172,15 @@ enum voxeld_status voxeld_map_save(struct voxeld_client *client,
 {
     Voxeld__V1__MapSaveRequest body = VOXELD__V1__MAP_SAVE_REQUEST__INIT;
     const Voxeld__V1__MapSaveResponse *response;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, options, true));
-    body.name = vxd_map_text(map);
-    body.file = vxd_map_text(file);
+    VXD_TRY(vxd_exchange_begin(&call, client, options, true));
+    body.name = vxd_text_or_empty(map);
+    body.file = vxd_text_or_empty(file);
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_SAVE;
     call.request.map_save = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     if (out != NULL) {
         response = call.reply.response->map_save;
         (void)snprintf(out->file, sizeof out->file, "%s", response->file);
@@ -190,7 +190,7 @@ enum voxeld_status voxeld_map_save(struct voxeld_client *client,
         out->replayed = call.reply.response->header->replayed;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_map_load(struct voxeld_client *client,
@@ -199,23 +199,23 @@ enum voxeld_status voxeld_map_load(struct voxeld_client *client,
 {
     Voxeld__V1__MapLoadRequest body = VOXELD__V1__MAP_LOAD_REQUEST__INIT;
     Voxeld__V1__MapLoadResponse *response;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     if (out != NULL) {
         *out = NULL;
     }
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
-    body.name = vxd_map_text(request->map);
-    body.file = vxd_map_text(request->file);
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    body.name = vxd_text_or_empty(request->map);
+    body.file = vxd_text_or_empty(request->file);
     body.replace = request->replace;
     body.max_bytes = request->max_bytes;
     body.ttl_s = request->ttl_s;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_LOAD;
     call.request.map_load = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->map_load;
     VXD_TRY(open_one(&call, response->map, response->replaced, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }

@@ -2,11 +2,40 @@
 /* Calls on the entries of maps: insert, find, erase, update, export. */
 #include <string.h>
 
-#include "client/c/call/map_call.h"
-#include "client/c/call/out_file.h"
+#include "client/c/map/map_call.h"
+
+/* Tensors of several arrays, with their names; they borrow the arrays' data. Errors as of
+ * vxd_exchange_tensor. */
+static enum vxd_status build_values(struct vxd_exchange *call,
+                                    const struct voxeld_array *in, size_t n,
+                                    Voxeld__V1__MapRows ***out)
+{
+    Voxeld__V1__MapRows *all;
+    Voxeld__V1__Tensor *tensors;
+    char field[48];
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "values", in, n));
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__MapRows *));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    tensors = vxd_exchange_alloc(call, n, sizeof *tensors);
+    if (*out == NULL || all == NULL || tensors == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(field, sizeof field, "values[%zu].rows", i);
+        voxeld__v1__map_rows__init(&all[i]);
+        all[i].name = vxd_text_or_empty(in[i].name);
+        VXD_TRY(vxd_exchange_fill_tensor(call, field, &in[i], &tensors[i]));
+        all[i].rows = &tensors[i];
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
+}
 
 /* Keys, or numbers where those are not NULL; and how many. */
-static enum vxd_status build_rows(struct vxd_map_call *call,
+static enum vxd_status build_rows(struct vxd_exchange *call,
                                   const struct voxeld_array *keys, const int32_t *indices,
                                   size_t n_indices, Voxeld__V1__Tensor **out_keys,
                                   Voxeld__V1__Tensor **out_indices, size_t *n)
@@ -17,9 +46,9 @@ static enum vxd_status build_rows(struct vxd_map_call *call,
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "indices", "%zu at NULL",
                         n_indices);
     }
-    VXD_TRY(vxd_map_tensor(call, "keys", keys, out_keys));
+    VXD_TRY(vxd_exchange_tensor(call, "keys", keys, out_keys));
     if (indices != NULL) {
-        VXD_TRY(vxd_map_numbers(call, indices, n_indices, out_indices));
+        VXD_TRY(vxd_exchange_indices(call, indices, n_indices, out_indices));
     }
     *n = indices != NULL ? n_indices : keys->n;
 out:
@@ -27,13 +56,13 @@ out:
 }
 
 /* Sends, and hands the result out where it is wanted. */
-static enum vxd_status exchange(struct vxd_map_call *call,
+static enum vxd_status exchange(struct vxd_exchange *call,
                                 const struct vxd_map_expect *expect,
                                 struct voxeld_map_result **out)
 {
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_send(call));
+    VXD_TRY(vxd_exchange_send(call));
     if (out != NULL) {
         VXD_TRY(vxd_map_result_open(call, expect, out));
     }
@@ -49,23 +78,23 @@ enum voxeld_status voxeld_map_insert(struct voxeld_client *client,
     Voxeld__V1__MapInsertRequest body = VOXELD__V1__MAP_INSERT_REQUEST__INIT;
     struct vxd_map_expect expect = {.n = request->keys.n,
                                     .counts_only = request->counts_only || out == NULL};
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     if (out != NULL) {
         *out = NULL;
     }
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
-    body.name = vxd_map_text(request->map);
-    VXD_TRY(vxd_map_tensor(&call, "keys", &request->keys, &body.keys));
-    VXD_TRY(vxd_map_rows(&call, request->values, request->n_values, &body.values));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    body.name = vxd_text_or_empty(request->map);
+    VXD_TRY(vxd_exchange_tensor(&call, "keys", &request->keys, &body.keys));
+    VXD_TRY(build_values(&call, request->values, request->n_values, &body.values));
     body.n_values = request->n_values;
     body.counts_only = expect.counts_only;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_INSERT;
     call.request.map_insert = &body;
     VXD_TRY(exchange(&call, &expect, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 static bool has_star(const char *const *names, size_t n)
@@ -87,16 +116,16 @@ enum voxeld_status voxeld_map_find(struct voxeld_client *client,
     struct vxd_map_expect expect = {.keys = request->return_keys,
                                     .n_values = request->n_arrays,
                                     .n_neighbours = request->neighbours};
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
-    body.name = vxd_map_text(request->map);
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
+    body.name = vxd_text_or_empty(request->map);
     VXD_TRY(build_rows(&call, &request->keys, request->indices, request->n_indices,
                        &body.keys, &body.indices, &expect.n));
-    VXD_TRY(
-        vxd_map_names(&call, "values", request->arrays, request->n_arrays, &body.values));
+    VXD_TRY(vxd_exchange_names(&call, "values", request->arrays, request->n_arrays,
+                               &body.values));
     expect.any_values = has_star(request->arrays, request->n_arrays);
     body.n_values = request->n_arrays;
     body.erase_epoch = request->erase_epoch;
@@ -106,7 +135,7 @@ enum voxeld_status voxeld_map_find(struct voxeld_client *client,
     call.request.map_find = &body;
     VXD_TRY(exchange(&call, &expect, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_map_erase(struct voxeld_client *client,
@@ -118,22 +147,22 @@ enum voxeld_status voxeld_map_erase(struct voxeld_client *client,
     struct vxd_map_expect expect = {.n = request->keys.n,
                                     .counts_only = request->counts_only || out == NULL ||
                                                    request->all};
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     if (out != NULL) {
         *out = NULL;
     }
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
-    body.name = vxd_map_text(request->map);
-    VXD_TRY(vxd_map_tensor(&call, "keys", &request->keys, &body.keys));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    body.name = vxd_text_or_empty(request->map);
+    VXD_TRY(vxd_exchange_tensor(&call, "keys", &request->keys, &body.keys));
     body.all = request->all;
     body.counts_only = expect.counts_only;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_ERASE;
     call.request.map_erase = &body;
     VXD_TRY(exchange(&call, &expect, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 _Static_assert((int)VOXELD_COMBINE_ADD == (int)VOXELD__V1__MAP_COMBINE__MAP_ADD &&
@@ -147,17 +176,17 @@ enum voxeld_status voxeld_map_update(struct voxeld_client *client,
 {
     Voxeld__V1__MapUpdateRequest body = VOXELD__V1__MAP_UPDATE_REQUEST__INIT;
     struct vxd_map_expect expect = {.counts_only = request->counts_only || out == NULL};
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     if (out != NULL) {
         *out = NULL;
     }
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
-    body.name = vxd_map_text(request->map);
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    body.name = vxd_text_or_empty(request->map);
     VXD_TRY(build_rows(&call, &request->keys, request->indices, request->n_indices,
                        &body.keys, &body.indices, &expect.n));
-    VXD_TRY(vxd_map_rows(&call, request->values, request->n_values, &body.values));
+    VXD_TRY(build_values(&call, request->values, request->n_values, &body.values));
     body.n_values = request->n_values;
     body.erase_epoch = request->erase_epoch;
     body.combine = (Voxeld__V1__MapCombine)request->combine;
@@ -167,10 +196,10 @@ enum voxeld_status voxeld_map_update(struct voxeld_client *client,
     call.request.map_update = &body;
     VXD_TRY(exchange(&call, &expect, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
-static enum vxd_status export_entries(struct vxd_map_call *call,
+static enum vxd_status export_entries(struct vxd_exchange *call,
                                       const struct voxeld_map_export_request *request,
                                       bool as_ply, struct voxeld_map_result **out)
 {
@@ -181,11 +210,11 @@ static enum vxd_status export_entries(struct vxd_map_call *call,
                                     .ply = as_ply};
     enum vxd_status status;
 
-    body.name = vxd_map_text(request->map);
+    body.name = vxd_text_or_empty(request->map);
     body.format =
         as_ply ? VOXELD__V1__MAP_FORMAT__MAP_PLY : VOXELD__V1__MAP_FORMAT__MAP_TENSORS;
-    VXD_TRY(
-        vxd_map_names(call, "values", request->arrays, request->n_arrays, &body.values));
+    VXD_TRY(vxd_exchange_names(call, "values", request->arrays, request->n_arrays,
+                               &body.values));
     body.n_values = request->n_arrays;
     body.keys_only = request->keys_only;
     body.first = request->first;
@@ -202,14 +231,14 @@ enum voxeld_status voxeld_map_export(struct voxeld_client *client,
                                      struct voxeld_map_result **out,
                                      struct voxeld_error *error)
 {
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
     VXD_TRY(export_entries(&call, request, request->as_ply, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 /* The result's PLY as a file. */
@@ -231,10 +260,10 @@ enum voxeld_status voxeld_map_export_file(struct voxeld_client *client,
                                           struct voxeld_error *error)
 {
     struct voxeld_map_result *result = NULL;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
     if (path == NULL) {
         status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "path", "is NULL");
         goto out;
@@ -246,5 +275,5 @@ enum voxeld_status voxeld_map_export_file(struct voxeld_client *client,
     }
 out:
     voxeld_map_result_free(result);
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's replies about maps to the public structs. The server is not trusted: every
  * length is checked against the counts before a pointer goes out. */
-#include "client/c/call/map_call.h"
+#include "client/c/map/map_call.h"
 
 /* Maps ---------------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__MapI
     return VXD_OK;
 }
 
-enum vxd_status vxd_maps_open(struct vxd_map_call *call, Voxeld__V1__MapInfo *const *in,
+enum vxd_status vxd_maps_open(struct vxd_exchange *call, Voxeld__V1__MapInfo *const *in,
                               size_t n, struct voxeld_maps **out)
 {
     struct voxeld_maps *maps = vxd_result_new(&call->reply, sizeof *maps, &call->err);
@@ -284,7 +284,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_map_result_open(struct vxd_map_call *call,
+enum vxd_status vxd_map_result_open(struct vxd_exchange *call,
                                     const struct vxd_map_expect *expect,
                                     struct voxeld_map_result **out)
 {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls on maps, from the public structs to the wire's. Arrays are not copied: the message
- * points to the caller's, and is packed from there into the socket's buffer. */
+/* One synchronous call of a method, and the parts of its request. */
 #include <string.h>
 
-#include "client/c/call/map_call.h"
+#include "client/c/call/exchange.h"
 
 enum {
     /* Far above what the server takes; keep garbage counts from being walked. */
     MAX_ARRAYS = 4096
 };
 
-enum vxd_status vxd_map_call_begin(struct vxd_map_call *call,
+enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
                                    struct voxeld_client *client,
                                    const struct voxeld_call *options, bool changes)
 {
@@ -27,13 +26,13 @@ enum vxd_status vxd_map_call_begin(struct vxd_map_call *call,
     return vxd_decoder_create(SIZE_MAX, NULL, &call->arena, &call->err);
 }
 
-enum vxd_status vxd_map_call_send(struct vxd_map_call *call)
+enum vxd_status vxd_exchange_send(struct vxd_exchange *call)
 {
     return vxd_client_call(call->client, &call->options, 0, &call->request,
                            call->request_id, &call->reply, &call->err);
 }
 
-enum voxeld_status vxd_map_call_end(struct vxd_map_call *call, enum vxd_status status,
+enum voxeld_status vxd_exchange_end(struct vxd_exchange *call, enum vxd_status status,
                                     struct voxeld_error *error)
 {
     vxd_decoder_destroy(call->arena);
@@ -43,7 +42,7 @@ enum voxeld_status vxd_map_call_end(struct vxd_map_call *call, enum vxd_status s
                                                       call->sequence, error);
 }
 
-void *vxd_map_alloc(struct vxd_map_call *call, size_t n, size_t n_bytes)
+void *vxd_exchange_alloc(struct vxd_exchange *call, size_t n, size_t n_bytes)
 {
     void *block = NULL;
 
@@ -59,13 +58,13 @@ void *vxd_map_alloc(struct vxd_map_call *call, size_t n, size_t n_bytes)
     return block;
 }
 
-char *vxd_map_text(const char *string)
+char *vxd_text_or_empty(const char *string)
 {
     return (char *)(uintptr_t)(string != NULL ? string : "");
 }
 
-static enum vxd_status check_list(struct vxd_map_call *call, const char *field,
-                                  const void *list, size_t n)
+enum vxd_status vxd_exchange_check_list(struct vxd_exchange *call, const char *field,
+                                        const void *list, size_t n)
 {
     if (n > MAX_ARRAYS || (n > 0 && list == NULL)) {
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%zu of them at %p", n,
@@ -74,26 +73,26 @@ static enum vxd_status check_list(struct vxd_map_call *call, const char *field,
     return VXD_OK;
 }
 
-enum vxd_status vxd_map_names(struct vxd_map_call *call, const char *field,
-                              const char *const *names, size_t n, char ***out)
+enum vxd_status vxd_exchange_names(struct vxd_exchange *call, const char *field,
+                                   const char *const *names, size_t n, char ***out)
 {
     enum vxd_status status;
 
-    VXD_TRY(check_list(call, field, (const void *)names, n));
-    *out = vxd_map_alloc(call, n, sizeof(char *));
+    VXD_TRY(vxd_exchange_check_list(call, field, (const void *)names, n));
+    *out = vxd_exchange_alloc(call, n, sizeof(char *));
     if (*out == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
-        (*out)[i] = vxd_map_text(names[i]);
+        (*out)[i] = vxd_text_or_empty(names[i]);
     }
 out:
     return status;
 }
 
-static enum vxd_status fill_tensor(struct vxd_map_call *call, const char *field,
-                                   const struct voxeld_array *in,
-                                   Voxeld__V1__Tensor *tensor)
+enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *field,
+                                         const struct voxeld_array *in,
+                                         Voxeld__V1__Tensor *tensor)
 {
     size_t n_elements = in->n_elements > 0 ? in->n_elements : 1;
     size_t n_bytes = vxd_dtype_bytes((enum vxd_dtype)in->dtype);
@@ -113,7 +112,7 @@ static enum vxd_status fill_tensor(struct vxd_map_call *call, const char *field,
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%zu rows at NULL",
                         in->n);
     }
-    tensor->shape = vxd_map_alloc(call, 2, sizeof *tensor->shape);
+    tensor->shape = vxd_exchange_alloc(call, 2, sizeof *tensor->shape);
     if (tensor->shape == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -126,48 +125,23 @@ static enum vxd_status fill_tensor(struct vxd_map_call *call, const char *field,
     return VXD_OK;
 }
 
-enum vxd_status vxd_map_tensor(struct vxd_map_call *call, const char *field,
-                               const struct voxeld_array *in, Voxeld__V1__Tensor **out)
+enum vxd_status vxd_exchange_tensor(struct vxd_exchange *call, const char *field,
+                                    const struct voxeld_array *in,
+                                    Voxeld__V1__Tensor **out)
 {
     *out = NULL;
     if (in->dtype == VOXELD_DTYPE_UNSPECIFIED && in->n == 0) {
         return VXD_OK;
     }
-    *out = vxd_map_alloc(call, 1, sizeof **out);
-    return *out != NULL ? fill_tensor(call, field, in, *out) : VXD_RESOURCE_EXHAUSTED;
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    return *out != NULL ? vxd_exchange_fill_tensor(call, field, in, *out)
+                        : VXD_RESOURCE_EXHAUSTED;
 }
 
-enum vxd_status vxd_map_numbers(struct vxd_map_call *call, const int32_t *indices,
-                                size_t n, Voxeld__V1__Tensor **out)
+enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *indices,
+                                     size_t n, Voxeld__V1__Tensor **out)
 {
     struct voxeld_array array = {.dtype = VOXELD_INT32, .data = indices, .n = n};
 
-    return vxd_map_tensor(call, "indices", &array, out);
-}
-
-enum vxd_status vxd_map_rows(struct vxd_map_call *call, const struct voxeld_array *in,
-                             size_t n, Voxeld__V1__MapRows ***out)
-{
-    Voxeld__V1__MapRows *all;
-    Voxeld__V1__Tensor *tensors;
-    char field[48];
-    enum vxd_status status;
-
-    VXD_TRY(check_list(call, "values", in, n));
-    *out = vxd_map_alloc(call, n, sizeof(Voxeld__V1__MapRows *));
-    all = vxd_map_alloc(call, n, sizeof *all);
-    tensors = vxd_map_alloc(call, n, sizeof *tensors);
-    if (*out == NULL || all == NULL || tensors == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (size_t i = 0; i < n; i++) {
-        (void)snprintf(field, sizeof field, "values[%zu].rows", i);
-        voxeld__v1__map_rows__init(&all[i]);
-        all[i].name = vxd_map_text(in[i].name);
-        VXD_TRY(fill_tensor(call, field, &in[i], &tensors[i]));
-        all[i].rows = &tensors[i];
-        (*out)[i] = &all[i];
-    }
-out:
-    return status;
+    return vxd_exchange_tensor(call, "indices", &array, out);
 }

@@ -3,20 +3,7 @@
  * every length is checked against the counts before a pointer goes out. */
 #include <string.h>
 
-#include "client/c/call/net_call.h"
-
-void vxd_network_timings_copy(const Voxeld__V1__NetworkTimings *in,
-                              struct voxeld_network_timings *out)
-{
-    if (in != NULL) {
-        out->voxelize_ms = in->voxelize_ms;
-        out->sets_ms = in->sets_ms;
-        out->layers_ms = in->layers_ms;
-        out->outputs_ms = in->outputs_ms;
-        out->n_items = in->n_items;
-        out->n_voxels = in->n_voxels;
-    }
-}
+#include "client/c/network/net_call.h"
 
 static enum vxd_status copy_stride(const int32_t *in, size_t n, int32_t out[3],
                                    struct vxd_err *err)
@@ -121,7 +108,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply,
         .n_requests = in->n_requests,
     };
     vxd_reply_vec3(in->size, out->size_m);
-    vxd_network_timings_copy(in->last, &out->last);
+    vxd_reply_timings(in->last, &out->last);
     if (in->range != NULL) {
         out->has_range = true;
         vxd_reply_vec3(in->range->low, out->range_low_m);
@@ -133,7 +120,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_networks_open(struct vxd_map_call *call,
+enum vxd_status vxd_networks_open(struct vxd_exchange *call,
                                   Voxeld__V1__NetworkInfo *const *in, size_t n,
                                   struct voxeld_networks **out)
 {
@@ -328,7 +315,7 @@ static void echo(struct voxeld_inference *out)
     vxd_reply_vec3(in->size, out->size_m);
     vxd_reply_vec3(in->origin, out->origin_m);
     vxd_reply_vec3(in->low, out->low_m);
-    vxd_network_timings_copy(in->timings, &out->timings);
+    vxd_reply_timings(in->timings, &out->timings);
     out->n_run_items = in->n_run_items;
     out->engine_ms = in->engine_ms;
     out->queue_ms = header->queue_ms;
@@ -336,7 +323,7 @@ static void echo(struct voxeld_inference *out)
     out->request_id = header->request_id;
 }
 
-enum vxd_status vxd_inference_open(struct vxd_map_call *call,
+enum vxd_status vxd_inference_open(struct vxd_exchange *call,
                                    const struct voxeld_infer_request *request,
                                    struct voxeld_inference **out)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls on networks, from the public structs to the wire's. */
-#include "client/c/call/net_call.h"
+#include "client/c/network/net_call.h"
 
 #include <string.h>
 
@@ -10,20 +10,20 @@ enum voxeld_status voxeld_infer(struct voxeld_client *client,
 {
     Voxeld__V1__InferRequest body = VOXELD__V1__INFER_REQUEST__INIT;
     Voxeld__V1__Vec3 origin = VOXELD__V1__VEC3__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
     VXD_TRY(vxd_request_clouds(call.arena, request->clouds, request->n_clouds,
                                &body.clouds, &call.err));
     body.n_clouds = request->n_clouds;
-    VXD_TRY(vxd_map_names(&call, "outputs", request->outputs, request->n_outputs,
-                          &body.outputs));
+    VXD_TRY(vxd_exchange_names(&call, "outputs", request->outputs, request->n_outputs,
+                               &body.outputs));
     body.n_outputs = request->n_outputs;
-    body.network = vxd_map_text(request->network);
+    body.network = vxd_text_or_empty(request->network);
     body.dtype = (Voxeld__V1__DType)request->dtype;
-    body.expect_digest = vxd_map_text(request->expect_digest);
+    body.expect_digest = vxd_text_or_empty(request->expect_digest);
     body.apply_pose = request->apply_pose;
     body.no_coords = request->no_coords;
     if (request->apply_pose) {
@@ -34,10 +34,10 @@ enum voxeld_status voxeld_infer(struct voxeld_client *client,
     }
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_INFER;
     call.request.infer = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     VXD_TRY(vxd_inference_open(&call, request, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 const struct voxeld_infer_output *
@@ -58,18 +58,18 @@ voxeld_network_load(struct voxeld_client *client, const struct voxeld_call *opti
 {
     Voxeld__V1__NetworkLoadRequest body = VOXELD__V1__NETWORK_LOAD_REQUEST__INIT;
     const Voxeld__V1__NetworkLoadResponse *response;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     if (out != NULL) {
         *out = NULL;
     }
-    VXD_TRY(vxd_map_call_begin(&call, client, options, true));
-    body.name = vxd_map_text(network);
+    VXD_TRY(vxd_exchange_begin(&call, client, options, true));
+    body.name = vxd_text_or_empty(network);
     body.precision = (Voxeld__V1__NetworkPrecision)precision;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_NETWORK_LOAD;
     call.request.network_load = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     if (out != NULL) {
         response = call.reply.response->network_load;
         VXD_TRY(vxd_networks_open(&call, &response->network, 1, out));
@@ -77,7 +77,7 @@ voxeld_network_load(struct voxeld_client *client, const struct voxeld_call *opti
         (*out)->was_replaced = response->replaced;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_network_unload(struct voxeld_client *client,
@@ -86,20 +86,20 @@ enum voxeld_status voxeld_network_unload(struct voxeld_client *client,
                                          bool *existed, struct voxeld_error *error)
 {
     Voxeld__V1__NetworkUnloadRequest body = VOXELD__V1__NETWORK_UNLOAD_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, options, true));
-    body.name = vxd_map_text(network);
+    VXD_TRY(vxd_exchange_begin(&call, client, options, true));
+    body.name = vxd_text_or_empty(network);
     body.missing_ok = missing_ok;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_NETWORK_UNLOAD;
     call.request.network_unload = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     if (existed != NULL) {
         *existed = call.reply.response->network_unload->existed;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_network_get(struct voxeld_client *client,
@@ -108,18 +108,18 @@ enum voxeld_status voxeld_network_get(struct voxeld_client *client,
                                       struct voxeld_error *error)
 {
     Voxeld__V1__NetworkGetRequest body = VOXELD__V1__NETWORK_GET_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
-    body.name = vxd_map_text(network);
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
+    body.name = vxd_text_or_empty(network);
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_NETWORK_GET;
     call.request.network_get = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     VXD_TRY(vxd_networks_open(&call, &call.reply.response->network_get->network, 1, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_network_list(struct voxeld_client *client,
@@ -129,14 +129,14 @@ enum voxeld_status voxeld_network_list(struct voxeld_client *client,
 {
     Voxeld__V1__NetworkListRequest body = VOXELD__V1__NETWORK_LIST_REQUEST__INIT;
     const Voxeld__V1__NetworkListResponse *response;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_NETWORK_LIST;
     call.request.network_list = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->network_list;
     VXD_TRY(vxd_networks_open(&call, response->networks, response->n_networks, out));
     (*out)->n_bytes = response->n_bytes;
@@ -144,5 +144,5 @@ enum voxeld_status voxeld_network_list(struct voxeld_client *client,
     (*out)->available = (const char *const *)response->available;
     (*out)->n_available = response->n_available;
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
