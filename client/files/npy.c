@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/array_file.h"
+#include "client/files/files.h"
 #include "proto/base/number.h"
 #include "client/files/reader.h"
 

@@ -6,7 +6,7 @@
 #ifndef VXD_CLIENT_FILES_READER_H
 #define VXD_CLIENT_FILES_READER_H
 
-#include "client/files/cloud_file.h"
+#include "client/files/files.h"
 
 /* Longest accepted line of a text header, and of a text header as a whole. */
 #define VXD_FILE_MAX_LINE_BYTES 8192

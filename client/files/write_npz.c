@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/write.h"
+#include "client/files/files.h"
 #include "client/files/writer.h"
 
 enum {

@@ -2,7 +2,11 @@
 /* voxelctl: the service on the command line. */
 #include <string.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/admin/voxelctl_admin.h"
+#include "client/voxelctl/cloud/voxelctl_cloud.h"
+#include "client/voxelctl/map/voxelctl_map.h"
+#include "client/voxelctl/network/voxelctl_network.h"
+#include "client/voxelctl/scene/voxelctl_scene.h"
 
 static const struct ctl_command *const commands[] = {
     &ctl_voxelize, &ctl_map,    &ctl_scene,     &ctl_infer,     &ctl_net,    &ctl_convert,

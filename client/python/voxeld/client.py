@@ -4,25 +4,19 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
-import os
-import secrets
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import admin_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
 
 from . import wire
+from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
 from .cloud import Pose
 from .durability import set_map_durability
-from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
+from .errors import Error, InvalidArgument
 from .map_records import (
     ArraySpec,
     Lattice,
@@ -32,7 +26,7 @@ from .map_records import (
     info_of,
     merge_request,
 )
-from .maps import Map
+from .maps import Map, drop_map
 from .networks import NetworkCalls
 from .points import Points, clouds_of, pose_of
 from .reply import (
@@ -45,24 +39,15 @@ from .reply import (
     ServerInfo,
     Status,
     Voxels,
-    code_of,
     record_of,
     server_info_of,
     status_of,
     voxels_of,
 )
 from .scenes import SceneCalls
-from .transport import Connection, choose_url
 
-DEFAULT_IN_FLIGHT = 16
-MAX_IN_FLIGHT = 1024
-DEFAULT_REPLY_BYTES = 1 << 30
-MAX_TIMEOUT_S = (2**31 - 1) / 1000
-# Requests below this go out unmeasured when the server's limit is not known.
-SURELY_TAKEN_BYTES = 1 << 20
 ORDERS = ("morton", "first_point")
 DEFAULT_OUTPUTS = ("coords", "counts")
-
 
 
 def connect(
@@ -140,28 +125,15 @@ class Client(NetworkCalls, SceneCalls):
         max_in_flight: int,
         max_reply_bytes: int,
     ) -> None:
-        self._timeout = checked_timeout(timeout)
-        if wait is not None and not (math.isfinite(wait) and wait >= 0):
-            raise InvalidArgument(f"{wait}; None, 0 or more seconds are right", "wait")
-        if not 1 <= max_in_flight <= MAX_IN_FLIGHT:
-            raise InvalidArgument(f"{max_in_flight}; 1 to {MAX_IN_FLIGHT}", "max_in_flight")
-        if max_reply_bytes < 1:
-            raise InvalidArgument(f"{max_reply_bytes}; at least 1", "max_reply_bytes")
-        self._token = os.environ.get("VOXELD_TOKEN", "") if token is None else token
-        self._client_id = client_id or f"c-{secrets.token_hex(8)}"
-        self._last_sequence = 0
-        self._id_prefix = secrets.token_hex(4)
-        self._ids = itertools.count(1)
-        self._mutex = threading.Lock()
-        # The server's limit, and the number of the connection it was learnt on.
-        self._limit = (0, 0)
-        self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
-        if wait != 0:
-            try:
-                self._connection.wait(wait)
-            except BaseException:
-                self._connection.close()
-                raise
+        super().__init__(
+            url,
+            token,
+            client_id,
+            timeout,
+            wait=wait,
+            max_in_flight=max_in_flight,
+            max_reply_bytes=max_reply_bytes,
+        )
 
     def __enter__(self) -> Client:
         return self
@@ -180,11 +152,6 @@ class Client(NetworkCalls, SceneCalls):
         self._connection.close()
 
     @property
-    def url(self) -> str:
-        """Where it connects to."""
-        return self._connection.url
-
-    @property
     def is_connected(self) -> bool:
         """A connection stands at this moment."""
         return self._connection.is_connected
@@ -193,12 +160,7 @@ class Client(NetworkCalls, SceneCalls):
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> ServerInfo:
         """Version, backend, methods and limits of the server."""
-        number = self._connection.number
-        request = rpc_pb2.Request(server_info=admin_pb2.ServerInfoRequest())
-        response = self._call("server_info", request, timeout, request_id)
-        with self._mutex:
-            self._limit = (number, response.server_info.max_message_bytes)
-        return server_info_of(response.server_info)
+        return server_info_of(self._get_server_info(timeout, request_id))
 
     def status(self, *, timeout: float | None = None, request_id: str | None = None) -> Status:
         """Load, memory, counts of the methods and the slowest recent requests."""
@@ -435,96 +397,7 @@ class Client(NetworkCalls, SceneCalls):
         sequence: int = 0,
     ) -> bool:
         """Forgets a map; False where there was none, with missing_ok (else NotFound)."""
-        message = hashmap_pb2.MapDropRequest(name=name, missing_ok=missing_ok)
-        response = self._change("map_drop", message, timeout, request_id, sequence)
-        return response.map_drop.existed
-
-    def _numbered(self, sequence: int) -> int:
-        """The sequence of a call: the given one, else the client's next one."""
-        if not 0 <= sequence < 2**64:
-            raise InvalidArgument(f"{sequence}; 0, or a number of 64 bits", "sequence")
-        # By the clock, so that a client that starts anew goes on above the numbers of the one
-        # that had its client_id before; rising where the clock does not.
-        with self._mutex:
-            number = sequence or max(self._last_sequence + 1, time.time_ns() // 1000)
-            self._last_sequence = max(self._last_sequence, number)
-            return number
-
-    def _change(
-        self,
-        method: str,
-        message: Any,
-        timeout: float | None,
-        request_id: str | None,
-        sequence: int,
-    ) -> rpc_pb2.Response:
-        """A method that changes something, without arrays."""
-        header = rpc_pb2.RequestHeader(sequence=self._numbered(sequence))
-        parts: list[wire.Part] = [rpc_pb2.Request(**{method: message}).SerializeToString()]
-        return self._exchange(method, header, parts, timeout, request_id)[0]
-
-    def _call(
-        self, method: str, request: rpc_pb2.Request, timeout: float | None, request_id: str | None
-    ) -> rpc_pb2.Response:
-        parts: list[wire.Part] = [request.SerializeToString()]
-        return self._exchange(method, rpc_pb2.RequestHeader(), parts, timeout, request_id)[0]
-
-    def _exchange(
-        self,
-        method: str,
-        header: rpc_pb2.RequestHeader,
-        parts: list[wire.Part],
-        timeout: float | None,
-        request_id: str | None,
-    ) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
-        timeout_s = self._timeout if timeout is None else checked_timeout(timeout)
-        n_bytes = sum(len(part) for part in parts)
-        self._check_size(n_bytes, timeout_s)
-        header.request_id = request_id or f"{self._id_prefix}-{next(self._ids)}"
-        header.timeout_ms = max(round(timeout_s * 1000), 1)
-        header.token = self._token
-        header.client_id = self._client_id
-        head = rpc_pb2.Request(header=header).SerializeToString()
-        try:
-            data = self._connection.exchange([head, *parts], timeout_s)
-            return opened(data, method)
-        except Error as e:
-            e.request_id = header.request_id
-            e.sequence = header.sequence
-            raise
-
-    def _check_size(self, n_bytes: int, timeout_s: float) -> None:
-        if n_bytes <= SURELY_TAKEN_BYTES:
-            return
-        if self._limit[0] != self._connection.number:
-            self.server_info(timeout=timeout_s)
-        limit = self._limit[1]
-        if 0 < limit < n_bytes:
-            raise ResourceExhausted(
-                f"the request has {n_bytes} bytes, the server takes at most {limit}"
-            )
-
-
-def checked_timeout(timeout: float) -> float:
-    if not 0 < timeout <= MAX_TIMEOUT_S:
-        raise InvalidArgument(f"{timeout}; more than 0 s, at most {MAX_TIMEOUT_S:.0f}", "timeout")
-    return timeout
-
-
-def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
-    """The reply to a request of the method; raises the server's error if it is one."""
-    try:
-        response, arrays = wire.open_response(data)
-    except (ValueError, IndexError) as e:
-        raise Internal(f"the reply of {len(data)} bytes is none of voxeld's: {e}") from None
-    if not response.HasField("header"):
-        raise Internal("the reply has no header")
-    header = response.header
-    if header.code != common_pb2.OK:
-        raise error_of(code_of(header.code), header.message or "no reason given", header.field)
-    if response.WhichOneof("method") != method:
-        raise Internal(f"the reply answers {response.WhichOneof('method')}, not {method}")
-    return response, arrays
+        return drop_map(self, name, missing_ok, timeout, request_id, sequence)
 
 
 def chosen(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from voxeld.v1 import hashmap_pb2, rpc_pb2
 
 from . import wire
+from .calls import Calls
 from .cloud import DType
 from .errors import InvalidArgument
 from .map_records import (
@@ -38,10 +39,21 @@ from .map_records import (
 )
 from .reply import bad, record_of
 
-if TYPE_CHECKING:
-    from .client import Client
-
 NEIGHBOURS = (0, 6, 8, 27)
+
+
+def drop_map(
+    client: Calls,
+    name: str,
+    missing_ok: bool,
+    timeout: float | None,
+    request_id: str | None,
+    sequence: int,
+) -> bool:
+    """Whether there was a map."""
+    message = hashmap_pb2.MapDropRequest(name=name, missing_ok=missing_ok)
+    response = client._change("map_drop", message, timeout, request_id, sequence)
+    return response.map_drop.existed
 
 
 class Map:
@@ -56,7 +68,7 @@ class Map:
     values  rows by array name: n x n_elements (or n) of the map's types; lists are converted
     """
 
-    def __init__(self, client: Client, info: MapInfo) -> None:
+    def __init__(self, client: Calls, info: MapInfo) -> None:
         self._client = client
         self.name = info.name
         self.key_dtype = info.key_dtype
@@ -282,12 +294,8 @@ class Map:
         sequence: int = 0,
     ) -> bool:
         """Forgets it, as Client.map_drop."""
-        return self._client.map_drop(
-            self.name,
-            missing_ok=missing_ok,
-            timeout=timeout,
-            request_id=request_id,
-            sequence=sequence,
+        return drop_map(
+            self._client, self.name, missing_ok, timeout, request_id, sequence
         )
 
     def _keys(self, keys: npt.ArrayLike) -> Array:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from voxeld.v1 import common_pb2, network_pb2, rpc_pb2
 
 from . import wire
+from .calls import Calls
 from .cloud import Pose
 from .errors import Code, Error, InvalidArgument
 from .points import Points, clouds_of, pose_of
@@ -150,7 +151,7 @@ class Inference:
         return output.values if output.labels is None else output.labels
 
 
-class NetworkCalls:
+class NetworkCalls(Calls):
     """The calls of Client on networks; threads, errors and options as there."""
 
     def infer(
@@ -214,7 +215,7 @@ class NetworkCalls:
         if origin is not None:
             request.origin.CopyFrom(wire.vec3(origin, "origin"))
         parts = wire.infer_parts(request, clouds)
-        response, arrays = self._exchange("infer", header, parts, timeout, request_id)  # type: ignore[attr-defined]
+        response, arrays = self._exchange("infer", header, parts, timeout, request_id)
         try:
             return inference_of(response, arrays, len(clouds), "<f2" if half else "<f4", coords)
         except Error as e:
@@ -240,7 +241,7 @@ class NetworkCalls:
         message = network_pb2.NetworkLoadRequest(
             name=name, precision=PRECISIONS.index(precision)
         )
-        response = self._change("network_load", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
+        response = self._change("network_load", message, timeout, request_id, sequence)
         return network_of(response.network_load.network)
 
     def network_unload(
@@ -254,7 +255,7 @@ class NetworkCalls:
     ) -> bool:
         """Forgets a network; False where there was none, with missing_ok (else NotFound)."""
         message = network_pb2.NetworkUnloadRequest(name=name, missing_ok=missing_ok)
-        response = self._change("network_unload", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
+        response = self._change("network_unload", message, timeout, request_id, sequence)
         return response.network_unload.existed
 
     def network(
@@ -262,7 +263,7 @@ class NetworkCalls:
     ) -> NetworkInfo:
         """The loaded network of this name, layers included. Raises NotFound."""
         request = rpc_pb2.Request(network_get=network_pb2.NetworkGetRequest(name=name))
-        response = self._call("network_get", request, timeout, request_id)  # type: ignore[attr-defined]
+        response = self._call("network_get", request, timeout, request_id)
         return network_of(response.network_get.network)
 
     def networks(
@@ -270,7 +271,7 @@ class NetworkCalls:
     ) -> tuple[NetworkInfo, ...]:
         """All loaded networks, by name."""
         request = rpc_pb2.Request(network_list=network_pb2.NetworkListRequest())
-        response = self._call("network_list", request, timeout, request_id)  # type: ignore[attr-defined]
+        response = self._call("network_list", request, timeout, request_id)
         return tuple(network_of(n) for n in response.network_list.networks)
 
     def networks_available(
@@ -278,7 +279,7 @@ class NetworkCalls:
     ) -> tuple[str, ...]:
         """Names in the server's networks_dir, loaded or not."""
         request = rpc_pb2.Request(network_list=network_pb2.NetworkListRequest())
-        response = self._call("network_list", request, timeout, request_id)  # type: ignore[attr-defined]
+        response = self._call("network_list", request, timeout, request_id)
         return tuple(response.network_list.available)
 
 

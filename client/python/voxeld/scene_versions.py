@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from voxeld.v1 import rpc_pb2, scene_version_pb2
 
+from .calls import Calls
 from .errors import Aborted
 from .reply import bad, record_of
 from .scene_records import Box, Change, SceneInfo, SceneReply, info_of, message_of, plain_shape
@@ -24,9 +25,6 @@ from .version_records import (
     log_of,
 )
 
-if TYPE_CHECKING:
-    from .client import Client
-
 Self = TypeVar("Self", bound="SceneVersions")
 
 
@@ -36,9 +34,9 @@ class SceneVersions:
     takes `at` looks at any of them: a version's number, or a snapshot's name."""
 
     name: str
-    _client: Client
+    _client: Calls
 
-    def __init__(self, client: Client, info: SceneInfo) -> None:
+    def __init__(self, client: Calls, info: SceneInfo) -> None:
         raise NotImplementedError  # Scene's
 
     def _exchange(

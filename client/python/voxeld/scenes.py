@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
 from voxeld.v1 import rpc_pb2, scene_pb2
 
 from . import wire
+from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
@@ -48,10 +49,6 @@ from .scene_records import (
 from .scene_versions import SceneVersions
 from .version_records import At, at_of
 
-if TYPE_CHECKING:
-    from .client import Client
-
-
 class Scene(SceneVersions):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
 
@@ -63,7 +60,7 @@ class Scene(SceneVersions):
     and sequence as of Client.
     """
 
-    def __init__(self, client: Client, info: SceneInfo) -> None:
+    def __init__(self, client: Calls, info: SceneInfo) -> None:
         self._client = client
         self.name = info.name
         self.voxel_size = info.voxel_size
@@ -397,12 +394,8 @@ class Scene(SceneVersions):
         sequence: int = 0,
     ) -> bool:
         """Forgets it, as Client.scene_drop."""
-        return self._client.scene_drop(
-            self.name,
-            missing_ok=missing_ok,
-            timeout=timeout,
-            request_id=request_id,
-            sequence=sequence,
+        return drop_scene(
+            self._client, self.name, missing_ok, timeout, request_id, sequence
         )
 
     def _export_request(
@@ -441,7 +434,21 @@ class Scene(SceneVersions):
         return SceneReply(response, arrays, sequence)
 
 
-class SceneCalls:
+def drop_scene(
+    client: Calls,
+    name: str,
+    missing_ok: bool,
+    timeout: float | None,
+    request_id: str | None,
+    sequence: int,
+) -> bool:
+    """Whether there was a scene."""
+    message = scene_pb2.SceneDropRequest(name=name, missing_ok=missing_ok)
+    response = client._change("scene_drop", message, timeout, request_id, sequence)
+    return response.scene_drop.existed
+
+
+class SceneCalls(Calls):
     """The calls of Client on scenes as wholes; threads, errors and options as there."""
 
     def scene_create(
@@ -505,23 +512,23 @@ class SceneCalls:
             ),
             durability=durability_of(durable, journal_max_bytes),
         )  # fmt: skip
-        response = self._change("scene_create", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
-        return Scene(self, info_of(response.scene_create.scene))  # type: ignore[arg-type]
+        response = self._change("scene_create", message, timeout, request_id, sequence)
+        return Scene(self, info_of(response.scene_create.scene))
 
     def scene(
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> Scene:
         """The scene of this name. Raises NotFound."""
         request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name))
-        response = self._call("scene_get", request, timeout, request_id)  # type: ignore[attr-defined]
-        return Scene(self, info_of(response.scene_get.scene))  # type: ignore[arg-type]
+        response = self._call("scene_get", request, timeout, request_id)
+        return Scene(self, info_of(response.scene_get.scene))
 
     def scenes(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> tuple[SceneInfo, ...]:
         """All scenes, by name."""
         request = rpc_pb2.Request(scene_list=scene_pb2.SceneListRequest())
-        response = self._call("scene_list", request, timeout, request_id)  # type: ignore[attr-defined]
+        response = self._call("scene_list", request, timeout, request_id)
         return tuple(info_of(s) for s in response.scene_list.scenes)
 
     def scene_drop(
@@ -534,6 +541,4 @@ class SceneCalls:
         sequence: int = 0,
     ) -> bool:
         """Forgets a scene; False where there was none, with missing_ok (else NotFound)."""
-        message = scene_pb2.SceneDropRequest(name=name, missing_ok=missing_ok)
-        response = self._change("scene_drop", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
-        return response.scene_drop.existed
+        return drop_scene(self, name, missing_ok, timeout, request_id, sequence)

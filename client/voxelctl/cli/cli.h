@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl's subcommands and what they share. */
+/* What voxelctl's commands share. */
 #ifndef VXD_CLIENT_VOXELCTL_CLI_CLI_H
 #define VXD_CLIENT_VOXELCTL_CLI_CLI_H
 
@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "client/c/include/voxeld.h"
+#include "client/files/files.h"
 #include "proto/base/base.h"
 
 /* What the process ends with. */
@@ -55,19 +56,6 @@ struct ctl_command {
     /* argv[0] is the subcommand's name. Returns what the process ends with. */
     int (*run)(struct ctl_globals *globals, int argc, char **argv);
 };
-
-extern const struct ctl_command ctl_info;
-extern const struct ctl_command ctl_status;
-extern const struct ctl_command ctl_voxelize;
-extern const struct ctl_command ctl_map;
-extern const struct ctl_command ctl_scene;
-extern const struct ctl_command ctl_infer;
-extern const struct ctl_command ctl_net;
-extern const struct ctl_command ctl_convert;
-extern const struct ctl_command ctl_self_test;
-extern const struct ctl_command ctl_log_level;
-extern const struct ctl_command ctl_backup;
-extern const struct ctl_command ctl_bench;
 
 /* args.c ------------------------------------------------------------------------------- */
 
@@ -210,17 +198,46 @@ typedef enum vxd_status ctl_write_fn(FILE *file, void *context, struct vxd_err *
  * whole. A device, a pipe or a link is written to as it is. CTL_FAILED after a message. */
 int ctl_write_file(const char *path, ctl_write_fn *write, void *context);
 
-/* voxelize_out.c ----------------------------------------------------------------------- */
+/* arrays.c ----------------------------------------------------------------------------- */
 
-/* An output file by its name's ending; CTL_USAGE after a message for an ending other than
- * .ply and .npy, or a tensor that is none. *outputs and *reduce get the bits that the
- * request needs for it. */
-int ctl_out_plan(const char *path, const char *tensor, uint32_t *outputs,
-                 uint32_t *reduce);
+/* The name of a type, "float32"; "?" where it is none. Static. */
+const char *ctl_dtype_name(enum voxeld_dtype dtype);
+/* The type whose name the n characters are; false where they are none. */
+bool ctl_parse_dtype(const char *text, size_t n, enum voxeld_dtype *out);
 
-/* Writes it as ctl_write_file does. CTL_FAILED after a message. */
-int ctl_out_write(const char *path, const char *tensor,
-                  const struct voxeld_voxels *voxels);
+/* Whether the path ends in this and has more before it. */
+bool ctl_has_ending(const char *path, const char *ending);
+
+/* Reads a whole file ("-": standard input); the caller frees *out. CTL_FAILED after a message. */
+int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes);
+
+/* An array of a file and the bytes it lies in. */
+struct ctl_array {
+    struct vxd_array_file array;
+    uint8_t *bytes;
+};
+
+/* Reads FILE.npy, or any other file as text ("-": standard input as text). Text becomes
+ * text_dtype. CTL_FAILED after a message; the caller clears *out in either case. */
+int ctl_array_read(const char *path, enum voxeld_dtype text_dtype, struct ctl_array *out);
+void ctl_array_clear(struct ctl_array *array);
+
+/* The array as libvoxeld takes it; it borrows the bytes. */
+struct voxeld_array ctl_array_view(const struct ctl_array *array, const char *name);
+
+enum {
+    CTL_MAX_WRITTEN = 19 /* arrays of one file */
+};
+
+/* Writes arrays as .npy (the first) or .npz, by the path's ending. CTL_FAILED after a message. */
+int ctl_write_arrays(const char *path, const struct voxeld_array *arrays, size_t n);
+
+/* poses.c ------------------------------------------------------------------------------ */
+
+/* Reads a pose for each of n_poses clouds. Each is a line of 12 numbers: the upper rows of the
+ * 4 x 4 matrix from the sensor's frame to the map's, row-major. The caller frees *out. CTL_FAILED
+ * after a message. */
+int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out);
 
 /* become.c ----------------------------------------------------------------------------- */
 
@@ -228,15 +245,5 @@ int ctl_out_write(const char *path, const char *tensor,
  * (words[0] is its name, NULL behind the last). Returns only where that fails: CTL_FAILED after
  * a message, CTL_OK after one that says that there is none. */
 int ctl_become(const char *who, const char *const *places, size_t n_places, char **words);
-
-/* infer_out.c -------------------------------------------------------------------------- */
-
-/* An output of an inference as .npy (labels where it has them, else values) or, of voxels and
- * points, .ply. CTL_USAGE after a message for another ending, CTL_FAILED for an output that is
- * not there or cannot be written so. */
-int ctl_infer_check_out(const char *path);
-int ctl_infer_write(const char *path, const char *output,
-                    const struct voxeld_cloud *cloud,
-                    const struct voxeld_inference *inference);
 
 #endif

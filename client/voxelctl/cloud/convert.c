@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client/files/files.h"
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/cloud/voxelctl_cloud.h"
 
 enum {
     OPT_FORMAT = CTL_OPT_FIRST_OWN,

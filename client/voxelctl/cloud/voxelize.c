@@ -3,7 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/cloud/voxelctl_cloud.h"
+#include "client/voxelctl/cloud/voxelize_out.h"
 
 enum {
     OPT_SIZE = CTL_OPT_FIRST_OWN,

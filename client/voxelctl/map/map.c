@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/map/voxelctl_map.h"
 
 static const struct ctl_map_sub *const subs[] = {
     &ctl_map_create, &ctl_map_drop, &ctl_map_list,  &ctl_map_info,

@@ -5,32 +5,6 @@
 
 #include "client/voxelctl/map/map_commands.h"
 
-static const char *const dtype_names[] = {
-    "?",       "int8",    "uint8", "int16",  "uint16",  "int32",   "uint32",
-    "float32", "float64", "int64", "uint64", "float16", "bfloat16"};
-
-enum {
-    N_DTYPES = sizeof dtype_names / sizeof dtype_names[0]
-};
-
-const char *ctl_dtype_name(enum voxeld_dtype dtype)
-{
-    size_t i = (size_t)dtype;
-
-    return dtype_names[i < N_DTYPES ? i : 0];
-}
-
-static bool parse_dtype(const char *text, size_t n, enum voxeld_dtype *out)
-{
-    for (size_t i = 1; i < N_DTYPES; i++) {
-        if (strlen(dtype_names[i]) == n && memcmp(dtype_names[i], text, n) == 0) {
-            *out = (enum voxeld_dtype)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* NAME:DTYPE or NAME:DTYPE:N */
 static bool parse_array(struct ctl_map_args *args, const char *text)
 {
@@ -48,7 +22,7 @@ static bool parse_array(struct ctl_map_args *args, const char *text)
     args->arrays[i].name = args->array_names[i];
     args->arrays[i].n_elements = 1;
     args->n_arrays++;
-    return parse_dtype(dtype, n_dtype, &args->arrays[i].dtype) &&
+    return ctl_parse_dtype(dtype, n_dtype, &args->arrays[i].dtype) &&
            (dtype[n_dtype] == '\0' ||
             ctl_parse_u32(dtype + n_dtype + 1, 1, UINT16_MAX + 1,
                           &args->arrays[i].n_elements));
@@ -183,7 +157,7 @@ static bool take_option(struct ctl_map_args *args, enum ctl_map_option id,
 {
     switch (id) {
     case CTL_MAP_KEY_DTYPE:
-        return parse_dtype(value, strlen(value), &args->key_dtype);
+        return ctl_parse_dtype(value, strlen(value), &args->key_dtype);
     case CTL_MAP_COMPONENTS:
         return ctl_parse_u32(value, 1, 8, &args->n_components);
     case CTL_MAP_VALUE:

@@ -3,7 +3,6 @@
 #ifndef VXD_CLIENT_VOXELCTL_MAP_MAP_COMMANDS_H
 #define VXD_CLIENT_VOXELCTL_MAP_MAP_COMMANDS_H
 
-#include "client/files/files.h"
 #include "client/voxelctl/cli/cli.h"
 
 enum {
@@ -117,45 +116,13 @@ extern const struct ctl_map_sub ctl_map_merge;
 int ctl_map_parse(struct ctl_globals *globals, const struct ctl_map_sub *sub, int argc,
                   char **argv, struct ctl_map_args *args, bool *go_on);
 
-/* Name of a type, "float32"; "?" where it is none. Static. */
-const char *ctl_dtype_name(enum voxeld_dtype dtype);
-
 static inline bool ctl_map_has(const struct ctl_map_args *args,
                                enum ctl_map_option option)
 {
     return (args->given & CTL_MAP_BIT(option)) != 0;
 }
 
-/* map_admin.c: what a map is, as a line of text, or as a JSON object without its end. */
+/* map_admin.c: a map as a JSON object without its end. */
 void ctl_map_print_json(const struct voxeld_map_info *map);
-
-/* map_read.c: an array of a file and the bytes it lies in. */
-struct ctl_map_array {
-    struct vxd_array_file array;
-    uint8_t *bytes;
-};
-
-/* All of a file, "-": standard input; free *out. CTL_FAILED after a message. */
-int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes);
-
-/* Reads FILE.npy, or any other file as text ("-": standard input as text). Text becomes
- * text_dtype. CTL_FAILED after a message; to be cleared in either case. */
-int ctl_map_read(const char *path, enum voxeld_dtype text_dtype,
-                 struct ctl_map_array *out);
-void ctl_map_array_clear(struct ctl_map_array *array);
-
-/* Whether a file is one that ctl_map_read reads as .npy: ends in ".npy", ".NPY". */
-bool ctl_has_ending(const char *path, const char *ending);
-
-/* The array as libvoxeld takes it. */
-struct voxeld_array ctl_map_view(const struct ctl_map_array *array, const char *name);
-
-/* map_poses.c: one pose a file, each a line of 12 numbers: the upper rows of the 4 x 4
- * matrix from the sensor's frame to the map's, row-major. CTL_FAILED after a message. */
-int ctl_map_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out);
-
-/* map_export.c: arrays as .npy (the first) or .npz, by the path's ending. CTL_FAILED after a
- * message. */
-int ctl_map_write_arrays(const char *path, const struct voxeld_array *arrays, size_t n);
 
 #endif

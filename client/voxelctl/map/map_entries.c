@@ -14,8 +14,8 @@ enum {
 
 /* Keys and values of a command, with the files they lie in. */
 struct input {
-    struct ctl_map_array keys;
-    struct ctl_map_array files[CTL_MAP_MAX_ARRAYS];
+    struct ctl_array keys;
+    struct ctl_array files[CTL_MAP_MAX_ARRAYS];
     char names[CTL_MAP_MAX_ARRAYS][64];
     struct voxeld_array values[CTL_MAP_MAX_ARRAYS];
     size_t n_values;
@@ -23,9 +23,9 @@ struct input {
 
 static void input_free(struct input *in)
 {
-    ctl_map_array_clear(&in->keys);
+    ctl_array_clear(&in->keys);
     for (size_t i = 0; i < CTL_MAP_MAX_ARRAYS; i++) {
-        ctl_map_array_clear(&in->files[i]);
+        ctl_array_clear(&in->files[i]);
     }
     free(in);
 }
@@ -54,11 +54,11 @@ static int read_values(const struct voxeld_maps *maps, const char *text, struct 
         return ctl_usage("map", "--values %s: a name of over 63 bytes", text);
     }
     memcpy(in->names[i], text, n_name);
-    if (ctl_map_read(text + n_name + 1, type_of(maps, in->names[i]), &in->files[i]) !=
+    if (ctl_array_read(text + n_name + 1, type_of(maps, in->names[i]), &in->files[i]) !=
         CTL_OK) {
         return CTL_FAILED;
     }
-    in->values[i] = ctl_map_view(&in->files[i], in->names[i]);
+    in->values[i] = ctl_array_view(&in->files[i], in->names[i]);
     in->n_values++;
     return CTL_OK;
 }
@@ -71,7 +71,7 @@ static int read_all(struct voxeld_client *client, const struct ctl_map_args *arg
     int result = CTL_OK;
 
     if (args->n_words > 1) {
-        result = ctl_map_read(args->words[1], VOXELD_INT64, &in->keys);
+        result = ctl_array_read(args->words[1], VOXELD_INT64, &in->keys);
     }
     if (result == CTL_OK && args->n_values > 0 &&
         voxeld_map_get(client, NULL, args->words[0], &maps, &error) != VOXELD_OK) {
@@ -123,7 +123,7 @@ static int insert(struct voxeld_client *client, const struct ctl_globals *global
     if (in == NULL) {
         return result;
     }
-    request.keys = ctl_map_view(&in->keys, NULL);
+    request.keys = ctl_array_view(&in->keys, NULL);
     request.values = in->values;
     request.n_values = in->n_values;
     if (voxeld_map_insert(client, &request, &r, &error) != VOXELD_OK) {
@@ -134,7 +134,7 @@ static int insert(struct voxeld_client *client, const struct ctl_globals *global
     if (args->out != NULL) {
         out[0] = (struct voxeld_array){"indices", VOXELD_INT32, r->indices, r->n, 1};
         out[1] = (struct voxeld_array){"is_new", VOXELD_UINT8, r->is_new, r->n, 1};
-        result = ctl_map_write_arrays(args->out, out, 2);
+        result = ctl_write_arrays(args->out, out, 2);
     }
     if (result == CTL_OK && globals->json) {
         (void)fputc('{', stdout);
@@ -321,7 +321,7 @@ static int write_found(const char *path, const struct voxeld_map_result *r)
     for (size_t i = 0; i < r->n_values && n < MAX_OUT; i++) {
         out[n++] = r->values[i];
     }
-    return ctl_map_write_arrays(path, out, n);
+    return ctl_write_arrays(path, out, n);
 }
 
 static int find(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -342,7 +342,7 @@ static int find(struct voxeld_client *client, const struct ctl_globals *globals,
     if (in == NULL) {
         return result;
     }
-    request.keys = ctl_map_view(&in->keys, NULL);
+    request.keys = ctl_array_view(&in->keys, NULL);
     if (voxeld_map_find(client, &request, &r, &error) != VOXELD_OK) {
         result = ctl_failed(request.map, &error);
     } else {
@@ -409,7 +409,7 @@ static int erase(struct voxeld_client *client, const struct ctl_globals *globals
         return result;
     }
     if (!all) {
-        request.keys = ctl_map_view(&in->keys, NULL);
+        request.keys = ctl_array_view(&in->keys, NULL);
     }
     if (voxeld_map_erase(client, &request, &r, &error) != VOXELD_OK) {
         input_free(in);
@@ -473,7 +473,7 @@ static int update(struct voxeld_client *client, const struct ctl_globals *global
     if (in == NULL) {
         return result;
     }
-    request.keys = ctl_map_view(&in->keys, NULL);
+    request.keys = ctl_array_view(&in->keys, NULL);
     request.values = in->values;
     request.n_values = in->n_values;
     if (voxeld_map_update(client, &request, &r, &error) != VOXELD_OK) {

@@ -1,49 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl map export, and the files of the other subcommands. */
+/* voxelctl map export. */
 #include <string.h>
 
-#include "client/files/files.h"
 #include "client/voxelctl/map/map_commands.h"
 
 enum {
-    MAX_ARRAYS = CTL_MAP_MAX_ARRAYS + 3
+    MAX_ARRAYS = CTL_MAP_MAX_ARRAYS + 2 /* with keys and indices */
 };
-
-struct output {
-    const char *path;
-    const struct voxeld_array *arrays;
-    size_t n;
-};
-
-static enum vxd_status write_output(FILE *file, void *context, struct vxd_err *err)
-{
-    const struct output *output = context;
-    struct vxd_write_array arrays[MAX_ARRAYS] = {0};
-    size_t n = output->n < MAX_ARRAYS ? output->n : MAX_ARRAYS;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct voxeld_array *in = &output->arrays[i];
-
-        arrays[i] = (struct vxd_write_array){
-            .name = in->name,
-            .dtype = (enum vxd_dtype)in->dtype,
-            .shape = {in->n, in->n_elements > 0 ? in->n_elements : 1},
-            .n_axes = in->n_elements > 1 ? 2 : 1,
-            .data = in->data,
-        };
-    }
-    return ctl_has_ending(output->path, ".npz")
-               ? vxd_npz_write(file, arrays, n, err)
-               : vxd_npy_write(file, arrays[0].dtype, arrays[0].shape, arrays[0].n_axes,
-                               arrays[0].data, err);
-}
-
-int ctl_map_write_arrays(const char *path, const struct voxeld_array *arrays, size_t n)
-{
-    struct output output = {path, arrays, n};
-
-    return ctl_write_file(path, write_output, &output);
-}
 
 /* .npz: keys, indices and the value arrays. .npy: the keys, or the first array of --arrays. */
 static int write_arrays(const char *path, const struct voxeld_map_result *r, bool chosen)
@@ -52,14 +15,14 @@ static int write_arrays(const char *path, const struct voxeld_map_result *r, boo
     size_t n = 0;
 
     if (chosen && r->n_values > 0 && ctl_has_ending(path, ".npy")) {
-        return ctl_map_write_arrays(path, r->values, 1);
+        return ctl_write_arrays(path, r->values, 1);
     }
     out[n++] = r->keys;
     out[n++] = (struct voxeld_array){"indices", VOXELD_INT32, r->indices, r->n, 1};
     for (size_t i = 0; i < r->n_values && n < MAX_ARRAYS; i++) {
         out[n++] = r->values[i];
     }
-    return ctl_map_write_arrays(path, out, n);
+    return ctl_write_arrays(path, out, n);
 }
 
 static int export_arrays(struct voxeld_client *client,

@@ -114,7 +114,7 @@ static int merge_all(struct voxeld_client *client, const struct ctl_globals *glo
     memcpy(merge.request.size_m, args->size_m, sizeof merge.request.size_m);
     memcpy(merge.request.origin_m, args->origin_m, sizeof merge.request.origin_m);
     if (args->poses != NULL &&
-        ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
+        ctl_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
     }
     drive.poses = poses;

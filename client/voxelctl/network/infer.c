@@ -2,7 +2,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/network/voxelctl_network.h"
+#include "client/voxelctl/network/infer_out.h"
 
 enum {
     OPT_FORMAT = CTL_OPT_FIRST_OWN,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/network/voxelctl_network.h"
 
 enum {
     OPT_PRECISION = CTL_OPT_FIRST_OWN,

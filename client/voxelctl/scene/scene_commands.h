@@ -3,7 +3,7 @@
 #ifndef VXD_CLIENT_VOXELCTL_SCENE_SCENE_COMMANDS_H
 #define VXD_CLIENT_VOXELCTL_SCENE_SCENE_COMMANDS_H
 
-#include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     CTL_SCENE_MAX_PALETTE = 256,

@@ -141,8 +141,8 @@ static int diff(struct voxeld_client *client, const struct ctl_globals *globals,
             {"changes", VOXELD_UINT8, g.changes, g.n, 1},
         };
 
-        result = ctl_map_write_arrays(args->out, arrays,
-                                      ctl_has_ending(args->out, ".npy") ? 1 : 2);
+        result = ctl_write_arrays(args->out, arrays,
+                                  ctl_has_ending(args->out, ".npy") ? 1 : 2);
     }
     if (result == CTL_OK) {
         if (globals->json) {

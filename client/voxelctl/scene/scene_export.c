@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/files.h"
 #include "client/voxelctl/scene/scene_commands.h"
 
 /* Cells of all parts that came. */
@@ -123,7 +122,7 @@ static int export_list(struct voxeld_client *client,
         if (g.counts != NULL) {
             out[n++] = (struct voxeld_array){"counts", VOXELD_UINT64, g.counts, g.n, 1};
         }
-        result = ctl_map_write_arrays(path, out, n);
+        result = ctl_write_arrays(path, out, n);
         *n_cells = g.n;
     }
     gathered_free(&g);

@@ -203,7 +203,7 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
     int result;
 
     if (args->poses != NULL &&
-        ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
+        ctl_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
     }
     if (make_scene(client, args) != CTL_OK) {

@@ -14,7 +14,7 @@ enum {
 
 /* Rows of a file, or one given on the command line. */
 struct input {
-    struct ctl_map_array file;
+    struct ctl_array file;
     double numbers[MAX_LITERAL];
     int64_t integers[MAX_LITERAL];
     struct voxeld_array array;
@@ -29,9 +29,9 @@ static int input_read(const char *word, bool in_voxels, struct input *in)
     memset(&in->file, 0, sizeof in->file);
     if (n < 3) {
         int result =
-            ctl_map_read(word, in_voxels ? VOXELD_INT64 : VOXELD_FLOAT64, &in->file);
+            ctl_array_read(word, in_voxels ? VOXELD_INT64 : VOXELD_FLOAT64, &in->file);
 
-        in->array = ctl_map_view(&in->file, NULL);
+        in->array = ctl_array_view(&in->file, NULL);
         return result;
     }
     in->array = (struct voxeld_array){
@@ -174,7 +174,7 @@ static int write_found(const char *path, const struct voxeld_scene_found *f)
             given[n++] = all[i];
         }
     }
-    return ctl_map_write_arrays(path, given, n);
+    return ctl_write_arrays(path, given, n);
 }
 
 enum what {
@@ -258,8 +258,8 @@ static int query(struct voxeld_client *client, const struct ctl_globals *globals
         result = ctl_flush();
     }
     voxeld_scene_found_free(found);
-    ctl_map_array_clear(&in[0].file);
-    ctl_map_array_clear(&in[1].file);
+    ctl_array_clear(&in[0].file);
+    ctl_array_clear(&in[1].file);
     return result;
 }
 

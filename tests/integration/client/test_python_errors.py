@@ -343,7 +343,7 @@ def test_reply_that_is_none_is_internal(directory: Path, data: bytes) -> None:
 
 
 def test_reply_of_every_truncation_is_an_error_or_right() -> None:
-    from voxeld import client as module
+    from voxeld import calls as module
 
     for n in range(len(GOOD)):
         try:

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     N_NUMBERS = 12
@@ -86,10 +86,10 @@ static int convert(const char *path, const struct vxd_array_file *rows,
     return CTL_OK;
 }
 
-int ctl_map_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out)
+int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out)
 {
-    struct ctl_map_array file;
-    int result = ctl_map_read(path, VOXELD_FLOAT64, &file);
+    struct ctl_array file;
+    int result = ctl_array_read(path, VOXELD_FLOAT64, &file);
 
     *out = NULL;
     if (result == CTL_OK &&
@@ -115,6 +115,6 @@ int ctl_map_read_poses(const char *path, size_t n_poses, struct voxeld_pose **ou
         free(*out);
         *out = NULL;
     }
-    ctl_map_array_clear(&file);
+    ctl_array_clear(&file);
     return result;
 }
