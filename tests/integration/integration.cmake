@@ -60,6 +60,7 @@ set(integration_tests
   client/python_maps
   client/python_scenes
   client/python_versions
+  client/readme
   client/tools
   daemon/auth
   daemon/backends
