@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Server info, status, self test, log level, backup. */
+/* Calls about the daemon itself: server info, status, self test, log level, backup. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/c/call/client_internal.h"
 
-/* The public structs come first in these: freeing takes the whole. */
+/* The public struct comes first in each of these, so that freeing it frees the whole. */
 struct info_owner {
     struct voxeld_server_info info;
     struct vxd_reply reply;

@@ -5,7 +5,8 @@
 #include "client/c/call/exchange.h"
 
 enum {
-    /* Far above what the server takes; keep garbage counts from being walked. */
+    /* This is far above what the server accepts, and keeps loops from running over
+     * garbage counts. */
     MAX_ARRAYS = 4096
 };
 

@@ -39,7 +39,8 @@ void *vxd_exchange_alloc(struct vxd_exchange *call, size_t n, size_t n_bytes);
 /* A string field of a message: protobuf-c wants "" where there is no string. */
 char *vxd_text_or_empty(const char *string);
 
-/* errors  INVALID_ARGUMENT  a list that is NULL or too long */
+/* Checks a list before a loop runs over it.
+ * errors  INVALID_ARGUMENT  a list that is NULL or too long */
 enum vxd_status vxd_exchange_check_list(struct vxd_exchange *call, const char *field,
                                         const void *list, size_t n);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls on maps as wholes: create, get, list, drop, save, load. */
+/* Calls on whole maps: create, get, list, drop, save, load. */
 #include "client/c/map/map_call.h"
 
 _Static_assert((int)VOXELD_MAP_FSYNC_ALWAYS ==
@@ -17,7 +17,7 @@ static void fill_vec3(const double *in, Voxeld__V1__Vec3 *out)
     out->z = in[2];
 }
 
-/* An only reference, which may be the last: where out is NULL the reply goes with the call. */
+/* Opens a reply with one map. Where out is NULL the reply is freed with the call. */
 static enum vxd_status open_one(struct vxd_exchange *call, Voxeld__V1__MapInfo *map,
                                 bool existed, struct voxeld_maps **out)
 {

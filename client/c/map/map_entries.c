@@ -4,8 +4,8 @@
 
 #include "client/c/map/map_call.h"
 
-/* Tensors of several arrays, with their names; they borrow the arrays' data. Errors as of
- * vxd_exchange_tensor. */
+/* Makes the tensors of several arrays, with their names; they borrow the arrays' data.
+ * Errors as of vxd_exchange_tensor. */
 static enum vxd_status build_values(struct vxd_exchange *call,
                                     const struct voxeld_array *in, size_t n,
                                     Voxeld__V1__MapRows ***out)
@@ -34,7 +34,8 @@ out:
     return status;
 }
 
-/* Keys, or numbers where those are not NULL; and how many. */
+/* Makes the tensor of the keys, or of the entries' numbers if those are not NULL, and
+ * counts the rows. */
 static enum vxd_status build_rows(struct vxd_exchange *call,
                                   const struct voxeld_array *keys, const int32_t *indices,
                                   size_t n_indices, Voxeld__V1__Tensor **out_keys,
@@ -55,7 +56,7 @@ out:
     return status;
 }
 
-/* Sends, and hands the result out where it is wanted. */
+/* Sends the request and opens the result, if out is not NULL. */
 static enum vxd_status exchange(struct vxd_exchange *call,
                                 const struct vxd_map_expect *expect,
                                 struct voxeld_map_result **out)
@@ -241,7 +242,7 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
-/* The result's PLY as a file. */
+/* Writes the result's PLY to a file. */
 static enum vxd_status
 write_file(const char *path, const struct voxeld_map_result *result, struct vxd_err *err)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the wire's replies about maps to the public structs. The server is not trusted: every
- * length is checked against the counts before a pointer goes out. */
+/* Turns the wire's replies about maps into the public structs. The server is not
+ * trusted: every length is checked against the counts before a pointer goes out. */
 #include "client/c/map/map_call.h"
 
 /* Maps ---------------------------------------------------------------------------------- */
@@ -99,29 +99,29 @@ void voxeld_maps_free(struct voxeld_maps *maps)
 
 /* Entries ------------------------------------------------------------------------------- */
 
-/* n numbers; not wanted: NULL. */
+/* Opens a column of n numbers; *out is NULL if it was not requested. */
 static enum vxd_status column(const Voxeld__V1__Tensor *tensor, const char *name,
-                              bool wanted, Voxeld__V1__DType dtype, size_t n,
+                              bool requested, Voxeld__V1__DType dtype, size_t n,
                               const void **out, struct vxd_err *err)
 {
     *out = NULL;
-    return wanted ? vxd_reply_tensor(tensor, name, dtype, &n, 1, out, err) : VXD_OK;
+    return requested ? vxd_reply_tensor(tensor, name, dtype, &n, 1, out, err) : VXD_OK;
 }
 
 static enum vxd_status mask(const Voxeld__V1__Tensor *tensor, const char *name,
-                            bool wanted, size_t n, const uint8_t **out,
+                            bool requested, size_t n, const uint8_t **out,
                             struct vxd_err *err)
 {
     const void *data;
     enum vxd_status status =
-        column(tensor, name, wanted, VOXELD__V1__DTYPE__UINT8, n, &data, err);
+        column(tensor, name, requested, VOXELD__V1__DTYPE__UINT8, n, &data, err);
 
     *out = data;
     return status;
 }
 
 static enum vxd_status numbers(const Voxeld__V1__Tensor *tensor, const char *name,
-                               bool wanted, size_t n, size_t n_columns,
+                               bool requested, size_t n, size_t n_columns,
                                const int32_t **out, struct vxd_err *err)
 {
     const size_t shape[2] = {n, n_columns};
@@ -130,13 +130,13 @@ static enum vxd_status numbers(const Voxeld__V1__Tensor *tensor, const char *nam
     enum vxd_status status = VXD_OK;
 
     *out = NULL;
-    if (!wanted) {
+    if (!requested) {
         return VXD_OK;
     }
     VXD_TRY(vxd_reply_tensor(tensor, name, VOXELD__V1__DTYPE__INT32, shape,
                              n_columns > 1 ? 2 : 1, &data, err));
     *out = data;
-    n_all = n * n_columns; /* their bytes are there */
+    n_all = n * n_columns; /* no overflow: the elements are in memory */
     for (size_t i = 0; i < n_all; i++) {
         if ((*out)[i] < -1) {
             return vxd_reply_bad(err, name, "a number below -1");
@@ -146,7 +146,7 @@ out:
     return status;
 }
 
-/* n rows of any type and width. */
+/* Opens an array of n rows, of any type and width. */
 static enum vxd_status rows(const Voxeld__V1__Tensor *tensor, const char *name, size_t n,
                             struct voxeld_array *out, struct vxd_err *err)
 {

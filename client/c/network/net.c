@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls on networks, from the public structs to the wire's. */
+/* Calls on networks: infer, load, unload, get and list. */
 #include "client/c/network/net_call.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "client/c/call/call.h"
 #include "client/c/include/voxeld_net.h"
 
-/* net_reply.c: what came back. Both take call->reply, on failure too.
+/* net_reply.c opens replies. Both functions take call->reply, on failure too.
  * errors  INTERNAL            the reply contradicts itself or the request
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_networks_open(struct vxd_exchange *call,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the wire's replies about networks to the public structs. The server is not trusted:
- * every length is checked against the counts before a pointer goes out. */
+/* Turns the wire's replies about networks into the public structs. The server is not
+ * trusted: every length is checked against the counts before a pointer goes out. */
 #include <string.h>
 
 #include "client/c/network/net_call.h"
@@ -200,7 +200,7 @@ static enum vxd_status copy_items(struct voxeld_inference *inference,
     return VXD_OK;
 }
 
-/* Axes of the values, the first being the rows there must be (SIZE_MAX: any). */
+/* Copies the axes of the values; the first one must be n_rows (SIZE_MAX: any). */
 static enum vxd_status copy_shape(const Voxeld__V1__Tensor *values, size_t n_rows,
                                   size_t n_axes, struct voxeld_infer_output *out,
                                   struct vxd_err *err)
@@ -221,7 +221,7 @@ static enum vxd_status copy_shape(const Voxeld__V1__Tensor *values, size_t n_row
     return VXD_OK;
 }
 
-/* Where each item's rows begin: rising, from 0 to all of them. */
+/* Checks the first row of each item: these rise from 0 to the number of rows. */
 static enum vxd_status copy_first_rows(const Voxeld__V1__InferOutput *in, size_t n_items,
                                        struct voxeld_infer_output *out,
                                        struct vxd_err *err)

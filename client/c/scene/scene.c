@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls on scenes as wholes: create, get, list, drop; and their names. */
+/* Calls on whole scenes: create, get, list, drop; and the names of scenes. */
 #include <string.h>
 
 #include "client/c/scene/scene_call.h"
@@ -20,7 +20,7 @@ Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out)
     return out;
 }
 
-/* A version's number in decimal digits; 0 where it is none. */
+/* Parses a version's number in decimal digits; 0 where it is none. */
 static uint64_t parse_version(const char *digits)
 {
     uint64_t number = 0;
@@ -74,7 +74,8 @@ static enum vxd_status build_palette(struct vxd_exchange *call,
 {
     Voxeld__V1__SceneMaterial *all;
 
-    /* 16 bits of material at most; keeps a garbage count from being walked. */
+    /* Materials have at most 16 bits; this keeps loops from running over garbage
+     * counts. */
     if (in->n_palette > UINT16_MAX + 1U || (in->n_palette > 0 && in->palette == NULL)) {
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "spec.palette",
                         "%zu materials at %p", in->n_palette, (const void *)in->palette);

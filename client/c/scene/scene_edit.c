@@ -8,7 +8,8 @@
 
 enum {
     FIRST_CAPACITY = 16,
-    /* Above what the server takes, which says so; keeps a garbage count from being walked. */
+    /* These are above what the server accepts, which reports it; they keep loops from
+     * running over garbage counts. */
     MAX_OPERATIONS = 65536,
     MAX_LABELS = 65536
 };
@@ -62,7 +63,7 @@ void voxeld_scene_clear(struct voxeld_scene_operations *list)
 
 /* Edit ---------------------------------------------------------------------------------- */
 
-/* Memory of one operation's message. */
+/* The messages of one operation. */
 struct wire_operation {
     Voxeld__V1__SceneOperation operation;
     union {
@@ -107,7 +108,7 @@ static enum vxd_status build_heights(struct vxd_exchange *call, size_t i,
     (void)snprintf(field, sizeof field, "operations[%zu].heightfield.heights", i);
     VXD_TRY(vxd_exchange_tensor(call, field, &in->heights, &out->heights));
     if (out->heights != NULL) {
-        out->heights->n_shape = 2; /* also of one column: shape[1] is always filled */
+        out->heights->n_shape = 2; /* shape[1] is always filled, with one column too */
     }
     out->x = in->x;
     out->y = in->y;
@@ -264,7 +265,8 @@ out:
 
 /* Integrate ----------------------------------------------------------------------------- */
 
-/* The one cloud. Its errors name it as this method's request does. */
+/* Makes the request's one cloud. Its errors name the field as this method's request
+ * does. */
 static enum vxd_status build_cloud(struct vxd_exchange *call,
                                    const struct voxeld_cloud *in, Voxeld__V1__Cloud **out)
 {
@@ -317,8 +319,8 @@ static enum vxd_status build_labels(struct vxd_exchange *call,
     return VXD_OK;
 }
 
-/* Beside a network a rule is sent only where something of it is given, for the server to
- * refuse. */
+/* With a network, a rule is sent only if some of its members are given, for the server
+ * to refuse. */
 static bool sends_rule(const struct voxeld_scene_integrate_request *in)
 {
     return in->network == NULL || in->network[0] == '\0' ||

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that look at scenes: values, rays, nearest, overlap. */
+/* Calls that query scenes: values, rays, nearest, overlap. */
 #include "client/c/scene/scene_call.h"
 
-/* Sends, and hands the answer of n rows out. */
+/* Sends the request and opens the answer of n rows. */
 static enum vxd_status exchange(struct vxd_exchange *call, size_t n, bool counts,
                                 struct voxeld_scene_found **out)
 {
@@ -14,7 +14,7 @@ out:
     return status;
 }
 
-/* A tensor of an array that must be there. */
+/* Makes the tensor of an array that must be given. */
 static enum vxd_status build(struct vxd_exchange *call, const char *field,
                              const struct voxeld_array *in, Voxeld__V1__Tensor **out)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the wire's replies about scenes to the public structs. The server is not trusted:
- * every length is checked against the counts before a pointer goes out. */
+/* Turns the wire's replies about scenes into the public structs. The server is not
+ * trusted: every length is checked against the counts before a pointer goes out. */
 #include "client/c/scene/scene_call.h"
 
 /* Scenes -------------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ enum vxd_status vxd_scene_change_copy(const Voxeld__V1__SceneChange *in,
 
 /* Queries ------------------------------------------------------------------------------- */
 
-/* n rows of n_columns. */
+/* Opens an array of n rows of n_columns numbers. */
 static enum vxd_status rows(const Voxeld__V1__Tensor *tensor, const char *name,
                             Voxeld__V1__DType dtype, size_t n, size_t n_columns,
                             const void **out, struct vxd_err *err)
@@ -123,7 +123,7 @@ static enum vxd_status rows(const Voxeld__V1__Tensor *tensor, const char *name,
     return vxd_reply_tensor(tensor, name, dtype, shape, n_columns > 1 ? 2 : 1, out, err);
 }
 
-/* Of scenes without materials there are none. */
+/* Scenes without materials have none of these. */
 static enum vxd_status materials(const Voxeld__V1__Tensor *tensor, size_t n,
                                  const uint16_t **out, struct vxd_err *err)
 {
@@ -322,7 +322,8 @@ static enum vxd_status open_dense(const Voxeld__V1__SceneExportResponse *in,
     VXD_TRY(vxd_reply_tensor(in->states, "states", VOXELD__V1__DTYPE__UINT8, c->shape, 3,
                              &data, err));
     c->states = data;
-    c->n = c->shape[0] * c->shape[1] * c->shape[2]; /* their bytes are there */
+    /* No overflow: the states are in memory. */
+    c->n = c->shape[0] * c->shape[1] * c->shape[2];
     if (in->materials != NULL) {
         VXD_TRY(vxd_reply_tensor(in->materials, "materials", VOXELD__V1__DTYPE__UINT16,
                                  c->shape, 3, &data, err));

@@ -13,7 +13,7 @@ _Static_assert(
         (int)VOXELD_VERSION_REDONE == (int)VOXELD__V1__SCENE_VERSION_KIND__SCENE_REDONE,
     "one set of numbers");
 
-/* NULL for the newest. */
+/* Makes the wire's version; NULL for the newest. */
 static Voxeld__V1__SceneAt *build_at(const struct voxeld_scene_at *in,
                                      Voxeld__V1__SceneAt *out)
 {
@@ -50,7 +50,7 @@ out:
 
 /* Undo ---------------------------------------------------------------------------------- */
 
-/* Of the reply to an undo or a redo, whose members are the same. */
+/* Copies the reply to an undo or a redo, whose members are the same. */
 static enum vxd_status copy_undone(struct vxd_exchange *call,
                                    const Voxeld__V1__SceneChange *change,
                                    uint64_t of_version, double engine_ms,
