@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Elements of points: as numbers, and turned from one type into another. */
+/* Reads elements of points as numbers, and converts them from one type into another. */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>

@@ -72,17 +72,20 @@ struct vxd_array_file {
     uint8_t *owned; /* freed by vxd_array_file_clear */
 };
 
-/* An .npy file with one or two axes, little-endian and row-major, borrowed.
+/* Parses an .npy file with one or two axes, little-endian and row-major; *out borrows
+ * the bytes.
  * errors  INVALID_ARGUMENT  anything else: what, and at which byte */
 enum vxd_status vxd_npy_parse_array(const uint8_t *bytes, size_t n_bytes,
                                     struct vxd_array_file *out, struct vxd_err *err);
 
-/* Text: a row a line, its numbers separated by commas, semicolons or blanks, as many on every
- * line. Empty lines and lines that begin with "#" are passed over, and so is a first line
- * that begins with a letter and no number: names of columns.
+/* Parses text: a row a line, its numbers separated by commas, semicolons or blanks,
+ * and equally many on every line. Empty lines and lines that begin with "#" are
+ * skipped, and so is a first line that begins with a letter and no number, which names
+ * columns.
  *
  * in      dtype  to read the numbers as; not float16, not bfloat16
- * errors  INVALID_ARGUMENT    no such number: at which line; lines of different lengths
+ * errors  INVALID_ARGUMENT    no such number: at which line; lines of different
+ * lengths
  *         RESOURCE_EXHAUSTED  no memory
  * On error *out owns nothing. */
 enum vxd_status vxd_text_parse_array(const uint8_t *bytes, size_t n_bytes,
@@ -93,10 +96,10 @@ void vxd_array_file_clear(struct vxd_array_file *file);
 
 /* Writing -------------------------------------------------------------------------------- */
 
-/* Names of the formats that can be written, by number from 0; NULL behind the last:
- * "pcd" (binary), "pcd-ascii", "pcd-compressed", "ply" (binary little-endian), "ply-ascii",
- * "ply-big", "npy", "npz" (stored), "las", "kitti", "nuscenes". What
- * vxd_cloud_file_format_of says of a file's name is among them. */
+/* Names of the formats that can be written, by number from 0; NULL after the last:
+ * "pcd" (binary), "pcd-ascii", "pcd-compressed", "ply" (binary little-endian),
+ * "ply-ascii", "ply-big", "npy", "npz" (stored), "las", "kitti", "nuscenes". Every
+ * format of vxd_cloud_file_format_of is among them. */
 const char *vxd_cloud_file_write_format(size_t i);
 
 struct vxd_write_result {

@@ -36,11 +36,11 @@ static size_t path_push_key(struct vxd_json_reader *r, const char *key)
 static size_t path_push_index(struct vxd_json_reader *r, size_t index)
 {
     size_t before = r->path_chars;
-    size_t room = sizeof r->path - before;
-    int n = snprintf(r->path + before, room, "[%zu]", index);
+    size_t n_free = sizeof r->path - before;
+    int n = snprintf(r->path + before, n_free, "[%zu]", index);
 
     if (n > 0) {
-        r->path_chars += (size_t)n < room ? (size_t)n : room - 1;
+        r->path_chars += (size_t)n < n_free ? (size_t)n : n_free - 1;
     }
     return before;
 }

@@ -47,13 +47,13 @@ static void describe(const json_t *json, char out[48])
 }
 
 enum vxd_status vxd_json_fail_kind(struct vxd_json_reader *r, const json_t *json,
-                                   const char *wanted)
+                                   const char *expected)
 {
     char got[48];
 
     describe(json, got);
     return vxd_fail(r->err, VXD_INVALID_ARGUMENT, r->path, "is %s; expected %s", got,
-                    wanted);
+                    expected);
 }
 
 static const char *skip_digits(const char *s)
@@ -154,14 +154,14 @@ static enum vxd_status read_integer(struct vxd_json_reader *r, const json_t *jso
     struct integer value;
     uint64_t bits;
     uint32_t low_bits;
-    char wanted[80];
+    char expected[80];
 
     if (!integer_of_json(json, &value) ||
         value.magnitude > (value.is_negative ? min_magnitude : max)) {
-        (void)snprintf(wanted, sizeof wanted, "an integer from %s%llu to %llu",
+        (void)snprintf(expected, sizeof expected, "an integer from %s%llu to %llu",
                        min_magnitude > 0 ? "-" : "", (unsigned long long)min_magnitude,
                        (unsigned long long)max);
-        return vxd_json_fail_kind(r, json, wanted);
+        return vxd_json_fail_kind(r, json, expected);
     }
     bits = value.is_negative ? 0 - value.magnitude : value.magnitude;
     if (slot_bytes == sizeof low_bits) {
@@ -231,16 +231,16 @@ static enum vxd_status fail_enum(struct vxd_json_reader *r,
                                  const ProtobufCEnumDescriptor *descriptor,
                                  const json_t *json)
 {
-    char wanted[200] = "";
+    char expected[200] = "";
     size_t n = 0;
 
-    for (unsigned i = 0; i < descriptor->n_values && n < sizeof wanted; i++) {
-        int added = snprintf(wanted + n, sizeof wanted - n, "%s%s",
+    for (unsigned i = 0; i < descriptor->n_values && n < sizeof expected; i++) {
+        int added = snprintf(expected + n, sizeof expected - n, "%s%s",
                              i > 0 ? ", " : "one of ", descriptor->values[i].name);
 
         n += added > 0 ? (size_t)added : 0;
     }
-    return vxd_json_fail_kind(r, json, wanted);
+    return vxd_json_fail_kind(r, json, expected);
 }
 
 /* Proto3 would keep unknown numbers; no method of ours knows what to do with one, so it

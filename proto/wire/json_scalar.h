@@ -30,8 +30,8 @@ enum vxd_status vxd_json_read_scalar(struct vxd_json_reader *r,
                                      const ProtobufCFieldDescriptor *field,
                                      const json_t *json, void *slot);
 
-/* INVALID_ARGUMENT at the current path: what stands there, and what is wanted. */
+/* INVALID_ARGUMENT at the current path: what stands there, and what is expected. */
 enum vxd_status vxd_json_fail_kind(struct vxd_json_reader *r, const json_t *json,
-                                   const char *wanted);
+                                   const char *expected);
 
 #endif

@@ -432,7 +432,7 @@ def voxelize_request(
     n_clouds: int,
 ) -> tuple[voxelize_pb2.VoxelizeRequest, Expect]:
     """The request without its clouds, and what its reply must have."""
-    wanted = chosen(outputs, OUTPUTS, DEFAULT_OUTPUTS, "outputs")
+    requested = chosen(outputs, OUTPUTS, DEFAULT_OUTPUTS, "outputs")
     reductions = chosen(reduce, REDUCTIONS, ("mean",), "reduce")
     no_features = features is not None and len(features) == 0
     sizes = (size, size, size) if np.isscalar(size) else size
@@ -442,7 +442,7 @@ def voxelize_request(
         order=chosen(order, ORDERS, ORDERS[:1], "order")[0].upper(),
         features=features or (),
         no_features=no_features,
-        outputs=[f"OUTPUT_{name.upper()}" for name in wanted],
+        outputs=[f"OUTPUT_{name.upper()}" for name in requested],
         reduce=[] if no_features else [f"REDUCE_{name.upper()}" for name in reductions],
     )
     if range is not None:
@@ -450,4 +450,4 @@ def voxelize_request(
     if origin is not None:
         request.origin.CopyFrom(wire.vec3(origin, "origin"))
     reduced = frozenset() if no_features else frozenset(reductions)
-    return request, Expect(n_clouds, frozenset(wanted), reduced, 0)
+    return request, Expect(n_clouds, frozenset(requested), reduced, 0)

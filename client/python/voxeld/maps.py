@@ -103,12 +103,12 @@ class Map:
         number = self._client._numbered(sequence)
         reply = self._exchange("map_insert", message, parts, timeout, request_id, number)
         with reply:
-            wanted = None if counts_only or reply.dropped else len(array)
+            expected = None if counts_only or reply.dropped else len(array)
             return record_of(
                 Inserted,
                 reply.message,
-                indices=reply.numbers("indices", wanted),
-                is_new=reply.mask("is_new", wanted),
+                indices=reply.numbers("indices", expected),
+                is_new=reply.mask("is_new", expected),
                 replayed=reply.replayed,
                 arrays_dropped=reply.dropped,
             )
@@ -207,8 +207,8 @@ class Map:
         array = self._keys(keys)
         message = hashmap_pb2.MapEraseRequest(name=self.name, counts_only=counts_only)
         parts = tensor("keys", message, array)
-        wanted = None if counts_only else len(array)
-        return self._erased(message, parts, wanted, timeout, request_id, sequence)
+        expected = None if counts_only else len(array)
+        return self._erased(message, parts, expected, timeout, request_id, sequence)
 
     def clear(
         self, *, timeout: float | None = None, request_id: str | None = None, sequence: int = 0
@@ -384,11 +384,11 @@ class Map:
         number = self._client._numbered(sequence)
         reply = self._exchange("map_update", message, parts, timeout, request_id, number)
         with reply:
-            wanted = None if message.counts_only or reply.dropped else n
+            expected = None if message.counts_only or reply.dropped else n
             return record_of(
                 Updated,
                 reply.message,
-                updated=reply.mask("updated", wanted),
+                updated=reply.mask("updated", expected),
                 replayed=reply.replayed,
                 arrays_dropped=reply.dropped,
             )

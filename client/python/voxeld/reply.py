@@ -323,9 +323,9 @@ def voxels_of(
         "points": ("<f4", (m, expect.max_points, c)),
         **{name: ("<f4", (m, c)) for name in REDUCTIONS},
     }
-    wanted: frozenset[str] = frozenset() if dropped else expect.outputs | expect.reduce
+    expected: frozenset[str] = frozenset() if dropped else expect.outputs | expect.reduce
     checked: dict[str, npt.NDArray[Any] | None] = dict.fromkeys(layouts)
-    for name in wanted:
+    for name in expected:
         if not message.HasField(name):
             raise bad(name, "asked for, but not there")
         checked[name] = array_of(name, getattr(message, name), arrays.get(name), *layouts[name])

@@ -276,8 +276,8 @@ static void watch(struct run *run)
 /* Where measuring ended, and what was due until then but never sent. */
 static void settle(struct run *run, int64_t stopped_ns)
 {
-    uint64_t wanted = run->work->options->count;
-    bool counted = wanted > 0 && run->n_measured == wanted;
+    uint64_t n_requested = run->work->options->count;
+    bool counted = n_requested > 0 && run->n_measured == n_requested;
     int64_t next_ns = run->begin_ns + (int64_t)(run->next_s * (double)NS_A_S);
     int64_t last_ns = atomic_load(&run->last_ns);
     int64_t end_ns = run->end_ns;

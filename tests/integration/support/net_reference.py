@@ -52,8 +52,8 @@ class Coords:
         self.is_floor = is_floor
         self.index = {tuple(row): i for i, row in enumerate(self.rows.tolist())}
 
-    def find(self, wanted: np.ndarray) -> np.ndarray:
-        return np.array([self.index.get(tuple(row), -1) for row in wanted.tolist()],
+    def find(self, lookup_keys: np.ndarray) -> np.ndarray:
+        return np.array([self.index.get(tuple(row), -1) for row in lookup_keys.tolist()],
                         np.int64)
 
 
@@ -203,10 +203,10 @@ class Network:
         result = source if op == "subm" else self.output_set(layer, source, geometry)
         out = Map(source, result, kernel)
         for r in product(*(range(k) for k in kernel)):
-            wanted = result.rows.copy()
-            wanted[:, 1:] = wanted[:, 1:] * np.array(stride) - np.array(padding) + \
+            lookup_keys = result.rows.copy()
+            lookup_keys[:, 1:] = lookup_keys[:, 1:] * np.array(stride) - np.array(padding) + \
                 np.array(r) * np.array(dilation)
-            out.taps[r] = source.find(wanted)
+            out.taps[r] = source.find(lookup_keys)
         self.maps[key] = out
         return out
 
