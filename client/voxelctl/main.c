@@ -77,7 +77,7 @@ static int help(int argc, char **argv)
     return ctl_flush();
 }
 
-/* The options before the command. True when the program is to end with *result. */
+/* Takes the options before the command. True when the program is to end with *result. */
 static bool leading_options(struct ctl_globals *globals, int argc, char **argv,
                             int *result)
 {
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     }
     argc -= optind;
     argv += optind;
-    optind = 0; /* glibc: start afresh on the command's words */
+    optind = 0; /* glibc: starts again at the command's words */
     if (argc == 0) {
         return ctl_usage(NULL, "no command");
     }

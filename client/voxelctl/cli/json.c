@@ -6,8 +6,8 @@
 #include "proto/base/number.h"
 #include "client/voxelctl/cli/cli.h"
 
-/* Bytes of the UTF-8 character at s, 0 where there is none. No surrogates, nothing overlong,
- * nothing past U+10FFFF. */
+/* Returns the length of the UTF-8 character at s, 0 where it is none: a surrogate, an
+ * overlong form, or more than U+10FFFF. */
 static size_t utf8_length(const unsigned char *s)
 {
     unsigned low = 0x80;
@@ -64,7 +64,7 @@ void ctl_json_number(FILE *stream, double value)
         (void)fputs("null", stream);
         return;
     }
-    /* The shortest that reads back the same. */
+    /* This prints the shortest text that reads back the same. */
     for (int digits = 6; digits <= 17; digits++) {
         double back;
 

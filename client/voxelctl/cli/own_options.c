@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Subcommands that take some of a list of options beside the shared ones, and what the values of
- * several of them may be. */
+/* Parses options of subcommands that take some of a list beside the shared ones, and
+ * values that several of them have. */
 #include <string.h>
 
 #include "proto/base/number.h"

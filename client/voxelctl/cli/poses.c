@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Poses of a drive, as KITTI's odometry files have them. */
+/* Reads poses of a drive from files like those of KITTI's odometry. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,10 @@ enum {
     N_NUMBERS = 12
 };
 
-/* How far from orthonormal a rotation may be written. */
+/* Rotations may deviate so far from orthonormal ones. */
 #define TOLERANCE 1e-3
 
-/* m: three rows of four. */
+/* Whether m, three rows of four, holds a rotation and a finite translation. */
 static bool is_rotation(const double *m)
 {
     double determinant = m[0] * (m[5] * m[10] - m[6] * m[9]) -
@@ -27,7 +27,7 @@ static bool is_rotation(const double *m)
             for (size_t c = 0; c < 3; c++) {
                 product += m[4 * i + c] * m[4 * k + c];
             }
-            /* Also false for NaN. */
+            /* This is also false for NaN. */
             if (!(fabs(product - (i == k ? 1 : 0)) < TOLERANCE)) {
                 return false;
             }
@@ -36,8 +36,8 @@ static bool is_rotation(const double *m)
     return determinant > 0 && isfinite(m[3]) && isfinite(m[7]) && isfinite(m[11]);
 }
 
-/* Four multiples of the quaternion, of which the longest is taken: it never divides by
- * little. */
+/* Computes four multiples of the quaternion and takes the longest, so that it never
+ * divides by a small number. */
 static void to_quaternion(const double *m, double q[4])
 {
     const double xy = m[1] + m[4];

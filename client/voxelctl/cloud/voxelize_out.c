@@ -92,7 +92,8 @@ static enum vxd_status write_npy(FILE *file, const char *tensor,
                     tensor);
 }
 
-/* x, y, z, count, and a column a feature and reduction. NULL when memory runs out. */
+/* Makes columns x, y, z, count, and one for each feature and reduction. NULL when
+ * memory runs out. */
 static struct vxd_write_column *ply_columns(const struct voxeld_voxels *v,
                                             const double *centers, char *names, size_t *n)
 {

@@ -124,7 +124,7 @@ static void print_more(const struct voxeld_map_info *map)
                  map->erase_epoch);
 }
 
-/* What was made or loaded, its one map. */
+/* Prints the one map that was made or loaded. */
 static int print_one(const struct ctl_globals *globals, struct voxeld_maps *take_maps,
                      const char *existed, const char *made)
 {
@@ -201,7 +201,7 @@ const struct ctl_map_sub ctl_map_create = {
              "  --value NAME:T[:N] a value array: N (default 1) numbers of type T, as "
              "int32,\n"
              "                     uint64, float32; may be given up to 16 times\n"
-             "  --capacity N       entries to make room for at once; maps grow by "
+             "  --capacity N       entries to reserve at once; maps grow by "
              "themselves\n"
              "  --max-bytes N      device memory it may take\n"
              "  --ttl SECONDS      drop it when nobody used it for so long\n"

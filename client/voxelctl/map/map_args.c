@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command line of voxelctl map: one list of options, of which each subcommand takes
- * some. */
+/* Parses the command line of voxelctl map: one list of options, of which each
+ * subcommand takes some. */
 #include <string.h>
 
 #include "client/voxelctl/map/map_commands.h"
 
-/* NAME:DTYPE or NAME:DTYPE:N */
+/* Parses NAME:DTYPE or NAME:DTYPE:N. */
 static bool parse_array(struct ctl_map_args *args, const char *text)
 {
     size_t i = args->n_arrays;
@@ -67,7 +67,7 @@ static bool parse_neighbours(const char *text, uint32_t *out)
     return ctl_parse_u32(text, 6, 27, out) && (*out == 6 || *out == 8 || *out == 27);
 }
 
-/* By enum ctl_map_option. */
+/* The options by enum ctl_map_option. */
 static const struct ctl_own_option known[] = {
     {"key-dtype", "int16, int32 or int64", false},
     {"components", "1 to 8", false},

@@ -48,16 +48,16 @@ enum ctl_map_option {
 
 #define CTL_MAP_BIT(option) (UINT64_C(1) << ((option)-CTL_OPT_FIRST_OWN))
 
-/* A list of names given with commas; they point into text. */
+/* A list of names separated by commas; they point into text. */
 struct ctl_map_names {
     char text[CTL_MAP_TEXT_BYTES];
     const char *names[CTL_MAP_MAX_NAMES];
     size_t n;
 };
 
-/* A command line, parsed. What was not given is zero or NULL. */
+/* A parsed command line. Members that were not given are zero or NULL. */
 struct ctl_map_args {
-    const char *const *words; /* behind the options */
+    const char *const *words; /* after the options */
     size_t n_words;
     uint64_t given; /* CTL_MAP_BIT of the options that were */
     enum voxeld_dtype key_dtype;
@@ -91,9 +91,10 @@ struct ctl_map_args {
 struct ctl_map_sub {
     struct ctl_command command; /* .run unused */
     uint64_t options;           /* bits of those it takes */
-    size_t n_min;               /* words behind the options */
+    size_t n_min;               /* words after the options */
     size_t n_max;
-    /* What getopt cannot see: CTL_OK, or CTL_USAGE after a message. NULL: nothing. */
+    /* Checks what getopt cannot see: CTL_OK, or CTL_USAGE after a message. May be
+     * NULL. */
     int (*check)(const struct ctl_map_args *args);
     int (*run)(struct voxeld_client *client, const struct ctl_globals *globals,
                const struct ctl_map_args *args);
@@ -112,7 +113,7 @@ extern const struct ctl_map_sub ctl_map_save;
 extern const struct ctl_map_sub ctl_map_load;
 extern const struct ctl_map_sub ctl_map_merge;
 
-/* map_args.c: CTL_OK and *go_on, or what the program ends with. */
+/* map_args.c: parses a command line: CTL_OK and *go_on, or the exit status. */
 int ctl_map_parse(struct ctl_globals *globals, const struct ctl_map_sub *sub, int argc,
                   char **argv, struct ctl_map_args *args, bool *go_on);
 
@@ -122,7 +123,7 @@ static inline bool ctl_map_has(const struct ctl_map_args *args,
     return (args->given & CTL_MAP_BIT(option)) != 0;
 }
 
-/* map_admin.c: a map as a JSON object without its end. */
+/* map_admin.c: prints a map as a JSON object without its end. */
 void ctl_map_print_json(const struct voxeld_map_info *map);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include "client/voxelctl/map/map_commands.h"
 
-/* Rows that find prints; more are for --out. */
+/* find prints at most so many rows; --out takes more. */
 enum {
     MAX_PRINTED = 100,
     MAX_OUT = CTL_MAP_MAX_ARRAYS + 3
 };
 
-/* Keys and values of a command, with the files they lie in. */
+/* The keys and values of a command, with the files they lie in. */
 struct input {
     struct ctl_array keys;
     struct ctl_array files[CTL_MAP_MAX_ARRAYS];
@@ -30,8 +30,8 @@ static void input_free(struct input *in)
     free(in);
 }
 
-/* Type of a map's array, in which numbers of a text are to be read; any where it has no such
- * array (the server then says so). */
+/* Returns the type of a map's array, in which to read the numbers of a text; any type
+ * if there is no such array, which the server then reports. */
 static enum voxeld_dtype type_of(const struct voxeld_maps *maps, const char *name)
 {
     const struct voxeld_map_info *map = &maps->maps[0];
@@ -44,7 +44,7 @@ static enum voxeld_dtype type_of(const struct voxeld_maps *maps, const char *nam
     return VOXELD_FLOAT64;
 }
 
-/* One ARRAY=FILE. */
+/* Reads one ARRAY=FILE. */
 static int read_values(const struct voxeld_maps *maps, const char *text, struct input *in)
 {
     size_t i = in->n_values;
@@ -84,7 +84,7 @@ static int read_all(struct voxeld_client *client, const struct ctl_map_args *arg
     return result;
 }
 
-/* NULL, and *result, after a message. */
+/* Reads the command's keys and values; NULL, and *result, after a message. */
 static struct input *input_read(struct voxeld_client *client,
                                 const struct ctl_map_args *args, int *result)
 {
@@ -180,7 +180,7 @@ const struct ctl_map_sub ctl_map_insert = {
     .run = insert,
 };
 
-/* One element as it is read back by JSON's parsers and ours. */
+/* Prints one element so that JSON's parsers and ours read back the same. */
 static void print_element(const struct voxeld_array *array, size_t i)
 {
     const size_t n_bytes = vxd_dtype_bytes((enum vxd_dtype)array->dtype);
@@ -219,7 +219,7 @@ static void print_element(const struct voxeld_array *array, size_t i)
     }
 }
 
-/* The k-th row, "[1, 2, 3]", or "7" of arrays of one element. */
+/* Prints the k-th row, "[1, 2, 3]", or "7" of arrays of one element. */
 static void print_row(const struct voxeld_array *array, size_t k)
 {
     size_t n = array->n_elements > 0 ? array->n_elements : 1;
@@ -305,7 +305,7 @@ static void print_found(const struct ctl_globals *globals,
     }
 }
 
-/* indices, found, neighbours where asked for, and the value arrays. */
+/* Prints indices, found, neighbours if asked for, and the value arrays. */
 static int write_found(const char *path, const struct voxeld_map_result *r)
 {
     struct voxeld_array out[MAX_OUT] = {

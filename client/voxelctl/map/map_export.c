@@ -8,7 +8,8 @@ enum {
     MAX_ARRAYS = CTL_MAP_MAX_ARRAYS + 2 /* with keys and indices */
 };
 
-/* .npz: keys, indices and the value arrays. .npy: the keys, or the first array of --arrays. */
+/* Writes an .npz with keys, indices and the value arrays, or an .npy with the keys or
+ * the first array of --arrays. */
 static int write_arrays(const char *path, const struct voxeld_map_result *r, bool chosen)
 {
     struct voxeld_array out[MAX_ARRAYS];

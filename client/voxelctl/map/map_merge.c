@@ -94,7 +94,8 @@ static int merge_all(struct voxeld_client *client, const struct ctl_globals *glo
                     .n_features = args->names.n,
                     .no_features = ctl_map_has(args, CTL_MAP_NO_FEATURES),
                     .rule = VOXELD_RULE_MINKOWSKI,
-                    .outputs = VOXELD_OUTPUT_COUNTS, /* little: they are in the map */
+                    .outputs = VOXELD_OUTPUT_COUNTS, /* a small reply: the voxels are in
+                                                      * the map */
                     .merge = {.map = args->map,
                               .create = !ctl_map_has(args, CTL_MAP_NO_CREATE),
                               .ttl_s = args->ttl_s,

@@ -34,7 +34,8 @@ static enum vxd_status write_npy(FILE *file, const struct voxeld_infer_output *o
                          output->n_axes, output->values, err);
 }
 
-/* Middles of the voxels, metres (cells of the normalized cloud where it has no size). */
+/* Computes the centres of the voxels, in metres (in cells of the normalized cloud
+ * where it has no size). */
 static void voxel_positions(const struct job *job, double *to)
 {
     const struct voxeld_inference *in = job->inference;
@@ -51,7 +52,7 @@ static void voxel_positions(const struct job *job, double *to)
     }
 }
 
-/* The points as they are in the file. */
+/* Computes the points' positions as they are in the file. */
 static enum vxd_status point_positions(const struct job *job, double *to,
                                        struct vxd_err *err)
 {
@@ -83,7 +84,7 @@ static enum vxd_status point_positions(const struct job *job, double *to,
     return VXD_OK;
 }
 
-/* x, y, z, then label and score, or c0, c1, ... Returns how many. */
+/* Makes columns x, y, z, then label and score, or c0, c1, ... Returns how many. */
 static size_t make_columns(const struct voxeld_infer_output *output,
                            const double *positions, char (*names)[NAME_BYTES],
                            struct vxd_write_column *columns)

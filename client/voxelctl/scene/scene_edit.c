@@ -45,7 +45,7 @@ static int print_edited(const struct ctl_globals *globals, const char *scene,
     return ctl_flush();
 }
 
-/* What text becomes; files of arrays have types of their own. */
+/* The type that text is read as; other files of arrays have types of their own. */
 static enum voxeld_dtype text_dtype(const struct ctl_scene_args *args,
                                     enum ctl_scene_part part)
 {
@@ -57,7 +57,7 @@ static enum voxeld_dtype text_dtype(const struct ctl_scene_args *args,
                : VOXELD_FLOAT64;
 }
 
-/* The files of shapes, into the operations they belong to. */
+/* Reads the files of shapes into the operations they belong to. */
 static int read_files(struct ctl_scene_args *args, struct ctl_array *arrays)
 {
     for (size_t i = 0; i < args->n_files; i++) {

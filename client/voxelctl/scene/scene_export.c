@@ -6,7 +6,7 @@
 
 #include "client/voxelctl/scene/scene_commands.h"
 
-/* Cells of all parts that came. */
+/* The cells of all replies so far. */
 struct gathered {
     int32_t *cells;
     uint16_t *materials;
@@ -36,16 +36,16 @@ static bool gather(struct gathered *g, const struct voxeld_scene_cells *part)
     void *materials = g->materials;
     void *counts = g->counts;
     size_t n = g->n + part->n;
-    bool has_room = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells);
+    bool has_grown = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells);
 
-    has_room = has_room &&
-               (part->materials == NULL ||
-                ctl_scene_grow(&materials, n, sizeof *g->materials)) &&
-               (part->counts == NULL || ctl_scene_grow(&counts, n, sizeof *g->counts));
+    has_grown = has_grown &&
+                (part->materials == NULL ||
+                 ctl_scene_grow(&materials, n, sizeof *g->materials)) &&
+                (part->counts == NULL || ctl_scene_grow(&counts, n, sizeof *g->counts));
     g->cells = cells;
     g->materials = materials;
     g->counts = counts;
-    if (!has_room) {
+    if (!has_grown) {
         return false;
     }
     memcpy(g->cells + 3 * g->n, part->cells, 3 * part->n * sizeof *g->cells);
@@ -59,7 +59,7 @@ static bool gather(struct gathered *g, const struct voxeld_scene_cells *part)
     return true;
 }
 
-/* All cells, in as many replies as it takes, of one version. */
+/* Fetches all cells, in as many replies as it takes, of one version. */
 static int fetch_all(struct voxeld_client *client,
                      const struct voxeld_scene_export_request *options,
                      struct gathered *g)

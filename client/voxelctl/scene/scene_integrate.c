@@ -150,7 +150,7 @@ static int check(const struct ctl_scene_args *args)
     return check_network(args);
 }
 
-/* With --size the scene is made where it is missing. */
+/* With --size a missing scene is created. */
 static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args)
 {
     struct voxeld_scene_create_request create =

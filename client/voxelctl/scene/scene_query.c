@@ -6,13 +6,13 @@
 #include "client/voxelctl/scene/scene_commands.h"
 
 enum {
-    /* Rows that are printed; more are for --out. */
+    /* So many rows are printed; --out takes more. */
     MAX_PRINTED = 100,
     MAX_LITERAL = 6,
     MAX_OUT = 7
 };
 
-/* Rows of a file, or one given on the command line. */
+/* The rows of a file, or one row of the command line. */
 struct input {
     struct ctl_array file;
     double numbers[MAX_LITERAL];
@@ -20,8 +20,8 @@ struct input {
     struct voxeld_array array;
 };
 
-/* in_voxels: numbers of a text are integers. CTL_FAILED after a message. To be cleared in
- * either case. */
+/* Reads the rows; with in_voxels the numbers of a text are integers. CTL_FAILED after a
+ * message. The caller clears *in in either case. */
 static int input_read(const char *word, bool in_voxels, struct input *in)
 {
     size_t n = ctl_parse_doubles(word, in->numbers, MAX_LITERAL);
@@ -49,7 +49,7 @@ static int input_read(const char *word, bool in_voxels, struct input *in)
     return CTL_OK;
 }
 
-/* "occupied", or of sets "occupied+free"; at least 32 bytes. */
+/* Prints "occupied", or for a set "occupied+free"; text has at least 32 bytes. */
 static const char *state_name(uint8_t states, char *text)
 {
     (void)snprintf(text, 32, "%s%s%s%s%s",
