@@ -110,7 +110,7 @@ static enum vxd_status read_header(struct las *las, struct vxd_err *err)
 
 /* Variable length records hold nothing that is needed, except whether the file is a
  * LAZ. */
-static enum vxd_status pass_records(const struct las *las, struct vxd_err *err)
+static enum vxd_status skip_records(const struct las *las, struct vxd_err *err)
 {
     uint32_t n_records = u32(las->bytes + VXD_LAS_N_RECORDS_AT);
     size_t at = las->header_bytes;
@@ -253,7 +253,7 @@ enum vxd_status vxd_las_parse(const uint8_t *bytes, size_t n_bytes, size_t budge
     (void)budget_bytes; /* nothing is allocated */
     VXD_TRY(read_header(&las, err));
     VXD_TRY(read_layout(&las, out, err));
-    VXD_TRY(pass_records(&las, err));
+    VXD_TRY(skip_records(&las, err));
     VXD_TRY(read_count(&las, out, err));
     VXD_TRY(add_fields(&las, out, err));
     out->data = bytes + las.points_at;

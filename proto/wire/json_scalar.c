@@ -8,7 +8,7 @@
 
 #include "proto/base/base64.h"
 
-/* What stands in the text, short enough for a message. */
+/* Prints the value of the text, short enough for a message. */
 static void describe(const json_t *json, char out[48])
 {
     const char *string = json_string_value(json);
@@ -96,7 +96,7 @@ struct integer {
     uint64_t magnitude;
 };
 
-/* False for fractions, NaN and what 64 bits cannot hold. */
+/* Converts to an integer; false for fractions, NaN and what 64 bits cannot hold. */
 static bool integer_of_double(double value, struct integer *out)
 {
     double magnitude = fabs(value);
@@ -213,7 +213,7 @@ static enum vxd_status read_double(struct vxd_json_reader *r, const json_t *json
 static enum vxd_status read_float(struct vxd_json_reader *r, const json_t *json,
                                   void *slot)
 {
-    /* Halfway to the next power of two everything still rounds to FLT_MAX. */
+    /* Up to halfway to the next power of two everything rounds to FLT_MAX. */
     const double limit = (double)FLT_MAX + ldexp(1, 103);
     double value;
     float rounded;
@@ -243,8 +243,8 @@ static enum vxd_status fail_enum(struct vxd_json_reader *r,
     return vxd_json_fail_kind(r, json, expected);
 }
 
-/* Proto3 would keep unknown numbers; no method of ours knows what to do with one, so it
- * is refused here, by name. */
+/* Proto3 would keep unknown numbers. No method of ours can handle one, so the reader
+ * refuses it and names it. */
 static enum vxd_status read_enum(struct vxd_json_reader *r,
                                  const ProtobufCEnumDescriptor *descriptor,
                                  const json_t *json, void *slot)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The OpenAPI document, written in one go: head, paths, then the schemas of every message
- * and enum found on the way from the methods down. */
+/* Writes the OpenAPI document in one go: head, paths, then the schemas of every
+ * message and enum that the methods refer to. */
 #include "proto/wire/openapi.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "proto/wire/fields.h"
 #include "voxeld/v1/common.pb-c.h"
 
-/* Descriptors to describe, each once, in the order they were met: what has been written
- * lies before what is still to do. */
+/* The descriptors to describe, each once, in the order they were found; those already
+ * written come first. */
 struct worklist {
     const void **items;
     size_t n;
@@ -171,7 +171,7 @@ static const char *scalar_schema(ProtobufCType type)
     }
 }
 
-/* The schema of one value; what it refers to is noted for later. */
+/* Writes the schema of one value, and queues the descriptor that it refers to. */
 static void write_type(const ProtobufCFieldDescriptor *field, struct worklist *list,
                        struct vxd_text *text)
 {
@@ -217,7 +217,7 @@ static void write_message(const ProtobufCMessageDescriptor *descriptor,
     vxd_text_append(text, "}}", 2);
 }
 
-/* What HTTP answers instead of a reply; not a message of the schema. */
+/* Writes the schema of HTTP errors, which are not a message of the schema. */
 static void write_error(struct worklist *list, struct vxd_text *text)
 {
     add(list, &voxeld__v1__code__descriptor);
