@@ -22,7 +22,7 @@ DEFAULT_IN_FLIGHT = 16
 MAX_IN_FLIGHT = 1024
 DEFAULT_REPLY_BYTES = 1 << 30
 MAX_TIMEOUT_S = (2**31 - 1) / 1000
-# Requests below this go out unmeasured when the server's limit is not known.
+# While the server's limit is not known, requests below this are sent without a check.
 SURELY_TAKEN_BYTES = 1 << 20
 
 
@@ -33,7 +33,7 @@ def checked_timeout(timeout: float) -> float:
 
 
 def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
-    """The reply to a request of the method; raises the server's error if it is one."""
+    """Opens the reply to a request of the method; raises the server's error if it is one."""
     try:
         response, arrays = wire.open_response(data)
     except (ValueError, IndexError) as e:
@@ -75,7 +75,7 @@ class Calls:
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._mutex = threading.Lock()
-        # The server's limit, and the number of the connection it was learnt on.
+        # The server's limit, and the number of the connection that it was learnt on.
         self._limit = (0, 0)
         self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
         if wait != 0:
@@ -87,15 +87,15 @@ class Calls:
 
     @property
     def url(self) -> str:
-        """Where it connects to."""
+        """The address that the client connects to."""
         return self._connection.url
 
     def _numbered(self, sequence: int) -> int:
         """The sequence of a call: the given one, else the client's next one."""
         if not 0 <= sequence < 2**64:
             raise InvalidArgument(f"{sequence}; 0, or a number of 64 bits", "sequence")
-        # By the clock, so that a client that starts anew goes on above the numbers of the one
-        # that had its client_id before; rising where the clock does not.
+        # The number is the time, so that a client that starts again goes on above the numbers of
+        # the one that had its client_id before; it rises where the clock does not.
         with self._mutex:
             number = sequence or max(self._last_sequence + 1, time.time_ns() // 1000)
             self._last_sequence = max(self._last_sequence, number)
@@ -109,7 +109,7 @@ class Calls:
         request_id: str | None,
         sequence: int,
     ) -> rpc_pb2.Response:
-        """A method that changes something, without arrays."""
+        """Calls a method that changes something, without arrays."""
         header = rpc_pb2.RequestHeader(sequence=self._numbered(sequence))
         parts: list[wire.Part] = [rpc_pb2.Request(**{method: message}).SerializeToString()]
         return self._exchange(method, header, parts, timeout, request_id)[0]

@@ -66,13 +66,13 @@ def connect(
                      else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that socket
                      exists, else ipc:///run/voxeld/voxeld.sock
     token            None: $VOXELD_TOKEN, else none
-    client_id        who sends, for fairness and for calls that change something (see Client):
+    client_id        names the sender, for fairness and for calls that change something (see Client):
                      [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. None: a random one
-    timeout          seconds, of every call that says none itself
+    timeout          seconds, of every call that names none
     wait             seconds to wait for the first connection. None: 1, but a Unix socket
                      that does not exist fails at once; 0: not at all, connect in the
                      background
-    max_in_flight    calls under way at once, 1 to 1024
+    max_in_flight    calls in flight at once, 1 to 1024
     max_reply_bytes  largest reply taken
 
     Raises Unavailable (nobody answers there), InvalidArgument (a malformed URL or option),
@@ -147,23 +147,23 @@ class Client(NetworkCalls, SceneCalls):
         self.close()
 
     def close(self) -> None:
-        """Ends the connection. Calls under way on other threads raise Cancelled. Closing again
+        """Ends the connection. Calls in flight on other threads raise Cancelled. Closing again
         is fine."""
         self._connection.close()
 
     @property
     def is_connected(self) -> bool:
-        """A connection stands at this moment."""
+        """Whether a connection stands at this moment."""
         return self._connection.is_connected
 
     def server_info(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> ServerInfo:
-        """Version, backend, methods and limits of the server."""
+        """Returns version, backend, methods and limits of the server."""
         return server_info_of(self._get_server_info(timeout, request_id))
 
     def status(self, *, timeout: float | None = None, request_id: str | None = None) -> Status:
-        """Load, memory, counts of the methods and the slowest recent requests."""
+        """Returns load, memory, counts of the methods and the slowest recent requests."""
         request = rpc_pb2.Request(status=admin_pb2.StatusRequest())
         return status_of(self._call("status", request, timeout, request_id).status)
 
@@ -264,7 +264,7 @@ class Client(NetworkCalls, SceneCalls):
         stream, keep_last
                     with both, at most keep_last requests of this client and stream wait at
                     the server; an older one ends with Aborted
-        max_age_ms  do not start when it has waited longer: Aborted. 0: no limit
+        max_age_ms  a request that has waited longer does not start: Aborted. 0: no limit
 
         The size is checked against the server's limit before anything is sent.
         """
@@ -315,14 +315,14 @@ class Client(NetworkCalls, SceneCalls):
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Map:
-        """Makes a named hash map; one that is there, made with the same parameters (capacity
-        aside), is fine.
+        """Makes a named hash map; one that exists with the same parameters (capacity aside) is
+        fine.
 
         values        the value arrays by name: a dtype, or (dtype, elements an entry). At most
                       16; none: a set
         key_dtype     int16, int32 or int64
         n_components  integers a key, 1 to 8
-        capacity      entries to make room for at once; maps grow by themselves
+        capacity      entries to reserve at once; maps grow by themselves
         max_bytes     device memory it may take; 0: what the server's limits give
         ttl_s         dropped when nobody used it for so long; 0: never
         lattice       what keys mean, where they are voxels
@@ -348,7 +348,7 @@ class Client(NetworkCalls, SceneCalls):
     def map(
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> Map:
-        """The map of this name. Raises NotFound."""
+        """Returns the map of this name. Raises NotFound."""
         request = rpc_pb2.Request(map_get=hashmap_pb2.MapGetRequest(name=name))
         response = self._call("map_get", request, timeout, request_id)
         return Map(self, info_of(response.map_get.map))
@@ -356,7 +356,7 @@ class Client(NetworkCalls, SceneCalls):
     def maps(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> tuple[MapInfo, ...]:
-        """All maps, by name."""
+        """Returns all maps, by name."""
         request = rpc_pb2.Request(map_list=hashmap_pb2.MapListRequest())
         response = self._call("map_list", request, timeout, request_id)
         return tuple(info_of(m) for m in response.map_list.maps)
@@ -396,7 +396,7 @@ class Client(NetworkCalls, SceneCalls):
         request_id: str | None = None,
         sequence: int = 0,
     ) -> bool:
-        """Forgets a map; False where there was none, with missing_ok (else NotFound)."""
+        """Drops a map; False where there was none, with missing_ok (else NotFound)."""
         return drop_map(self, name, missing_ok, timeout, request_id, sequence)
 
 
@@ -431,7 +431,7 @@ def voxelize_request(
     outputs: str | Sequence[str] | None,
     n_clouds: int,
 ) -> tuple[voxelize_pb2.VoxelizeRequest, Expect]:
-    """The request without its clouds, and what its reply must have."""
+    """Makes the request without its clouds, and what its reply must have."""
     requested = chosen(outputs, OUTPUTS, DEFAULT_OUTPUTS, "outputs")
     reductions = chosen(reduce, REDUCTIONS, ("mean",), "reduce")
     no_features = features is not None and len(features) == 0

@@ -34,7 +34,7 @@ def durability_of(
 def set_map_durability(
     message: hashmap_pb2.MapCreateRequest, durable: str | None, journal_max_bytes: int
 ) -> None:
-    """Says in the request how the map is kept."""
+    """Sets in the request how the map is kept."""
     if durable is None:
         if journal_max_bytes:
             raise InvalidArgument("goes with durable", "journal_max_bytes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into calls on maps, and what comes out of them."""
+"""The arguments and results of calls on maps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .reply import WIRE_TYPES, array_of, bad, record_of
 
 COMBINES = ("set", "add", "min", "max")
 
-# Type, or type and elements an entry.
+# A type, or a type and elements an entry.
 ArraySpec = npt.DTypeLike | tuple[npt.DTypeLike, int]
 Values = Mapping[str, npt.ArrayLike]
 Array = npt.NDArray[Any]
@@ -37,14 +37,14 @@ class MapArray:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """NumPy's type; uint16 for bfloat16, which it has not."""
+        """NumPy's type; uint16 for bfloat16, which NumPy lacks."""
         return np.dtype(WIRE_TYPES[int(self.dtype)])
 
 
 @dataclasses.dataclass(frozen=True)
 class Lattice:
-    """What keys mean where they are voxels: the low corner of key (x, y, z) is
-    origin + (x, y, z) * size, metres, in the frame frame_id."""
+    """The meaning of keys that are voxels: the low corner of key (x, y, z) is origin + (x, y, z) *
+    size, metres, in the frame frame_id."""
 
     size: tuple[float, float, float]
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -176,7 +176,7 @@ class Entries:
         return len(self.indices)
 
     def centres(self) -> npt.NDArray[np.float64]:
-        """n x 3: centres of the voxels, metres. Raises ValueError without a lattice."""
+        """Returns n x 3 centres of the voxels, metres. Raises ValueError without a lattice."""
         if self.lattice is None or self.keys.ndim != 2 or self.keys.shape[1] != 3:
             raise ValueError("the map has no lattice of voxels")
         centres = self.lattice.origin + (self.keys + 0.5) * np.asarray(self.lattice.size)
@@ -194,8 +194,8 @@ class Saved:
 
 
 class Reply:
-    """A method's reply and its arrays, which are checked when they are taken. As a context it
-    tells errors which request they are of."""
+    """A method's reply and its arrays, which are checked when they are taken. Used as a context it
+    adds to errors which request they are of."""
 
     def __init__(
         self, response: rpc_pb2.Response, arrays: dict[str, memoryview], sequence: int
@@ -216,7 +216,7 @@ class Reply:
             error.sequence = self._sequence
 
     def numbers(self, name: str, n: int | None, columns: int = 1) -> Array | None:
-        """n (x columns) numbers of entries; None: not wanted."""
+        """Takes n (x columns) numbers of entries; None where they are not expected."""
         if n is None:
             return None
         shape = (n, columns) if columns > 1 else (n,)
@@ -240,7 +240,7 @@ class Reply:
         }
 
     def rows(self, path: str, tensor: common_pb2.Tensor, n: int) -> Array:
-        """n rows of any type and width."""
+        """Takes n rows of any type and width."""
         shape = list(tensor.shape)
         if tensor.dtype not in WIRE_TYPES or len(shape) not in (1, 2) or min(shape[1:] or [1]) < 1:
             raise bad(path, "another type or another number of axes")
@@ -255,7 +255,7 @@ class Reply:
 
 
 def typed(rows: npt.ArrayLike, dtype: np.dtype[Any], field: str) -> Array:
-    """rows as an array of the type: lists are converted, arrays must have it."""
+    """Makes rows an array of the type: lists are converted, arrays must have it."""
     if isinstance(rows, np.ndarray):
         if rows.dtype.newbyteorder("=") != dtype.newbyteorder("="):
             raise InvalidArgument(f"{rows.dtype}; the map's array is {dtype}", field)
@@ -280,7 +280,7 @@ def int32s(indices: npt.ArrayLike) -> Array:
 
 
 def tensor(name: str, message: Any, array: Array) -> list[wire.Part]:
-    """A tensor as the field of that name of a message."""
+    """Makes a tensor the field of that name of a message."""
     return tensor_of(message.DESCRIPTOR.fields_by_name[name].number, array)
 
 

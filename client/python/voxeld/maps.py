@@ -80,7 +80,7 @@ class Map:
         return f"<voxeld.Map {self.name!r} at {self._client.url}>"
 
     def info(self, *, timeout: float | None = None, request_id: str | None = None) -> MapInfo:
-        """What it is now."""
+        """Describes the map as it is at this moment."""
         request = rpc_pb2.Request(map_get=hashmap_pb2.MapGetRequest(name=self.name))
         response = self._client._call("map_get", request, timeout, request_id)
         return info_of(response.map_get.map)
@@ -95,8 +95,8 @@ class Map:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Inserted:
-        """Inserts keys; those that are there keep their values. Arrays that are not given
-        start as zeros."""
+        """Inserts keys; existing ones keep their values. Arrays that are not given start as zeros.
+        """
         array = self._keys(keys)
         message = hashmap_pb2.MapInsertRequest(name=self.name, counts_only=counts_only)
         parts = [*tensor("keys", message, array), *self._rows(message, values or {})]
@@ -144,7 +144,7 @@ class Map:
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Found:
-        """Keys and rows of entries by number, with the erase_epoch that came with them.
+        """Gathers keys and rows of entries by number, with the erase_epoch that came with them.
         Raises FailedPrecondition when entries were erased since."""
         array = int32s(indices)
         message = self._find_request(values, return_keys=True, erase_epoch=erase_epoch)
@@ -186,8 +186,8 @@ class Map:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Updated:
-        """The same of entries by number, with the erase_epoch that came with them. Raises
-        FailedPrecondition when entries were erased since."""
+        """Combines rows of entries by number in the same way, with the erase_epoch that came with
+        them. Raises FailedPrecondition when entries were erased since."""
         array = int32s(indices)
         message = update_request(self.name, combine, erase_epoch=erase_epoch)
         message.counts_only = counts_only
@@ -279,7 +279,7 @@ class Map:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Saved:
-        """Saves it in the server's data directory, in place of an older file of that name;
+        """Saves the map in the server's data directory, in place of an older file of that name;
         "": the map's name."""
         message = hashmap_pb2.MapSaveRequest(name=self.name, file=file)
         response = self._client._change("map_save", message, timeout, request_id, sequence)
@@ -293,7 +293,7 @@ class Map:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> bool:
-        """Forgets it, as Client.map_drop."""
+        """Drops the map, as Client.map_drop does."""
         return drop_map(
             self._client, self.name, missing_ok, timeout, request_id, sequence
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse convolution networks: what goes into calls on them, and what comes out."""
+"""Sparse convolution networks: their calls, with arguments and results."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ KINDS = ("", "voxels", "points", "dense", "vector")
 
 @dataclasses.dataclass(frozen=True)
 class Timings:
-    """Of one run in the engine, milliseconds; what it ran on: items of one or several requests,
-    and their voxels."""
+    """Times of one run in the engine, in milliseconds, and what it ran on: items of one or several
+    requests, and their voxels."""
 
     voxelize_ms: float
     sets_ms: float
@@ -53,7 +53,7 @@ class NetworkOutput:
 
 @dataclasses.dataclass(frozen=True)
 class NetworkLayer:
-    """From Client.network only."""
+    """A layer; only Client.network gives them."""
 
     name: str
     op: str
@@ -86,9 +86,8 @@ class NetworkInfo:
 
 @dataclasses.dataclass(frozen=True)
 class InferItem:
-    """What became of one cloud. code: OK, or why its rows mean nothing (they are there all the
-    same). n_points = n_used + the six counts of others. points: slice of its rows in points
-    outputs."""
+    """The outcome of one cloud. code: OK, or why its rows mean nothing (they exist all the same).
+    n_points = n_used + the six counts of others. points: slice of its rows in points outputs."""
 
     code: Code
     message: str
@@ -146,13 +145,13 @@ class Inference:
     request_id: str
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """An output's labels where it has them, else its values."""
+        """Returns an output's labels where it has them, else its values."""
         output = self.outputs[name]
         return output.values if output.labels is None else output.labels
 
 
 class NetworkCalls(Calls):
-    """The calls of Client on networks; threads, errors and options as there."""
+    """The calls of Client on networks; threads, errors and options are as there."""
 
     def infer(
         self,
@@ -253,7 +252,7 @@ class NetworkCalls(Calls):
         request_id: str | None = None,
         sequence: int = 0,
     ) -> bool:
-        """Forgets a network; False where there was none, with missing_ok (else NotFound)."""
+        """Unloads a network; False where there was none, with missing_ok (else NotFound)."""
         message = network_pb2.NetworkUnloadRequest(name=name, missing_ok=missing_ok)
         response = self._change("network_unload", message, timeout, request_id, sequence)
         return response.network_unload.existed
@@ -261,7 +260,7 @@ class NetworkCalls(Calls):
     def network(
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> NetworkInfo:
-        """The loaded network of this name, layers included. Raises NotFound."""
+        """Returns the loaded network of this name, layers included. Raises NotFound."""
         request = rpc_pb2.Request(network_get=network_pb2.NetworkGetRequest(name=name))
         response = self._call("network_get", request, timeout, request_id)
         return network_of(response.network_get.network)
@@ -269,7 +268,7 @@ class NetworkCalls(Calls):
     def networks(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> tuple[NetworkInfo, ...]:
-        """All loaded networks, by name."""
+        """Returns all loaded networks, by name."""
         request = rpc_pb2.Request(network_list=network_pb2.NetworkListRequest())
         response = self._call("network_list", request, timeout, request_id)
         return tuple(network_of(n) for n in response.network_list.networks)
@@ -277,7 +276,7 @@ class NetworkCalls(Calls):
     def networks_available(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> tuple[str, ...]:
-        """Names in the server's networks_dir, loaded or not."""
+        """Returns the names in the server's networks_dir, loaded or not."""
         request = rpc_pb2.Request(network_list=network_pb2.NetworkListRequest())
         response = self._call("network_list", request, timeout, request_id)
         return tuple(response.network_list.available)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes: voxels that are edited, fed with scans and looked at, on the server's device."""
+"""Scenes: voxels on the server's device that are edited, fed with scans and queried."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Scene(SceneVersions):
         sequence: int = 0,
     ) -> Integrated:
         """Adds a scan: its points become occupied, and with carve the voxels between the sensor
-        and each point are emptied, but for those that a point of this scan hits. One change.
+        and each point are emptied, except those that a point of this scan hits. One change.
 
         points     one cloud, or an array as in Client.voxelize
         pose       sensor to map; rays start at its translation. With frame_id and stamp_ns
@@ -168,7 +168,7 @@ class Scene(SceneVersions):
             name=self.name, network=network, label_to_material=labels_of(labels), output=output,
             expect_digest=expect_digest, if_version=if_version,
         )  # fmt: skip
-        # Beside a network only one that is not the default, for the server to refuse.
+        # With a network, only a rule that is not the default is sent, for the server to refuse.
         if not network or rule != "constant" or material or field:
             message.rule.CopyFrom(rule_of(rule, material, field, range))
         if carve:
@@ -193,8 +193,8 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> VoxelValues:
-        """States and materials of voxels: n x 3 integers are voxel indices, floating-point
-        numbers metres. Outside is unknown."""
+        """Returns states and materials of voxels: n x 3 integers are voxel indices, floating-point
+        numbers metres. Voxels outside the scene are unknown."""
         message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at))
         places = places_of(points, "points")
         parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
@@ -215,8 +215,8 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> RayHits:
-        """First occupied voxel along each ray. origins: n x 3, or one for all; directions: n x
-        3, of any length but 0; max_range: metres, 0: no limit."""
+        """Finds the first occupied voxel along each ray. origins: n x 3, or one for all;
+        directions: n x 3, of any length but 0; max_range: metres, 0: no limit."""
         message = message_of(
             scene_pb2.SceneCastRaysRequest, "max_range",
             name=self.name, max_range_m=max_range, at=at_of(at),
@@ -245,7 +245,8 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> NearestVoxels:
-        """Occupied voxel whose centre is nearest to each of n x 3 points, within the radius."""
+        """Finds the occupied voxel whose centre is nearest to each of n x 3 points, within the
+        radius."""
         message = message_of(
             scene_pb2.SceneNearestRequest, "radius",
             name=self.name, radius_m=radius, at=at_of(at),
@@ -272,8 +273,8 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Overlap:
-        """What boxes (n x 6: low x y z, high x y z) or balls (n x 4: x y z radius) hold.
-        counts: count the voxels too."""
+        """Finds out which states the voxels in boxes (n x 6: low x y z, high x y z) or balls (n x
+        4: x y z radius) have. counts: count the voxels, too."""
         message = scene_pb2.SceneOverlapRequest(name=self.name, counts=counts, at=at_of(at))
         rows = metres_of(shapes, "shapes", 6, 4)
         kind = scene_pb2.SceneOverlapRequest
@@ -341,7 +342,7 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Dense:
-        """The cells of a box as an array."""
+        """Exports the cells of a box as an array."""
         message = self._export_request(box, in_voxels, level, at=at)
         message.format = scene_pb2.SCENE_DENSE
         reply = self._exchange("scene_export", message, [], timeout, request_id)
@@ -361,8 +362,8 @@ class Scene(SceneVersions):
         request_id: str | None = None,
     ) -> int:
         """Writes a PLY file, a vertex a cell: its centre in metres, its material and, with a
-        palette, its colour. Returns how many. The file appears whole or not at all, and is of
-        one version; NotFound where the scene changes until that is not kept any more."""
+        palette, its colour. Returns how many. The file appears whole or not at all, and is of one
+        version; NotFound where the scene changes until that version is not kept."""
         beside = Path(f"{os.fspath(path)}.part")
         ply = PlyParts()
         try:
@@ -393,7 +394,7 @@ class Scene(SceneVersions):
         request_id: str | None = None,
         sequence: int = 0,
     ) -> bool:
-        """Forgets it, as Client.scene_drop."""
+        """Drops the scene, as Client.scene_drop does."""
         return drop_scene(
             self._client, self.name, missing_ok, timeout, request_id, sequence
         )
@@ -449,7 +450,7 @@ def drop_scene(
 
 
 class SceneCalls(Calls):
-    """The calls of Client on scenes as wholes; threads, errors and options as there."""
+    """The calls of Client on whole scenes; threads, errors and options are as there."""
 
     def scene_create(
         self,
@@ -471,13 +472,13 @@ class SceneCalls(Calls):
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Scene:
-        """Makes a scene of 2**depth voxels a side; one that is there, made with the same
-        parameters, is fine.
+        """Makes a scene of 2**depth voxels a side; one that exists with the same parameters is
+        fine.
 
         voxel_size     edge in metres
         depth          4 to 21; 0: 17
         material_bits  a voxel: 0, 4, 8 or 16
-        track_free     tell free voxels from unknown ones; takes the highest material
+        track_free     track free and unknown voxels apart; takes the highest material
         origin         low corner in the map frame; None: the centre lies at (0, 0, 0)
         palette        names and colours of the materials, from 0
         max_bytes      device memory it may take; 0: what the server's limits give
@@ -518,7 +519,7 @@ class SceneCalls(Calls):
     def scene(
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> Scene:
-        """The scene of this name. Raises NotFound."""
+        """Returns the scene of this name. Raises NotFound."""
         request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name))
         response = self._call("scene_get", request, timeout, request_id)
         return Scene(self, info_of(response.scene_get.scene))
@@ -526,7 +527,7 @@ class SceneCalls(Calls):
     def scenes(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> tuple[SceneInfo, ...]:
-        """All scenes, by name."""
+        """Returns all scenes, by name."""
         request = rpc_pb2.Request(scene_list=scene_pb2.SceneListRequest())
         response = self._call("scene_list", request, timeout, request_id)
         return tuple(info_of(s) for s in response.scene_list.scenes)
@@ -540,5 +541,5 @@ class SceneCalls(Calls):
         request_id: str | None = None,
         sequence: int = 0,
     ) -> bool:
-        """Forgets a scene; False where there was none, with missing_ok (else NotFound)."""
+        """Drops a scene; False where there was none, with missing_ok (else NotFound)."""
         return drop_scene(self, name, missing_ok, timeout, request_id, sequence)
