@@ -23,7 +23,7 @@ ALLOWED = {
     "tests": ("proto/", "gpu/", "server/", "client/"),
 }
 OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
-# Installed side by side, so they name each other without a folder.
+# These are installed side by side, so they name each other without a folder.
 PUBLIC = {
     "client/c/include/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
@@ -31,10 +31,10 @@ PUBLIC = {
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),
     "client/c/include/voxeld_version.h": ("voxeld_scene.h",),
 }
-# Drawers of independent helpers, without one header for all of them.
+# These folders hold independent helpers, without one header for all of them.
 OPEN_FOLDERS = ("proto/base", "client/c/include")
 # Private headers that another folder includes all the same, and folders whose includes make a
-# cycle: both lists only get shorter.
+# cycle. Both lists only get shorter.
 STILL_SHARED = (
     "gpu/svdag/diff/diff.cu",
     "gpu/svdag/diff/export_cells.cu",
@@ -61,8 +61,9 @@ STILL_IN_A_CYCLE = {
     "server/request",
     "server/schedule",
 }
-# A source file and the one that it calls, where the call makes a cycle between folders of which
-# neither stands above; a list that only gets shorter, too. Only CUDA builds have these objects.
+# A source file and the one that it calls, where the call makes a cycle between folders and the
+# file is not among those above. This list only gets shorter, too. Only CUDA builds have these
+# objects.
 STILL_CALLED_BACK = {
     ("gpu/svdag/store/store_device.c", "gpu/svdag/edit/edit_cuda.c"),
 }
@@ -75,7 +76,7 @@ WITH_SPDX = CODE | {".py", ".sh", ".cmake", ".proto", ".yml", ".yaml", ".toml"}
 
 
 def our_files() -> list[Path]:
-    """Tracked files, and new ones that are not ignored; all files without git."""
+    """Lists tracked files, and new ones that are not ignored; all files without git."""
     found = subprocess.run(
         ["git", "-C", SOURCE, "ls-files", "-z", "-co", "--exclude-standard"],
         capture_output=True,
@@ -114,7 +115,7 @@ def test_includes_follow_the_layers() -> None:
 
 
 def product_includes() -> Iterator[tuple[str, str]]:
-    """Each file of the product, and each header of another folder that it includes."""
+    """Yields each file of the product, and each header of another folder that it includes."""
     for path in our_files():
         name = path.relative_to(SOURCE).as_posix()
         if path.suffix not in CODE or not name.startswith(("proto/", "gpu/", "server/", "client/")):
@@ -173,7 +174,7 @@ def test_folders_stay_small_enough_to_overlook() -> None:
 
 
 def in_a_cycle(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The edges of a directed graph that lie on a cycle."""
+    """Returns the edges of a directed graph that lie on a cycle."""
     below: dict[str, set[str]] = {}
     for above, node in edges:
         below.setdefault(above, set()).add(node)
@@ -205,8 +206,9 @@ def test_no_cycle_of_includes_between_folders() -> None:
 
 
 def product_objects() -> dict[str, str]:
-    """The source of each object file of the product that this build tree has. CMake puts the
-    object of FOLDER/x.c into FOLDER/CMakeFiles/TARGET.dir, a path from the folder of the target."""
+    """Finds the source of each object file of the product that this build tree has. CMake puts the
+    object of FOLDER/x.c into FOLDER/CMakeFiles/TARGET.dir, a path from the folder of the target.
+    """
     build = BIN.parent
     sources = {}
     for path in build.rglob("CMakeFiles/*.dir/**/*.o"):
@@ -219,9 +221,9 @@ def product_objects() -> dict[str, str]:
 
 
 def product_calls() -> set[tuple[str, str, str]]:
-    """Each source file, a symbol that its object takes from elsewhere, and the source file that
-    defines it. nm sees through headers: it finds what a call of a function or a use of a table
-    needs, whoever declared it."""
+    """Returns each source file, a symbol that its object takes from elsewhere, and the source file
+    that defines it. nm sees through headers: it finds what a call of a function or a use of a
+    table needs, whoever declared it."""
     sources = product_objects()
     nm = shutil.which("nm")
     if not sources or nm is None:
@@ -247,7 +249,8 @@ def product_calls() -> set[tuple[str, str, str]]:
 
 
 def test_no_cycle_of_calls_between_folders() -> None:
-    """Includes and calls together: a prototype in a lower folder's header hides a call upwards."""
+    """Includes and calls count together, because a prototype in a lower folder's header hides a
+    call upwards."""
     calls = product_calls()
     edges = {(folder_of(name), folder_of(included)) for name, included in product_includes()}
     edges |= {

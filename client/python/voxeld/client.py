@@ -66,7 +66,7 @@ def connect(
                      else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that socket
                      exists, else ipc:///run/voxeld/voxeld.sock
     token            None: $VOXELD_TOKEN, else none
-    client_id        names the sender, for fairness and for calls that change something (see Client):
+    client_id        names the sender, for fairness and calls that change something (see Client):
                      [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. None: a random one
     timeout          seconds, of every call that names none
     wait             seconds to wait for the first connection. None: 1, but a Unix socket

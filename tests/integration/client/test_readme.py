@@ -17,7 +17,7 @@ from harness import BIN, SANITIZE, SLOW, SOURCE, Daemon, running
 
 README = (SOURCE / "README.md").read_text()
 READ = ("tests/data/spconv_benchmark_pc.npy", "configs/networks/svtnet.json")
-# The README's address is the default one; a test's daemon has any free port. What the server
+# The README has the default address, but a test's daemon has any free port. What the server
 # refuses must fail here.
 CURL = """#!/bin/sh
 for word; do
@@ -45,7 +45,7 @@ int main(void)
 
 
 def blocks(section: str, language: str) -> list[str]:
-    """The code blocks of a section, in their order."""
+    """Returns the code blocks of a section, in their order."""
     text = re.split(r"^## ", README, flags=re.MULTILINE)
     body = next(part for part in text if part.startswith(section + "\n"))
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
@@ -75,8 +75,8 @@ class Terminal:
         }
 
     def run(self, *command: str | Path) -> str:
-        """What the command prints. It repeats where a busy machine let its deadline pass: a
-        user's commands give none of their own."""
+        """Returns what the command prints. It repeats the command where a busy machine let its
+        deadline pass, because a user's commands give no longer one."""
         for _ in range(5):
             done = subprocess.run(
                 command,

@@ -29,7 +29,7 @@ struct run {
     struct vxd_safetensors in;
 };
 
-/* What goes to the output file. */
+/* The contents of the output file. */
 struct out {
     char header[HEADER_ROOM];
     size_t n_header;
