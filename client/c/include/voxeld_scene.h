@@ -167,8 +167,8 @@ enum voxeld_scene_action {
     VOXELD_SCENE_REPLACE = 4,  /* voxels of from_material take `material` */
     /* Voxels with fewer than `threshold` occupied face neighbours are erased. */
     VOXELD_SCENE_ERODE = 5,
-    /* Voxels with at least `threshold` occupied face neighbours take the material of
-     * the first of -x +x -y +y -z +z. */
+    /* Other voxels with at least `threshold` occupied face neighbours become occupied,
+     * with the material of the first of -x +x -y +y -z +z. */
     VOXELD_SCENE_DILATE = 6,
     VOXELD_SCENE_COPY = 7 /* the box takes the voxels of another place: see
                            * voxeld_scene_copy */

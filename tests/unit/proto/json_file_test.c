@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The reader of JSON files: every kind of value, and documents that are none. */
+/* The reader of JSON files: every kind of value, and documents that are invalid. */
 #include <stdbool.h>
 #include <stdint.h>
 
