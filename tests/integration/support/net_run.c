@@ -120,7 +120,8 @@ static enum vxd_status put(struct run *run, struct out *out, const char *output,
     n = (size_t)snprintf(header, n_free, "%s\"%s.%s\":{\"dtype\":\"%s\",\"shape\":[",
                          out->n_header > 1 ? "," : "", output, part, dtype);
     for (int i = 0; i < n_dims; i++) {
-        n += (size_t)snprintf(header + n, n_free - n, "%s%zu", i > 0 ? "," : "", shape[i]);
+        n +=
+            (size_t)snprintf(header + n, n_free - n, "%s%zu", i > 0 ? "," : "", shape[i]);
         n_bytes *= shape[i];
     }
     n += (size_t)snprintf(header + n, n_free - n, "],\"data_offsets\":[%zu,%zu]}",
