@@ -146,8 +146,8 @@ class Voxels:
     """m voxels of all items, item by item, C feature channels, n points.
 
     Arrays that were not asked for are None, and so are all where arrays_dropped says so. The
-    others are aligned, and parts of the reply
-    itself where it has them aligned; they live as long as anybody holds them.
+    others are aligned. Those that the reply has aligned lie in the reply itself; they live as
+    long as anybody holds them.
 
     coords       int32 m x 4: item, x, y, z
     counts       uint32 m: points reduced into each voxel

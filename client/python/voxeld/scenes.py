@@ -221,12 +221,12 @@ class Scene(SceneVersions):
             scene_pb2.SceneCastRaysRequest, "max_range",
             name=self.name, max_range_m=max_range, at=at_of(at),
         )  # fmt: skip
-        ways = metres_of(directions, "directions", 3)
+        vectors = metres_of(directions, "directions", 3)
         parts = tensor_of(message.ORIGINS_FIELD_NUMBER, metres_of(origins, "origins", 3))
-        parts += tensor_of(message.DIRECTIONS_FIELD_NUMBER, ways)
+        parts += tensor_of(message.DIRECTIONS_FIELD_NUMBER, vectors)
         reply = self._exchange("scene_cast_rays", message, parts, timeout, request_id)
         with reply:
-            n = len(ways)
+            n = len(vectors)
             return RayHits(
                 distances=reply.array("distances", "<f4", n),
                 voxels=reply.array("voxels", "<i4", n, 3),
