@@ -285,7 +285,8 @@ static enum vxd_status parse_entry(struct scanner *s, struct npy_header *h,
         return take_shape(s, h->shape, &h->n_axes) ? VXD_OK
                                                    : bad_header(s, "a shape", err);
     }
-    return bad_header(s, "past one of descr, fortran_order and shape, each once", err);
+    return bad_header(
+        s, "after one of the keys descr, fortran_order and shape, each once", err);
 }
 
 static enum vxd_status parse_dictionary(struct scanner *s, struct npy_header *h,

@@ -266,7 +266,7 @@ static bool parse(struct parser *p)
         }
     }
     skip_blanks(p);
-    return *p->at == '\0' || fail(p, "something behind the end");
+    return *p->at == '\0' || fail(p, "something follows the end");
 }
 
 enum vxd_status vxd_json_file_parse(const uint8_t *bytes, size_t n_bytes,

@@ -68,7 +68,7 @@ enum vxd_status vxd_exchange_check_list(struct vxd_exchange *call, const char *f
                                         const void *list, size_t n)
 {
     if (n > MAX_ARRAYS || (n > 0 && list == NULL)) {
-        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%zu of them at %p", n,
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "a list of %zu at %p", n,
                         list);
     }
     return VXD_OK;
@@ -100,7 +100,7 @@ enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *
 
     voxeld__v1__tensor__init(tensor);
     if (n_bytes == 0) {
-        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "dtype %d is none",
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "dtype %d is no type",
                         (int)in->dtype);
     }
     if (!vxd_size_mul(n_bytes, n_elements, &n_bytes) ||

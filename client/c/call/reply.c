@@ -175,7 +175,7 @@ enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *n
 
     *out = NULL;
     if (tensor == NULL) {
-        return vxd_reply_bad(err, name, "asked for, but not there");
+        return vxd_reply_bad(err, name, "requested, but missing");
     }
     if (tensor->dtype != dtype || tensor->n_shape != n_axes || tensor->n_values != 0) {
         return vxd_reply_bad(err, name, "another type or another number of axes");

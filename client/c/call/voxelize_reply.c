@@ -89,7 +89,7 @@ static enum vxd_status integers(struct voxeld_voxels *v, uint32_t outputs,
     for (size_t i = 0; inverse != NULL && i < v->n_points; i++) {
         if (v->inverse[i] < -1 ||
             (v->inverse[i] >= 0 && (size_t)v->inverse[i] >= v->n_voxels)) {
-            return vxd_reply_bad(err, "inverse", "a voxel that is not there");
+            return vxd_reply_bad(err, "inverse", "a voxel that does not exist");
         }
     }
 out:
@@ -190,7 +190,7 @@ enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
         VXD_TRY(features(voxels, expect, err));
     }
     if (expect->merges && response->voxelize->merged == NULL) {
-        VXD_TRY(vxd_reply_bad(err, "merged", "asked for, but not there"));
+        VXD_TRY(vxd_reply_bad(err, "merged", "requested, but missing"));
     }
     *out = voxels;
     return VXD_OK;

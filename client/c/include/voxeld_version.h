@@ -142,7 +142,7 @@ VOXELD_API enum voxeld_status voxeld_scene_take_snapshot(
     struct voxeld_client *client, const struct voxeld_scene_snapshot_request *request,
     struct voxeld_scene_snapshot_taken *out, struct voxeld_error *error);
 
-/* Forgets the name: NOT_FOUND where there is none. call may be NULL, in all below. */
+/* Drops the name: NOT_FOUND where there is none. call may be NULL, in all below. */
 VOXELD_API enum voxeld_status voxeld_scene_drop_snapshot(struct voxeld_client *client,
                                                          const struct voxeld_call *call,
                                                          const char *scene,

@@ -153,7 +153,7 @@ static enum vxd_status rows(const Voxeld__V1__Tensor *tensor, const char *name, 
     size_t shape[2] = {n, 1};
 
     if (tensor == NULL) {
-        return vxd_reply_bad(err, name, "asked for, but not there");
+        return vxd_reply_bad(err, name, "requested, but missing");
     }
     if (vxd_dtype_bytes((enum vxd_dtype)tensor->dtype) == 0 || tensor->n_shape < 1 ||
         tensor->n_shape > 2 || (tensor->n_shape == 2 && tensor->shape[1] < 1)) {
@@ -267,7 +267,7 @@ static enum vxd_status open_export(struct voxeld_map_result *r,
     r->has_lattice = copy_lattice(in->lattice, &r->lattice);
     if (expect->ply) {
         if (in->ply.len == 0) {
-            return vxd_reply_bad(err, "ply", "asked for, but not there");
+            return vxd_reply_bad(err, "ply", "requested, but missing");
         }
         r->ply = in->ply.data;
         r->n_ply_bytes = in->ply.len;

@@ -206,7 +206,7 @@ static enum vxd_status copy_shape(const Voxeld__V1__Tensor *values, size_t n_row
                                   struct vxd_err *err)
 {
     if (values == NULL || values->n_shape != n_axes) {
-        return vxd_reply_bad(err, "values", "not there, or another number of axes");
+        return vxd_reply_bad(err, "values", "missing, or with another number of axes");
     }
     for (size_t i = 0; i < n_axes; i++) {
         if (values->shape[i] < 0) {

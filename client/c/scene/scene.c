@@ -63,7 +63,7 @@ enum vxd_status vxd_scene_name(struct vxd_exchange *call, const char *scene, cha
     return (*at)->version > 0
                ? VXD_OK
                : vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "at",
-                          "\"%.63s\": behind the @ stands a version from 1 on, or a "
+                          "\"%.63s\": after the @ comes a version from 1 on, or a "
                           "snapshot",
                           sign);
 }

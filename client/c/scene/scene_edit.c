@@ -167,7 +167,7 @@ static enum vxd_status build_shape(struct vxd_exchange *call, size_t i,
         char field[48];
 
         (void)snprintf(field, sizeof field, "operations[%zu].shape", i);
-        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%d is none",
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%d is no shape",
                         (int)in->shape);
     }
     }

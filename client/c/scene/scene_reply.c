@@ -346,7 +346,7 @@ static enum vxd_status open_export(const Voxeld__V1__SceneExportResponse *in,
     vxd_reply_vec3(in->origin, c->origin_m);
     if (format == VOXELD_SCENE_PLY) {
         if (in->ply.len == 0) {
-            return vxd_reply_bad(err, "ply", "asked for, but not there");
+            return vxd_reply_bad(err, "ply", "requested, but missing");
         }
         c->ply = in->ply.data;
         c->n_ply_bytes = in->ply.len;

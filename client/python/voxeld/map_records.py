@@ -249,7 +249,7 @@ class Reply:
 
     def _array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
         if not self.message.HasField(name):
-            raise bad(name, "asked for, but not there")
+            raise bad(name, "requested, but missing")
         tensor = getattr(self.message, name)
         return array_of(name, tensor, self._arrays.get(name), dtype, shape)
 

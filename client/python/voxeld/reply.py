@@ -312,7 +312,7 @@ def voxels_of(
     dropped = response.header.arrays_dropped
     items = items_of(message, expect, dropped)
     if expect.merges and not message.HasField("merged"):
-        raise bad("merged", "asked for, but not there")
+        raise bad("merged", "requested, but missing")
     m, n, c = message.n_voxels, sum(item.n_points for item in items), len(message.features)
     layouts = {
         "coords": ("<i4", (m, 4)),
@@ -326,11 +326,11 @@ def voxels_of(
     checked: dict[str, npt.NDArray[Any] | None] = dict.fromkeys(layouts)
     for name in expected:
         if not message.HasField(name):
-            raise bad(name, "asked for, but not there")
+            raise bad(name, "requested, but missing")
         checked[name] = array_of(name, getattr(message, name), arrays.get(name), *layouts[name])
     inverse = checked["inverse"]
     if inverse is not None and n > 0 and not -1 <= inverse.min() <= inverse.max() < m:
-        raise bad("inverse", "a voxel that is not there")
+        raise bad("inverse", "a voxel that does not exist")
     if len(message.grid) not in (0, 3):
         raise bad("grid", "not three numbers")
     return Voxels(

@@ -380,7 +380,7 @@ class SceneReply(Reply):
     def extents(self, name: str, n_axes: int) -> tuple[int, ...]:
         """Returns the size of an array that the server decides."""
         if not self.message.HasField(name):
-            raise bad(name, "asked for, but not there")
+            raise bad(name, "requested, but missing")
         shape = tuple(getattr(self.message, name).shape)
         if len(shape) != n_axes or min(shape) < 0:
             raise bad(name, "another number of axes")

@@ -194,7 +194,7 @@ static void test_operations_malformed_are_refused_with_line_and_member(void)
         {"[\n[1,\n]]", "line 3: a value is missing"},
         {"[1 2]", "a comma or a closing bracket is missing"},
         {"{\"a\" 1}", "a colon is missing"},
-        {"[] []", "something behind the end"},
+        {"[] []", "something follows the end"},
         {"[\"a]", "a string without an end"},
         {"[\"\\q\"]", "no such escape"},
         {"[\"\\ud800x\"]", "surrogate"},
