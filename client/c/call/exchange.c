@@ -91,6 +91,30 @@ out:
     return status;
 }
 
+enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
+                                  Voxeld__V1__Vec3 **out)
+{
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__vec3__init(*out);
+    (*out)->x = in[0];
+    (*out)->y = in[1];
+    (*out)->z = in[2];
+    return VXD_OK;
+}
+
+size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (names[i] != NULL && strcmp(names[i], "*") == 0) {
+            return SIZE_MAX;
+        }
+    }
+    return n == 0 && none_is_all ? SIZE_MAX : n;
+}
+
 enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *field,
                                          const struct voxeld_array *in,
                                          Voxeld__V1__Tensor *tensor)
@@ -144,5 +168,37 @@ enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *i
 {
     struct voxeld_array array = {.dtype = VOXELD_INT32, .data = indices, .n = n};
 
+    *out = NULL;
+    if (indices == NULL && n == 0) {
+        return VXD_OK;
+    }
     return vxd_exchange_tensor(call, "indices", &array, out);
+}
+
+enum vxd_status vxd_exchange_rows(struct vxd_exchange *call,
+                                  const struct voxeld_array *in, size_t n,
+                                  Voxeld__V1__MapRows ***out)
+{
+    Voxeld__V1__MapRows *all;
+    Voxeld__V1__Tensor *tensors;
+    char field[48];
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "values", in, n));
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__MapRows *));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    tensors = vxd_exchange_alloc(call, n, sizeof *tensors);
+    if (*out == NULL || all == NULL || tensors == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(field, sizeof field, "values[%zu].rows", i);
+        voxeld__v1__map_rows__init(&all[i]);
+        all[i].name = vxd_text_or_empty(in[i].name);
+        VXD_TRY(vxd_exchange_fill_tensor(call, field, &in[i], &tensors[i]));
+        all[i].rows = &tensors[i];
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
 }

@@ -60,8 +60,62 @@ enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *
                                          const struct voxeld_array *in,
                                          Voxeld__V1__Tensor *tensor);
 
-/* A tensor of the numbers of entries, NULL where n is 0. */
+/* Makes a tensor of the numbers of entries, NULL where indices is NULL and n is 0. */
 enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *indices,
                                      size_t n, Voxeld__V1__Tensor **out);
+
+/* Makes the tensors of several arrays, with their names. Errors as of
+ * vxd_exchange_tensor. */
+enum vxd_status vxd_exchange_rows(struct vxd_exchange *call,
+                                  const struct voxeld_array *in, size_t n,
+                                  Voxeld__V1__MapRows ***out);
+
+/* Makes a vector of three numbers. */
+enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
+                                  Voxeld__V1__Vec3 **out);
+
+/* Returns how many arrays a reply must have to a request of n names: SIZE_MAX = any, where
+ * one of them is "*", or there is none and that means all. */
+size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all);
+
+/* reply_arrays.c checks arrays of a reply and hands out pointers into them. *out is NULL if
+ * the array was not requested.
+ * errors  INTERNAL            the reply contradicts itself or the request
+ *         RESOURCE_EXHAUSTED */
+
+/* Counts the rows of an array of one axis, where nothing else says how many there are. */
+enum vxd_status vxd_reply_n_rows(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 size_t *n, struct vxd_err *err);
+
+/* Opens n truth values. */
+enum vxd_status vxd_reply_mask(const Voxeld__V1__Tensor *tensor, const char *name,
+                               bool requested, size_t n, const uint8_t **out,
+                               struct vxd_err *err);
+
+/* Opens n x n_columns numbers, none below `lowest`. */
+enum vxd_status vxd_reply_numbers(const Voxeld__V1__Tensor *tensor, const char *name,
+                                  bool requested, size_t n, size_t n_columns,
+                                  int32_t lowest, const int32_t **out,
+                                  struct vxd_err *err);
+
+/* Opens n rows of any type and width. */
+enum vxd_status vxd_reply_rows(const Voxeld__V1__Tensor *tensor, const char *name,
+                               size_t n, struct voxeld_array *out, struct vxd_err *err);
+
+/* Opens several of them with their names; n_expected SIZE_MAX: any number. */
+enum vxd_status vxd_reply_named_rows(struct vxd_reply *reply,
+                                     Voxeld__V1__MapRows *const *in, size_t n_in,
+                                     size_t n_expected, size_t n,
+                                     const struct voxeld_array **out, size_t *n_out,
+                                     struct vxd_err *err);
+
+/* Copies numbers of which there must be n. */
+enum vxd_status vxd_reply_int32s(const int32_t *in, size_t n_in, const char *name,
+                                 size_t n, int32_t *out, struct vxd_err *err);
+
+/* Opens bytes of which there must be some. */
+enum vxd_status vxd_reply_bytes(const ProtobufCBinaryData *in, const char *name,
+                                const uint8_t **out, size_t *n_bytes,
+                                struct vxd_err *err);
 
 #endif

@@ -1,161 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns the wire's replies about networks into the public structs. The server is not
+/* Turns the wire's reply to Infer into the public structs. The server is not
  * trusted: every length is checked against the counts before a pointer goes out. */
 #include <string.h>
 
 #include "client/c/network/net_call.h"
-
-static enum vxd_status copy_stride(const int32_t *in, size_t n, int32_t out[3],
-                                   struct vxd_err *err)
-{
-    if (n != 3) {
-        return vxd_reply_bad(err, "stride", "not three numbers");
-    }
-    memcpy(out, in, 3 * sizeof *out);
-    return VXD_OK;
-}
-
-/* Networks ------------------------------------------------------------------------------ */
-
-static enum vxd_status copy_outputs(struct vxd_reply *reply,
-                                    const Voxeld__V1__NetworkInfo *in,
-                                    struct voxeld_network_info *out, struct vxd_err *err)
-{
-    struct voxeld_network_output *list =
-        vxd_reply_alloc(reply, in->n_outputs, sizeof *list);
-    enum vxd_status status = VXD_OK;
-
-    if (list == NULL) {
-        return vxd_reply_no_memory(err);
-    }
-    for (size_t i = 0; i < in->n_outputs; i++) {
-        const Voxeld__V1__NetworkOutput *output = in->outputs[i];
-
-        list[i] = (struct voxeld_network_output){
-            .name = output->name,
-            .kind = (enum voxeld_output_kind)output->kind,
-            .argmax = output->argmax,
-            .n_channels = output->n_channels,
-            .labels = (const char *const *)output->labels,
-            .n_labels = output->n_labels,
-            .by_default = output->by_default,
-        };
-        VXD_TRY(copy_stride(output->stride, output->n_stride, list[i].stride, err));
-    }
-    out->outputs = list;
-    out->n_outputs = in->n_outputs;
-out:
-    return status;
-}
-
-static enum vxd_status copy_layers(struct vxd_reply *reply,
-                                   const Voxeld__V1__NetworkInfo *in,
-                                   struct voxeld_network_info *out, struct vxd_err *err)
-{
-    struct voxeld_network_feature *features =
-        vxd_reply_alloc(reply, in->n_features, sizeof *features);
-    struct voxeld_network_layer *layers =
-        vxd_reply_alloc(reply, in->n_layers, sizeof *layers);
-
-    if (features == NULL || layers == NULL) {
-        return vxd_reply_no_memory(err);
-    }
-    for (size_t i = 0; i < in->n_features; i++) {
-        features[i] = (struct voxeld_network_feature){
-            .name = in->features[i]->name,
-            .scale = in->features[i]->scale,
-            .bias = in->features[i]->bias,
-        };
-    }
-    for (size_t i = 0; i < in->n_layers; i++) {
-        layers[i] = (struct voxeld_network_layer){
-            .name = in->layers[i]->name,
-            .op = in->layers[i]->op,
-            .n_in = in->layers[i]->n_in,
-            .n_out = in->layers[i]->n_out,
-            .n_parameters = in->layers[i]->n_parameters,
-        };
-    }
-    out->features = features;
-    out->n_features = in->n_features;
-    out->layers = layers;
-    out->n_layers = in->n_layers;
-    return VXD_OK;
-}
-
-static enum vxd_status copy_info(struct vxd_reply *reply,
-                                 const Voxeld__V1__NetworkInfo *in,
-                                 struct voxeld_network_info *out, struct vxd_err *err)
-{
-    enum vxd_status status;
-
-    if (in == NULL) {
-        return vxd_reply_bad(err, "network", "a network without its description");
-    }
-    *out = (struct voxeld_network_info){
-        .name = in->name,
-        .digest = in->digest,
-        .precision = (enum voxeld_precision)in->precision,
-        .n_parameters = in->n_parameters,
-        .n_bytes = in->n_bytes,
-        .n_sets = in->n_sets,
-        .n_maps = in->n_maps,
-        .rule = (enum voxeld_rule)in->rule,
-        .max_points = in->max_points,
-        .max_voxels = in->max_voxels,
-        .normalizes = in->normalizes,
-        .loaded_ns = in->loaded_ns,
-        .n_requests = in->n_requests,
-    };
-    vxd_reply_vec3(in->size, out->size_m);
-    vxd_reply_timings(in->last, &out->last);
-    if (in->range != NULL) {
-        out->has_range = true;
-        vxd_reply_vec3(in->range->low, out->range_low_m);
-        vxd_reply_vec3(in->range->high, out->range_high_m);
-    }
-    VXD_TRY(copy_outputs(reply, in, out, err));
-    VXD_TRY(copy_layers(reply, in, out, err));
-out:
-    return status;
-}
-
-enum vxd_status vxd_networks_open(struct vxd_exchange *call,
-                                  Voxeld__V1__NetworkInfo *const *in, size_t n,
-                                  struct voxeld_networks **out)
-{
-    struct voxeld_networks *networks =
-        vxd_result_new(&call->reply, sizeof *networks, &call->err);
-    struct voxeld_network_info *list;
-    enum vxd_status status = VXD_OK;
-
-    if (networks == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    list = vxd_reply_alloc(vxd_result_reply(networks), n, sizeof *list);
-    if (list == NULL) {
-        status = vxd_reply_no_memory(&call->err);
-        goto out;
-    }
-    for (size_t i = 0; i < n; i++) {
-        VXD_TRY(copy_info(vxd_result_reply(networks), in[i], &list[i], &call->err));
-    }
-    networks->networks = list;
-    networks->n_networks = n;
-    networks->replayed = vxd_result_reply(networks)->response->header->replayed;
-    *out = networks;
-    return VXD_OK;
-out:
-    voxeld_networks_free(networks);
-    return status;
-}
-
-void voxeld_networks_free(struct voxeld_networks *networks)
-{
-    vxd_result_free(networks);
-}
-
-/* Inference ----------------------------------------------------------------------------- */
 
 static enum vxd_status copy_items(struct voxeld_inference *inference,
                                   const struct voxeld_infer_request *request,
@@ -261,7 +109,7 @@ static enum vxd_status copy_output(const Voxeld__V1__InferOutput *in,
     out->name = in->name;
     out->kind = (enum voxeld_output_kind)in->kind;
     out->dtype = (enum voxeld_dtype)dtype;
-    VXD_TRY(copy_stride(in->stride, in->n_stride, out->stride, err));
+    VXD_TRY(vxd_reply_int32s(in->stride, in->n_stride, "stride", 3, out->stride, err));
     VXD_TRY(copy_shape(in->values, n_rows, n_axes, out, err));
     VXD_TRY(vxd_reply_tensor(in->values, "values", dtype, out->shape, n_axes,
                              &out->values, err));
