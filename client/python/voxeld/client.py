@@ -4,29 +4,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import admin_pb2, rpc_pb2, voxelize_pb2
 
 from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
 from .cloud import Pose
-from .durability import set_map_durability
 from .errors import Error, InvalidArgument
-from .map_records import (
-    ArraySpec,
-    Lattice,
-    MapInfo,
-    Merge,
-    create_request,
-    info_of,
-    merge_request,
-)
-from .maps import Map, drop_map
+from .generated import map_client
+from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .points import Points, clouds_of, pose_of
 from .reply import (
@@ -298,106 +289,11 @@ class Client(NetworkCalls, SceneCalls):
             e.sequence = header.sequence
             raise
 
-    def map_create(
-        self,
-        name: str,
-        values: Mapping[str, ArraySpec] | None = None,
-        *,
-        key_dtype: npt.DTypeLike = np.int32,
-        n_components: int = 3,
-        capacity: int = 0,
-        max_bytes: int = 0,
-        ttl_s: float = 0.0,
-        lattice: Lattice | None = None,
-        durable: str | None = None,
-        journal_max_bytes: int = 0,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Map:
-        """Makes a named hash map; one that exists with the same parameters (capacity aside) is
-        fine.
-
-        values        the value arrays by name: a dtype, or (dtype, elements an entry). At most
-                      16; none: a set
-        key_dtype     int16, int32 or int64
-        n_components  integers a key, 1 to 8
-        capacity      entries to reserve at once; maps grow by themselves
-        max_bytes     device memory it may take; 0: what the server's limits give
-        ttl_s         dropped when nobody used it for so long; 0: never
-        lattice       what keys mean, where they are voxels
-        durable       None: a restart of the server forgets it. Else it is on the server's disk,
-                      numbers and erase_epoch included, without ttl_s, and a change that was
-                      answered outlives a loss of power ("always"), or the server's process and,
-                      a second ("everysec") or some time ("off") later, that
-        journal_max_bytes  of durable: then a snapshot file is written; 0: 256 MiB
-
-        Raises AlreadyExists where a map of this name differs.
-        """
-        message = create_request(name, values or {}, key_dtype, n_components, lattice)
-        try:
-            message.capacity = capacity
-            message.max_bytes = max_bytes
-            message.ttl_s = ttl_s
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-        set_map_durability(message, durable, journal_max_bytes)
-        response = self._change("map_create", message, timeout, request_id, sequence)
-        return Map(self, info_of(response.map_create.map))
-
-    def map(
-        self, name: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> Map:
-        """Returns the map of this name. Raises NotFound."""
-        request = rpc_pb2.Request(map_get=hashmap_pb2.MapGetRequest(name=name))
-        response = self._call("map_get", request, timeout, request_id)
-        return Map(self, info_of(response.map_get.map))
-
-    def maps(
-        self, *, timeout: float | None = None, request_id: str | None = None
-    ) -> tuple[MapInfo, ...]:
-        """Returns all maps, by name."""
-        request = rpc_pb2.Request(map_list=hashmap_pb2.MapListRequest())
-        response = self._call("map_list", request, timeout, request_id)
-        return tuple(info_of(m) for m in response.map_list.maps)
-
-    def map_load(
-        self,
-        name: str,
-        file: str = "",
-        *,
-        replace: bool = False,
-        max_bytes: int = 0,
-        ttl_s: float = 0.0,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Map:
-        """Makes a map of a file that Map.save wrote, the entries' numbers included.
-
-        file     "": the map's name
-        replace  drops a map of this name; else AlreadyExists
-        """
-        try:
-            message = hashmap_pb2.MapLoadRequest(
-                name=name, file=file, replace=replace, max_bytes=max_bytes, ttl_s=ttl_s
-            )
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-        response = self._change("map_load", message, timeout, request_id, sequence)
-        return Map(self, info_of(response.map_load.map))
-
-    def map_drop(
-        self,
-        name: str,
-        *,
-        missing_ok: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> bool:
-        """Drops a map; False where there was none, with missing_ok (else NotFound)."""
-        return drop_map(self, name, missing_ok, timeout, request_id, sequence)
+    map_create = map_client.map_create
+    map = map_client.map
+    maps = map_client.maps
+    map_load = map_client.map_load
+    map_drop = map_client.map_drop
 
 
 def chosen(

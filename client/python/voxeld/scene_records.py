@@ -18,7 +18,7 @@ from . import wire
 from .cloud import OF_NUMPY
 from .durability import fsync_of
 from .errors import InvalidArgument
-from .map_records import Array, Reply
+from .exchange import Array, Reply
 from .networks import Timings
 from .reply import bad, record_of
 
