@@ -119,11 +119,30 @@ struct ctl_own_option {
     bool is_flag;      /* it has no value */
 };
 
+/* What an option means beside others. */
+struct ctl_relation {
+    uint64_t option;   /* its bit */
+    uint64_t needs;    /* the bit of an option that must be given, too; 0 = none */
+    uint64_t excludes; /* the bit of one that must not */
+};
+
+/* The manual of a noun's subcommand, and what its command line may be. */
+struct ctl_manual {
+    struct ctl_command command; /* .run unused */
+    uint64_t options;           /* a bit for each that it takes, and ... */
+    uint64_t required;          /* ... must have */
+    size_t n_min;               /* words after the options */
+    size_t n_max;
+};
+
 struct ctl_own_options {
     const struct ctl_own_option *known;
     size_t n_known;
-    uint64_t taken; /* a bit for each that this subcommand has */
-    size_t n_min;   /* words after the options */
+    const struct ctl_relation *relations;
+    size_t n_relations;
+    uint64_t taken;    /* a bit for each that this subcommand has, and ... */
+    uint64_t required; /* ... must have */
+    size_t n_min;      /* words after the options */
     size_t n_max;
     /* Takes an option that was given; false where its value is invalid, or it may not
      * stand there. */
@@ -147,6 +166,38 @@ int ctl_parse_choice(const char *text, const char *const *names);
 /* Parses always, everysec, off to VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...; -1 = none. */
 int ctl_parse_fsync(const char *text);
 
+/* lists.c ------------------------------------------------------------------------------- */
+
+enum {
+    CTL_MAX_NAMES = 64,
+    CTL_MAX_LISTED = 16, /* options that may be given several times */
+    CTL_NAMES_BYTES = 4096,
+    CTL_NAME_BYTES = 64
+};
+
+/* Names separated by commas; they point into text. */
+struct ctl_names {
+    char text[CTL_NAMES_BYTES];
+    const char *names[CTL_MAX_NAMES];
+    size_t n;
+};
+bool ctl_parse_names(struct ctl_names *names, const char *text);
+
+/* Value arrays, each given as NAME:DTYPE or NAME:DTYPE:ELEMENTS. */
+struct ctl_specs {
+    struct voxeld_map_array specs[CTL_MAX_LISTED];
+    char names[CTL_MAX_LISTED][CTL_NAME_BYTES];
+    size_t n;
+};
+bool ctl_add_spec(struct ctl_specs *specs, const char *text);
+
+/* Texts that must have a certain character in them. */
+struct ctl_texts {
+    const char *texts[CTL_MAX_LISTED];
+    size_t n;
+};
+bool ctl_add_text(struct ctl_texts *texts, const char *text, char must_have);
+
 /* json.c ------------------------------------------------------------------------------- */
 
 /* Writes s as a JSON string; bytes that are no UTF-8 become U+FFFD. */
@@ -159,6 +210,11 @@ void ctl_json_number(FILE *stream, double value);
 void ctl_json_member_string(FILE *stream, bool first, const char *name, const char *s);
 void ctl_json_member_number(FILE *stream, bool first, const char *name, double value);
 void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
+/* Writes three numbers as an array. */
+void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3]);
+/* Writes names[i], "?" where there are only n. */
+void ctl_json_member_choice(FILE *stream, bool first, const char *name,
+                            const char *const *names, size_t n, size_t i);
 
 /* progress.c --------------------------------------------------------------------------- */
 

@@ -100,3 +100,20 @@ void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t 
     begin_member(stream, first, name);
     (void)fprintf(stream, "%" PRIu64, n);
 }
+
+void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3])
+{
+    begin_member(stream, first, name);
+    (void)fputc('[', stream);
+    for (size_t i = 0; i < 3; i++) {
+        (void)fputs(i > 0 ? ", " : "", stream);
+        ctl_json_number(stream, v[i]);
+    }
+    (void)fputc(']', stream);
+}
+
+void ctl_json_member_choice(FILE *stream, bool first, const char *name,
+                            const char *const *names, size_t n, size_t i)
+{
+    ctl_json_member_string(stream, first, name, i < n ? names[i] : "?");
+}

@@ -5,7 +5,7 @@
 #include "client/voxelctl/map/map_commands.h"
 
 enum {
-    MAX_ARRAYS = CTL_MAP_MAX_ARRAYS + 2 /* with keys and indices */
+    MAX_ARRAYS = CTL_MAX_LISTED + 2 /* with keys and indices */
 };
 
 /* Writes an .npz with keys, indices and the value arrays, or an .npy with the keys or
@@ -43,7 +43,7 @@ static int export_arrays(struct voxeld_client *client,
     return result;
 }
 
-static int check(const struct ctl_map_args *args)
+int ctl_map_check_export(const struct ctl_map_args *args)
 {
     const char *path = args->words[1];
 
@@ -54,24 +54,19 @@ static int check(const struct ctl_map_args *args)
     return CTL_OK;
 }
 
-static int export_entries(struct voxeld_client *client, const struct ctl_globals *globals,
-                          const struct ctl_map_args *args)
+int ctl_map_export(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_map_args *args)
 {
     const char *path = args->words[1];
     bool as_ply = ctl_has_ending(path, ".ply");
-    struct voxeld_map_export_request request = {
-        .map = args->words[0],
-        .arrays = args->names.names,
-        .n_arrays = args->names.n,
-        .keys_only = ctl_has_ending(path, ".npy") && args->names.n == 0,
-        .first = args->first,
-        .limit = args->limit,
-    };
+    struct voxeld_map_export_request request = {0};
     struct voxeld_error error;
     uint64_t n_entries = 0;
     char text[32];
     int result = CTL_OK;
 
+    ctl_map_export_request(args, &request);
+    request.keys_only = ctl_has_ending(path, ".npy") && request.n_arrays == 0;
     if (!as_ply) {
         result = export_arrays(client, &request, path, &n_entries);
     } else if (voxeld_map_export_file(client, &request, path, &n_entries, &error) !=
@@ -92,32 +87,3 @@ static int export_entries(struct voxeld_client *client, const struct ctl_globals
     }
     return ctl_flush();
 }
-
-const struct ctl_map_sub ctl_map_export = {
-    .command =
-        {.name = "map export",
-         .help =
-             "voxelctl map export - all entries, by ascending number\n"
-             "\n"
-             "usage: voxelctl map export NAME FILE [OPTIONS]\n"
-             "\n"
-             "  FILE.ply           a vertex an entry: the centre of its voxel in metres "
-             "where\n"
-             "                     the map has voxels, else its key; then the value "
-             "arrays\n"
-             "  FILE.npz           keys, indices, and the value arrays by their names\n"
-             "  FILE.npy           the keys alone, or the array that --arrays names\n"
-             "\n"
-             "  --arrays A,B,..    value arrays to take; default all\n"
-             "  --first N          leave the first N entries out\n"
-             "  --limit N          take at most N\n"
-             "\n"
-             "example\n"
-             "  voxelctl map export drive drive.ply\n"},
-    .options = CTL_MAP_BIT(CTL_MAP_ARRAYS) | CTL_MAP_BIT(CTL_MAP_FIRST) |
-               CTL_MAP_BIT(CTL_MAP_LIMIT),
-    .n_min = 2,
-    .n_max = 2,
-    .check = check,
-    .run = export_entries,
-};
