@@ -232,8 +232,32 @@ def wire_names() -> Iterator[str]:
             yield from reserved_lines(name, enum, 1)
 
 
+@cache
+def api_document() -> dict[str, Any]:
+    return json.loads((SOURCE / "proto/generated/openapi.json").read_text())
+
+
+def document_keys(value: Any, holds_names: bool = False) -> Iterator[str]:
+    """Keys of the API's document; not those that are names of messages and their fields."""
+    if isinstance(value, list):
+        for item in value:
+            yield from document_keys(item)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "example":
+                continue
+            if re.fullmatch(r"\w+", key) and not holds_names:
+                yield f"proto {key}"
+            names_follow = key in ("schemas", "properties") and not holds_names
+            yield from document_keys(inner, names_follow)
+
+
 def json_keys() -> Iterator[str]:
-    """Yields the keys of messages, and those that code writes into a text directly."""
+    """Those of messages and of the API's document, and those that are written into a text by
+    hand."""
+    yield from document_keys(api_document())
+    error = api_document()["components"]["schemas"]["Error"]
+    yield from (f"proto {key}" for key in ("Error", *error["properties"]))
     for file in schema_files():
         for name, _ in messages(file.package, file.message_type):
             known = descriptor_pool.Default().FindMessageTypeByName(name)
@@ -533,8 +557,10 @@ def route_names() -> Iterator[str]:
 
 
 def words() -> Iterator[str]:
-    """Yields every string literal that is one word: scripts that rename identifiers change these
-    by mistake, and keys, choices, fields of errors and scopes are among them."""
+    """Every string literal that is one word: scripts that rename identifiers change these by
+    mistake, and keys, choices, fields of errors and scopes are among them. So are the names of
+    the API's header fields."""
+    yield from (f"proto {name}" for name in api_document()["components"]["parameters"])
     for top, text in literals("server", "client", "proto"):
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_.:/@+-]+", text):
             yield f"{top} {text}"

@@ -436,6 +436,12 @@ def test_openapi_is_valid_and_complete(daemon: Daemon) -> None:
     info = http_call(daemon, "GET", "/v1/server_info").json()
     for method in info["methods"]:
         assert "post" in document["paths"][f"/v1/{method}"]
+    for path, verbs in document["paths"].items():
+        if "get" in verbs and "{" not in path:
+            reply = http_call(daemon, "GET", path)
+            content = verbs["get"]["responses"]["200"]["content"]
+            assert reply.status == 200, path
+            assert reply.headers["Content-Type"].split(";")[0] in content, path
 
 
 def test_ipv6_listener_works_and_is_its_own_host(directory: Path) -> None:
