@@ -51,6 +51,7 @@ endif()
 
 # A test that hangs says where, before its limit ends it.
 set(integration_tests
+  generated
   layers
   names
   client/bench
