@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What only a machine with a GPU can show; CI has none. Needs nvcc, CMake and a generator, and
+# Tests and measures on a machine with a GPU; CI has none. Needs nvcc, CMake and a generator, and
 # nothing else: builds the engine, runs its tests on the GPU, times it, and runs the tests again
 # under compute-sanitizer. A step that fails does not keep the others from running; the exit
-# status and failed.log tell.
+# status and failed.log report it.
 # usage: deploy/gpu.sh [STEP...]
 #        steps: test bench memcheck racecheck (default: test bench)
 #        VOXELD_OUT        where logs and figures go (default build/gpu/out)

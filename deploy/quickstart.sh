@@ -63,7 +63,9 @@ trap stop EXIT
 trap 'exit 0' INT TERM
 
 export VOXELD_URL="ipc://$run/voxeld.sock"
-build/bin/voxeld --rpc "$VOXELD_URL" --http "${VOXELD_HTTP:-127.0.0.1:8420}" 2>"$run/log" &
+printf '{"networks_dir": "%s/configs/networks"}\n' "$PWD" >"$run/voxeld.json"
+build/bin/voxeld --config "$run/voxeld.json" --rpc "$VOXELD_URL" \
+    --http "${VOXELD_HTTP:-127.0.0.1:8420}" 2>"$run/log" &
 daemon=$!
 for _ in $(seq 200); do
     if grep -q '"msg":"ready"' "$run/log"; then

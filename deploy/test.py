@@ -31,12 +31,12 @@ N_CORES = len(os.sched_getaffinity(0))
 ARCHITECTURES = os.environ.get("VOXELD_CUDA_ARCHITECTURES", "90-virtual")
 FULL_ARCHITECTURES = os.environ.get("VOXELD_CUDA_ARCHITECTURES", "90-real")
 # What no build and no test reads.
-NO_INPUT = (".github/", "LICENSE", "README.md", "deploy/CHANGELOG.md")
+NO_INPUT = (".github/", "LICENSE", "deploy/CHANGELOG.md")
 
 
 @dataclass
 class Tree:
-    """One configuration, and which of its tests say something that no other tree says."""
+    """One configuration, and which of its tests show something that no other tree shows."""
 
     options: list[str]
     only: str = ""  # ctest -R, for CI's tier
@@ -94,8 +94,8 @@ TREES = {
         env={"VOXELD_TEST_SLOW": "4"},
         full_env={"VOXELD_TEST_SLOW": "4"},
     ),
-    # Not what has one thread alone, or threads only in what other tests run too: of the engine,
-    # a test of each operation. The long tier has all but what measures.
+    # Left out are tests with one thread, and tests whose threads other tests run too: of the
+    # engine, a test of each operation is enough. The long tier leaves out only what measures.
     "thread": Tree(
         ["-DVOXELD_SANITIZE=thread", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
         but=r"^bench_|_traces|_replayed$|_store[0-9]$|"
@@ -105,7 +105,7 @@ TREES = {
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
         r"test_server_durable_planes|integration_(net_reference|net_places|bench|memory|tools|"
-        r"examples|python.*|layers|names|bundle|.*_tools)$",
+        r"examples|readme|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle)$",
         env={"VOXELD_TEST_SLOW": "32"},
@@ -118,8 +118,8 @@ TREES = {
          f"-DVOXELD_CUDA_ARCHITECTURES={ARCHITECTURES}"],
         full_options=[f"-DVOXELD_CUDA_ARCHITECTURES={FULL_ARCHITECTURES}", *PAPER],
     ),
-    # Everything but CUDA for a robot's Arm computer, in qemu-user. CI runs what compares with
-    # values that another processor wrote, then both architectures' daemons against each other.
+    # Everything but CUDA for a robot's Arm computer, in qemu-user. CI runs the tests that compare
+    # with values of another processor, then both architectures' daemons against each other.
     "aarch64": Tree(
         ["--toolchain", str(SOURCE / "deploy" / "aarch64.cmake"), "-DCMAKE_BUILD_TYPE=Release",
          f"-DCMAKE_SYSROOT={ROOT / 'aarch64-root'}", "-DVOXELD_CUDA=OFF", *NO_PAPER],
@@ -172,7 +172,7 @@ def configure(name: str, is_full: bool) -> None:
 
 
 def configure_all(names: Iterable[str], is_full: bool) -> None:
-    """Side by side: a configuration waits for one small compiler run after the other."""
+    """Configures side by side: each configuration waits for one small compiler run at a time."""
     children = {}
     for name in names:
         child = os.fork()
@@ -198,7 +198,7 @@ def build(name: str) -> float:
 
 
 def has_aarch64() -> str:
-    """Makes the sysroot; a reason where that step is left out."""
+    """Makes the sysroot; returns a reason where that step is left out."""
     if platform.machine() == "aarch64":
         return "this machine is aarch64 itself, and all other steps test it"
     packages = subprocess.run(["deploy/packages.sh", "aarch64"], cwd=SOURCE, check=False)
@@ -214,7 +214,7 @@ def has_aarch64() -> str:
 
 
 def bracket(value: object) -> str:
-    """A CMake argument that means the text as it stands."""
+    """Returns a CMake argument that means exactly this text."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, list):
@@ -223,7 +223,7 @@ def bracket(value: object) -> str:
 
 
 def tests_of(name: str, is_full: bool) -> list[str]:
-    """The lines of CTestTestfile.cmake that make the chosen tests of a tree known as TREE/TEST."""
+    """Returns the lines of CTestTestfile.cmake that name the chosen tests of a tree TREE/TEST."""
     tree = TREES[name]
     select = []
     if any("\\d" in pattern for pattern in (tree.only, tree.but, tree.full_but)):
@@ -258,7 +258,7 @@ def tests_of(name: str, is_full: bool) -> list[str]:
 
 
 def same_bits() -> list[str]:
-    """Two architectures' daemons and clients against each other, down to the last bit."""
+    """Adds a test of two architectures' daemons and clients against each other, bit for bit."""
     words = [str(SOURCE / "tests/integration/same_bits.sh"), str(ROOT / "release/bin"),
              str(ROOT / "aarch64/bin"), "qemu-aarch64", "-L", str(ROOT / "aarch64-root")]
     return [f"add_test([==[aarch64/same_bits]==] {' '.join(bracket(word) for word in words)})",
@@ -267,11 +267,11 @@ def same_bits() -> list[str]:
 
 def run_tests(names: list[str], is_full: bool, n_jobs: int, repeat: int,
               figures: dict[str, Figure]) -> None:
-    """All tests of these trees in one ctest; figures get their seconds."""
+    """Runs all tests of these trees in one ctest; figures get their seconds."""
     pool = ROOT / "pool"
     shutil.rmtree(pool, ignore_errors=True)
     pool.mkdir(parents=True)
-    # ctest tells no command whose program is not there yet.
+    # ctest lists no command whose program does not exist yet.
     run_logged("venv", [sys.executable, "tests/integration/setup_venv.py", str(ROOT / "venv"),
                         "tests/integration/requirements.txt"])
     lines = [line for name in names for line in tests_of(name, is_full)]
@@ -305,7 +305,7 @@ def lint(is_full: bool) -> float:
 
 
 def digest_of(prefixes: tuple[str, ...]) -> str:
-    """Of all sources below these folders, tracked or new, as they lie here."""
+    """Hashes all sources below these folders, tracked or new, as they are here."""
     listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=SOURCE,
                             stdout=subprocess.PIPE, text=True, check=True).stdout
     digest = hashlib.sha256()
@@ -317,7 +317,7 @@ def digest_of(prefixes: tuple[str, ...]) -> str:
 
 
 def busy_load(n: int) -> list[subprocess.Popen[bytes]]:
-    """Processes that keep the cores busy at the lowest priority, as a build beside does."""
+    """Starts processes that keep the cores busy at the lowest priority, as a build does."""
     spin = "while True: sum(i * i for i in range(100000))"
     return [subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", spin]) for _ in range(n)]
 
@@ -331,7 +331,7 @@ def print_table(figures: dict[str, Figure]) -> None:
 
 
 def run_pool(steps: list[str], arguments: argparse.Namespace, figures: dict[str, Figure]) -> None:
-    """CI's tier: lint, all builds, then one pool of tests."""
+    """Runs CI's tier: lint, all builds, then one pool of tests."""
     names = [step for step in steps if step in TREES]
     if "lint" in steps:
         say("lint")
@@ -348,7 +348,7 @@ def run_pool(steps: list[str], arguments: argparse.Namespace, figures: dict[str,
 
 def run_step_by_step(steps: list[str], arguments: argparse.Namespace,
                      figures: dict[str, Figure]) -> None:
-    """The long tier: a step that passed with these very sources is skipped."""
+    """Runs the long tier, and skips a step that passed with the same sources."""
     for name in steps:
         tree = TREES.get(name)
         stamp = ROOT / f"{name}.passed"
@@ -367,7 +367,7 @@ def run_step_by_step(steps: list[str], arguments: argparse.Namespace,
 
 
 def mutants(is_full: bool) -> float:
-    """One-operator mutants of the product; the tests of their module must find them."""
+    """Tests one-operator mutants of the product; the tests of their module must find them."""
     start = time.monotonic()
     command = [sys.executable, "tests/mutate.py", "--build-root", str(ROOT / "mutants"),
                "--number", "60"]

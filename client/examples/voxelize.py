@@ -23,7 +23,7 @@ def main() -> int:
     size = request.voxelize.size
     size.x = size.y = size.z = 0.1
 
-    # A plain REQ socket sends again after a minute unless told not to.
+    # A plain REQ socket sends again after a minute unless this is set.
     with pynng.Req0(dial=os.environ["VOXELD_URL"], resend_time=-1) as socket:
         socket.send(request.SerializeToString())
         response = rpc_pb2.Response.FromString(socket.recv())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/files/array_file.h"
+#include "client/files/files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum {
     FIRST_BYTES = 4096
 };
 
-/* Rows while they are read. */
+/* The rows that have been read so far. */
 struct rows {
     uint8_t *bytes;
     size_t used;
@@ -23,7 +23,7 @@ static bool is_separator(char c)
     return c == ',' || c == ';' || c == ' ' || c == '\t';
 }
 
-/* The next number of a line; false when there is none. "1,,2" has an empty one. */
+/* Takes the next number of a line; false when there is none. "1,,2" has an empty one. */
 static bool next_word(const char **line, size_t *n_line, const char **word,
                       size_t *n_word)
 {
@@ -52,7 +52,7 @@ static bool next_word(const char **line, size_t *n_line, const char **word,
     return true;
 }
 
-static enum vxd_status make_room(struct rows *rows, size_t n_bytes, struct vxd_err *err)
+static enum vxd_status reserve(struct rows *rows, size_t n_bytes, struct vxd_err *err)
 {
     size_t capacity = rows->capacity > 0 ? rows->capacity : FIRST_BYTES;
     uint8_t *grown;
@@ -73,7 +73,7 @@ static enum vxd_status make_room(struct rows *rows, size_t n_bytes, struct vxd_e
     return VXD_OK;
 }
 
-/* Appends the numbers of a line; *n how many. */
+/* Appends the numbers of a line; *n is how many there were. */
 static enum vxd_status read_line(struct rows *rows, const char *line, size_t n_line,
                                  size_t line_no, enum vxd_dtype dtype, size_t *n,
                                  struct vxd_err *err)
@@ -85,9 +85,9 @@ static enum vxd_status read_line(struct rows *rows, const char *line, size_t n_l
 
     *n = 0;
     while (next_word(&line, &n_line, &word, &n_word)) {
-        VXD_TRY(make_room(rows, n_bytes, err));
+        VXD_TRY(reserve(rows, n_bytes, err));
         if (!vxd_number_store(word, n_word, dtype, rows->bytes + rows->used)) {
-            return VXD_FILE_BAD(err, "line %zu: \"%.*s\" is no number of the wanted type",
+            return VXD_FILE_BAD(err, "line %zu: \"%.*s\" is no number of the requested type",
                                 line_no, (int)(n_word < 40 ? n_word : 40), word);
         }
         rows->used += n_bytes;
@@ -97,7 +97,8 @@ out:
     return status;
 }
 
-/* Names of columns: begins with a letter, and with no number ("nan" is one). */
+/* Whether the line names columns: it begins with a letter and with no number ("nan" is
+ * one). */
 static bool is_heading(const char *line, size_t n_line)
 {
     const char *word;
@@ -113,7 +114,7 @@ static bool is_heading(const char *line, size_t n_line)
            !vxd_number_double(word, n_word, &value);
 }
 
-/* The next line; the last one may end without a line's end. */
+/* Takes the next line; the last one may lack a line's end. */
 static bool next_line(struct vxd_text_cursor *cursor, const char **line, size_t *n)
 {
     if (vxd_cursor_line(cursor, line, n)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The .bin files of the KITTI and nuScenes data sets: float32 records and nothing else, no
- * header, which is why a file's format can only be told by its user.
+/* The .bin files of the KITTI and nuScenes data sets: float32 records without a
+ * header, which is why only the user can say which format a file has.
  *
  *   KITTI     16 bytes  x y z intensity
  *   nuScenes  20 bytes  x y z intensity ring

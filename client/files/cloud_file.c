@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/files/cloud_file.h"
+#include "client/files/files.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Elements of points: as numbers, and turned from one type into another. */
+/* Reads elements of points as numbers, and converts them from one type into another. */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
 #include <string.h>
 
+#include "client/files/files.h"
 #include "client/files/writer.h"
 
 enum {
@@ -88,6 +89,16 @@ static union raw load(const struct vxd_column *column, size_t row)
     memcpy(raw.bytes, column->data + row * column->stride_bytes,
            vxd_dtype_bytes(column->from));
     return raw;
+}
+
+double vxd_file_field_double(const struct vxd_file_field *field, const uint8_t *record)
+{
+    const struct vxd_column column = {.data = record + field->offset,
+                                      .from = field->dtype,
+                                      .scale = field->scale,
+                                      .bias = field->bias};
+
+    return vxd_column_double(&column, 0);
 }
 
 static bool is_plain(const struct vxd_column *column)

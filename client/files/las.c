@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* LAS 1.2 to 1.4, point formats 0 to 10; las.h tells the bytes. The points stay where they
- * are: fields are int32 x, y, z with scale and offset, intensity, classification, and
- * gps_time, red, green, blue, nir where the format has them. In formats 0 to 5 the upper
- * three bits of classification are flags (synthetic, key point, withheld), as in the file.
- * Bytes of a point behind its format's own are passed over, and so are extended records and
- * waveforms, which lie behind the points. Compressed files (LAZ) are refused. */
+/* Reads LAS 1.2 to 1.4, point formats 0 to 10; las.h describes the bytes. The points
+ * stay where they are: fields are int32 x, y, z with scale and offset, intensity,
+ * classification, and gps_time, red, green, blue, nir where the format has them. In
+ * formats 0 to 5 the upper three bits of classification are flags (synthetic, key
+ * point, withheld), as in the file. Bytes of a point after its format's own are
+ * skipped, and so are extended records and waveforms, which lie after the points.
+ * Compressed files (LAZ) are refused. */
 #include "client/files/las.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ enum {
     RECORD_ID_AT = 18,
     RECORD_LENGTH_AT = 20,
     LASZIP_RECORD = 22204,
-    COMPRESSED = 0xc0 /* bits of the format's byte, set by LAZ */
+    COMPRESSED = 0xc0 /* bits of the format's byte that LAZ sets */
 };
 
 const struct vxd_las_layout vxd_las_layouts[VXD_LAS_N_FORMATS] = {
@@ -107,8 +108,9 @@ static enum vxd_status read_header(struct las *las, struct vxd_err *err)
     return VXD_OK;
 }
 
-/* Variable length records hold nothing that is needed, but whether the file is a LAZ. */
-static enum vxd_status pass_records(const struct las *las, struct vxd_err *err)
+/* Variable length records hold nothing that is needed, except whether the file is a
+ * LAZ. */
+static enum vxd_status skip_records(const struct las *las, struct vxd_err *err)
 {
     uint32_t n_records = u32(las->bytes + VXD_LAS_N_RECORDS_AT);
     size_t at = las->header_bytes;
@@ -251,7 +253,7 @@ enum vxd_status vxd_las_parse(const uint8_t *bytes, size_t n_bytes, size_t budge
     (void)budget_bytes; /* nothing is allocated */
     VXD_TRY(read_header(&las, err));
     VXD_TRY(read_layout(&las, out, err));
-    VXD_TRY(pass_records(&las, err));
+    VXD_TRY(skip_records(&las, err));
     VXD_TRY(read_count(&las, out, err));
     VXD_TRY(add_fields(&las, out, err));
     out->data = bytes + las.points_at;

@@ -52,7 +52,7 @@ bool vxd_lzf_decompress(const uint8_t *in, size_t n_in, uint8_t *out, size_t n_o
     return to == n_out;
 }
 
-/* Where three bytes that hash alike last stood, plus one. */
+/* For each hash of three bytes, the last position that had it, plus one. */
 enum {
     HASH_BITS = 14,
     MIN_MATCH = 3,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NumPy's .npy.
+/* Reads NumPy's .npy.
  *
  *   0   6  "\x93NUMPY"
  *   6   2  major (1, 2 or 3), minor
@@ -10,12 +10,12 @@
  *          then the elements, row-major unless fortran_order
  *
  * A plain N x C array names its columns x, y, z, intensity, c4, c5, ...; records keep their
- * names. Unnamed and void fields are padding, fields of several elements are passed over. */
+ * names. Unnamed and void fields are padding, fields of several elements are skipped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/array_file.h"
+#include "client/files/files.h"
 #include "proto/base/number.h"
 #include "client/files/reader.h"
 
@@ -48,7 +48,7 @@ struct npy_header {
     size_t data_at; /* first byte of the elements */
 };
 
-/* The header's text while it is read. */
+/* A cursor in the header's text. */
 struct scanner {
     const char *text;
     size_t n;
@@ -186,7 +186,7 @@ static enum vxd_status parse_type(const char *text, size_t n, struct npy_type *o
                         (int)(n < 40 ? n : 40), text);
 }
 
-/* One ('name', '<f4') or ('name', '<f4', (3,)) of a record; behind its "(". */
+/* Takes one ('name', '<f4') or ('name', '<f4', (3,)) of a record, after its "(". */
 static enum vxd_status parse_record_field(struct scanner *s, struct npy_header *h,
                                           struct vxd_err *err)
 {
@@ -285,7 +285,8 @@ static enum vxd_status parse_entry(struct scanner *s, struct npy_header *h,
         return take_shape(s, h->shape, &h->n_axes) ? VXD_OK
                                                    : bad_header(s, "a shape", err);
     }
-    return bad_header(s, "past one of descr, fortran_order and shape, each once", err);
+    return bad_header(
+        s, "after one of the keys descr, fortran_order and shape, each once", err);
 }
 
 static enum vxd_status parse_dictionary(struct scanner *s, struct npy_header *h,
@@ -396,8 +397,9 @@ static enum vxd_status check_records(struct npy_header *h, struct vxd_err *err)
     return VXD_OK;
 }
 
-/* Fortran order keeps each column together: takes the columns apart again. Records are
- * whole elements, so theirs is a matter of the order of points only, and kept. */
+/* Fortran order keeps each column together, so this separates the columns again.
+ * Records are whole elements: for them the order only permutes the points, and it is
+ * kept. */
 static enum vxd_status transpose(struct npy_header *h, const uint8_t *data,
                                  size_t *budget_bytes, struct vxd_err *err)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NumPy's .npz: a zip archive of .npy members. The points are the first member that is one
+/* Reads NumPy's .npz: a zip archive of .npy members. The points are the first member that is one
  * N x C array or has fields x, y and z.
  *
  *   end record, in the last 22 to 65,557 bytes:
@@ -27,9 +27,9 @@ enum {
     ENCRYPTED = 1,
     STORED = 0,
     DEFLATED = 8,
-    /* Enough of a member to see what array it is. */
+    /* So many bytes of a member show what array it is. */
     PROBE_BYTES = 16384,
-    /* Deflate cannot do better than this. */
+    /* Deflate cannot pack better than this. */
     MAX_RATIO = 1032
 };
 
@@ -88,7 +88,7 @@ static enum vxd_status find_directory(const uint8_t *bytes, size_t n_bytes, size
     return VXD_FILE_BAD(err, "npz: no end record: not a zip archive, or cut short");
 }
 
-/* Reads the entry at *at and moves *at behind it. */
+/* Reads the directory's entry at *at and moves *at after it. */
 static enum vxd_status read_entry(const uint8_t *bytes, size_t n_bytes, size_t *at,
                                   struct member *m, struct vxd_err *err)
 {
@@ -160,7 +160,8 @@ static enum vxd_status locate(const uint8_t *bytes, size_t n_bytes, struct membe
     return VXD_OK;
 }
 
-/* Unpacks at most n_out bytes from the member's beginning; how many came. */
+/* Unpacks at most n_out bytes from the member's beginning; returns how many there
+ * were. */
 static bool inflate_member(const struct member *m, uint8_t *out, size_t n_out,
                            size_t *n_got, bool *complete)
 {

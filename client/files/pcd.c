@@ -13,7 +13,7 @@
  *
  * then: text, a point a line; or little-endian records; or uint32 packed size, uint32
  * unpacked size and LZF data, which unpacks to all values of the first field, then all of
- * the second, ... Fields of several numbers (descriptors) are passed over. */
+ * the second, ... Fields of several numbers (descriptors) are skipped. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@
 #include "client/files/reader.h"
 
 enum {
-    /* Fields in the file, of which at most VXD_FILE_MAX_FIELDS are given out. */
+    /* Most fields of a file, of which at most VXD_FILE_MAX_FIELDS are returned. */
     MAX_FILE_FIELDS = 128,
     MAX_STEP = 65535,
     /* A match of 264 bytes takes 3. */
@@ -241,7 +241,7 @@ static enum vxd_dtype dtype_of(char type, uint64_t size)
     }
 }
 
-/* Lays the record out and names the fields that are given out. */
+/* Computes the record's layout and names the fields that are returned. */
 static enum vxd_status lay_out(struct pcd *pcd, struct vxd_cloud_file *out,
                                struct vxd_err *err)
 {
@@ -298,7 +298,7 @@ static size_t u32_le(const uint8_t *p)
     return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
 }
 
-/* From field after field to record after record. */
+/* Reorders from field after field to record after record. */
 static void interleave(const struct pcd *pcd, const uint8_t *fields,
                        const struct vxd_cloud_file *out)
 {

@@ -10,7 +10,7 @@
  *   end_header
  *
  * then the elements' records one after the other, in the order of the header. The points
- * are the element "vertex"; elements before it are skipped, those behind it not looked at. */
+ * are the element "vertex"; elements before it are skipped, and those after it are not read. */
 #include <string.h>
 
 #include "proto/base/number.h"
@@ -127,7 +127,7 @@ static enum vxd_status read_element(struct ply *ply, const char *line, size_t n,
         }
         ply->vertex = ply->n_elements;
     } else if (ply->vertex == ply->n_elements) {
-        ply->vertex++; /* still none */
+        ply->vertex++; /* no vertices yet */
     }
     ply->n_elements++;
     return VXD_OK;
@@ -224,7 +224,7 @@ out:
     return status;
 }
 
-/* A list's count, from `dtype` at p. Negative ones come out huge. */
+/* Reads a list's count of type `dtype` at p. A negative one becomes huge. */
 static uint64_t binary_count(const uint8_t *p, enum vxd_dtype dtype, bool big)
 {
     size_t n_bytes = vxd_dtype_bytes(dtype);
@@ -240,7 +240,7 @@ static uint64_t binary_count(const uint8_t *p, enum vxd_dtype dtype, bool big)
     return value;
 }
 
-/* Moves the cursor behind one binary record that has lists. Each list takes at least its
+/* Moves the cursor past one binary record that has lists. Each list takes at least its
  * count's bytes, so a huge element count runs into the end of the file. */
 static bool skip_list_record(struct ply *ply, const struct element *element)
 {
@@ -338,7 +338,8 @@ static enum vxd_status read_vertices(struct ply *ply, size_t *budget_bytes,
     const struct element *vertex = &ply->elements[ply->vertex];
     size_t left = ply->cursor.n_bytes - ply->cursor.at;
 
-    /* Text has its own, exact bound in vxd_file_read_text; here only size_t is at stake. */
+    /* vxd_file_read_text has an exact bound for text; here only size_t must not
+     * overflow. */
     size_t limit = left;
 
     if (vertex->record_bytes > 0 && ply->encoding != ASCII) {

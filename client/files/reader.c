@@ -21,7 +21,8 @@ enum vxd_status vxd_file_add_field(struct vxd_cloud_file *file, const char *name
                             file->n_fields, n_name, VXD_FILE_NAME_BYTES - 1);
     }
     for (size_t i = 0; i < n_name; i++) {
-        /* Bytes over 126 too: a name need not be UTF-8, a protobuf string must. */
+        /* Bytes over 126 are refused, too: a name need not be UTF-8, but a protobuf
+         * string must be. */
         if (name[i] < 0x20 || name[i] > 0x7e) {
             return VXD_FILE_BAD(err, "the name of field %zu is not printable ASCII",
                                 file->n_fields);
@@ -201,7 +202,7 @@ enum vxd_status vxd_file_read_text(struct vxd_cloud_file *file, const char *form
     for (size_t i = 0; i < n_columns; i++) {
         n_tokens += columns[i].n;
     }
-    /* A token takes a byte, and a blank before the next. */
+    /* A token takes at least a byte, and a blank before the next one. */
     if (n_tokens == 0 || file->n_points > (left / 2 + 1) / n_tokens) {
         return VXD_FILE_BAD(
             err,

@@ -57,8 +57,8 @@ void vxd_sink_put(struct vxd_sink *sink, const void *bytes, size_t n_bytes)
 
     sink->n_bytes += n_bytes;
     while (n_bytes > 0) {
-        size_t room = BUFFER_BYTES - sink->used;
-        size_t n = n_bytes < room ? n_bytes : room;
+        size_t n_free = BUFFER_BYTES - sink->used;
+        size_t n = n_bytes < n_free ? n_bytes : n_free;
 
         memcpy(sink->buffer + sink->used, p, n);
         sink->used += n;

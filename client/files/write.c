@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/files/write.h"
+#include "client/files/files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@ enum {
     MAX_AXES = 8
 };
 
-/* Which element types a format has besides 8- to 32-bit integers, float32 and float64. */
+/* The element types of a format besides 8- to 32-bit integers, float32 and float64. */
 enum {
     HAS_INT64 = 1,
     HAS_FLOAT16 = 2,
-    HAS_FEW = 4 /* it holds some fields only, and marks those */
+    HAS_FEW = 4 /* the format holds some fields only, and its writer marks those */
 };
 
 struct writer {
@@ -76,7 +76,7 @@ static enum vxd_dtype stored_type(const struct vxd_file_field *field, unsigned h
     }
 }
 
-/* Blanks would end a name in a header, quotes and backslashes a string in it. */
+/* In a header, blanks would end a name, and quotes and backslashes would end a string. */
 static void plain_name(const char *name, char *out)
 {
     size_t i = 0;

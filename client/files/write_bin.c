@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The .bin files of KITTI and nuScenes; bin_records.c tells them. */
+/* Writes the .bin files of KITTI and nuScenes; bin_records.c describes them. */
 #include "client/files/writer.h"
 
 enum {
@@ -22,7 +22,7 @@ static enum vxd_status put_records(struct vxd_sink *sink, struct vxd_table *tabl
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "out", "no field \"%s\"",
                             names[i]);
         }
-        /* What the points lack is zero. */
+        /* Fields that the points lack are zero. */
         columns[i] =
             found != NULL
                 ? *found

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* LAS; las.h tells the bytes. Version 1.2 with the smallest of the formats 0 to 3 that holds
- * the fields; version 1.4 with format 6, 7 or 8 where there is nir, or a classification over
- * 31, which has no place in the older ones. */
+/* Writes LAS; las.h describes the bytes. It writes version 1.2 with the smallest of
+ * the formats 0 to 3 that holds the fields, and version 1.4 with format 6, 7 or 8
+ * where there is nir, or a classification over 31, which does not fit into the older
+ * ones. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,7 @@ enum {
     N_COLOURS = 3,
     MAX_POINT_BYTES = 38, /* format 8 */
     MAX_OLD_CLASS = 31,
-    WKT = 16 /* of the global encoding: what formats from 6 on must say */
+    WKT = 16 /* the bit of the global encoding that formats from 6 on set */
 };
 
 /* A field that LAS keeps in 16 bits. */
@@ -29,7 +30,7 @@ struct las_out {
     struct wide nir;
     const struct vxd_column *classification;
     const struct vxd_column *gps_time;
-    bool raw; /* the axes are int32 with scale and offset as they come */
+    bool raw; /* the axes are int32 with scale and offset already */
     double scale[3];
     double bias[3];
     double low[3];
@@ -56,8 +57,8 @@ static double highest(const struct vxd_column *column, size_t n_rows)
     return high;
 }
 
-/* LAS wants the whole range of 16 bits used: fractions are scaled to it, bytes of a colour
- * too. Other values stay as they are. */
+/* LAS wants the whole range of 16 bits used: fractions are scaled to it, and so are
+ * bytes of a colour. Other values stay as they are. */
 static struct wide wide_of(struct vxd_table *table, const char *name, bool is_colour)
 {
     struct wide wide = {.column = vxd_table_find(table, name), .gain = 1};
@@ -98,7 +99,8 @@ static void measure(struct las_out *las, size_t n_rows)
     }
 }
 
-/* Micrometres, or the first power of ten of them by which the extent fits in 31 bits. */
+/* Chooses micrometres, or the first power of ten of them by which the extent fits in
+ * 31 bits. */
 static enum vxd_status choose_scale(struct las_out *las, struct vxd_err *err)
 {
     static const double exact[] = {1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1};
@@ -183,7 +185,7 @@ static void store(uint8_t *out, uint64_t value, size_t n_bytes)
     }
 }
 
-/* Padded with zeros, which are there. */
+/* The field is padded with zeros, which are there already. */
 static void store_text(uint8_t *out, const char *text)
 {
     for (size_t i = 0; text[i] != '\0'; i++) {
@@ -227,7 +229,7 @@ static void put_header(struct vxd_sink *sink, const struct las_out *las)
     vxd_sink_put(sink, h, n_header);
 }
 
-/* Rounded, and clamped to 0 .. limit. */
+/* Rounds and clamps to 0 .. limit. */
 static uint64_t whole(double value, double limit)
 {
     return !(value > 0) ? 0 : (uint64_t)(fmin(value, limit) + 0.5);
@@ -267,7 +269,7 @@ static void put_point(struct vxd_sink *sink, const struct las_out *las, size_t r
 
     store_position(las, row, p, point);
     store_wide(point + VXD_LAS_INTENSITY_AT, &las->intensity, row);
-    /* The first return of one: 3 bits each, from format 6 on 4. */
+    /* Every point is the first return of one: 3 bits each, from format 6 on 4. */
     point[VXD_LAS_RETURN_AT] = las->format > 3 ? 1 | 1 << 4 : 1 | 1 << 3;
     if (las->classification != NULL) {
         point[layout->classification] =

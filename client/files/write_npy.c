@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NumPy's .npy, version 1; npy.c tells it. */
+/* Writes NumPy's .npy, version 1; npy.c describes it. */
 #include <string.h>
 
 #include "client/files/reader.h"
@@ -8,7 +8,7 @@
 enum {
     ALIGN = 64,
     PREFIX_BYTES = 10,
-    /* 64 fields, a name of 63 bytes and 12 more each. */
+    /* Holds 64 fields, a name of 63 bytes and 12 more each. */
     MAX_DESCR = VXD_FILE_MAX_FIELDS * (VXD_FILE_NAME_BYTES + 16),
     MAX_HEADER = MAX_DESCR + 512,
     MAX_EXTENTS = 256
@@ -53,7 +53,7 @@ void vxd_npy_put_header(struct vxd_sink *sink, const char *descr, const size_t *
     size_t n_blanks;
     int n;
 
-    /* A comma behind every extent: also right for one axis. */
+    /* A comma follows every extent, which is right for one axis, too. */
     for (size_t i = 0; i < n_axes; i++) {
         used += (size_t)snprintf(extents + used, sizeof extents - used, "%zu,", shape[i]);
     }
@@ -61,7 +61,8 @@ void vxd_npy_put_header(struct vxd_sink *sink, const char *descr, const size_t *
                  "{'descr': %s, 'fortran_order': False, 'shape': (%s), }", descr,
                  extents);
     used = PREFIX_BYTES + (size_t)n + 1;
-    /* Padded so that the elements begin at a multiple of 64, as numpy does it. */
+    /* The header is padded so that the elements begin at a multiple of 64, as numpy
+     * does it. */
     n_blanks = (ALIGN - used % ALIGN) % ALIGN;
     vxd_sink_put(sink, "\x93NUMPY\x01\x00", 8);
     vxd_sink_put_u16(sink, (uint16_t)(used + n_blanks - PREFIX_BYTES));
@@ -72,8 +73,8 @@ void vxd_npy_put_header(struct vxd_sink *sink, const char *descr, const size_t *
     vxd_sink_put(sink, "\n", 1);
 }
 
-/* Whether a plain N x C array says it all: one type, and the names that a reader gives to
- * its columns. */
+/* Whether a plain N x C array loses nothing: all fields have one type, and the names
+ * that a reader gives to its columns. */
 static bool is_plain(const struct vxd_table *table)
 {
     static const char *const first[] = {"x", "y", "z", "intensity"};

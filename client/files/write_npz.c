@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NumPy's .npz with stored members; npz.c tells it. */
+/* Writes NumPy's .npz with stored members; npz.c describes it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/write.h"
+#include "client/files/files.h"
 #include "client/files/writer.h"
 
 enum {
@@ -35,7 +35,8 @@ static void put_name(struct vxd_sink *sink, const struct member *member)
     vxd_sink_put(sink, suffix, sizeof suffix - 1);
 }
 
-/* What local header and directory entry have in common, from "version needed" on. */
+/* Writes what the local header and the directory entry have in common, from "version
+ * needed" on. */
 static void put_common(struct vxd_sink *sink, const struct member *member)
 {
     vxd_sink_put_u16(sink, ZIP_VERSION);
@@ -83,8 +84,8 @@ static void put_directory(struct vxd_sink *sink, const struct member *members, s
     vxd_sink_put_u16(sink, 0); /* comment */
 }
 
-/* A member's length and sum stand before it, and a stream may be a pipe: so it is made
- * twice, the first time for these only. */
+/* A member's length and sum come before it, and a stream may be a pipe. So the member
+ * is made twice, the first time only for these. */
 static enum vxd_status
 measure(enum vxd_status (*put)(struct vxd_sink *sink, const void *context,
                                struct vxd_err *err),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* PCD 0.7 as PCL writes it; pcd.c tells the format. */
+/* Writes PCD 0.7 as PCL does; pcd.c describes the format. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ enum vxd_status vxd_pcd_put_binary(struct vxd_sink *sink, struct vxd_table *tabl
     return status;
 }
 
-/* Column after column, which is what packs well. */
+/* The bytes are column after column, which packs well. */
 static void gather(const struct vxd_table *table, uint8_t *out)
 {
     for (size_t i = 0; i < table->n_columns; i++) {

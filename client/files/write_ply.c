@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* PLY with one element "vertex"; ply.c tells the format. */
+/* Writes PLY with one element "vertex"; ply.c describes the format. */
 #include "client/files/writer.h"
 
 static const char *type_of(enum vxd_dtype dtype)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the writers of one format each share; private to client/files. */
+/* The writers of each format, and what they share; private to client/files. */
 #ifndef VXD_CLIENT_FILES_WRITER_H
 #define VXD_CLIENT_FILES_WRITER_H
 
@@ -7,8 +7,8 @@
 
 #include "proto/base/base.h"
 
-/* Where a writer's bytes go. The first failure of the stream is kept, later bytes are
- * dropped, and vxd_sink_close tells. */
+/* Takes a writer's bytes. The first failure of the stream is kept, later bytes are
+ * dropped, and vxd_sink_close reports it. */
 struct vxd_sink {
     FILE *stream; /* NULL: bytes are only counted and summed */
     uint8_t *buffer;
@@ -18,11 +18,12 @@ struct vxd_sink {
     uint32_t crc; /* of what has left the buffer; see vxd_sink_take_crc */
 };
 
-/* RESOURCE_EXHAUSTED where there is no memory for the buffer; then nothing to close. */
+/* Opens a sink.
+ * errors  RESOURCE_EXHAUSTED  no memory for the buffer; then there is nothing to close */
 enum vxd_status vxd_sink_open(struct vxd_sink *sink, FILE *stream, struct vxd_err *err);
 
-/* Flushes sink and stream, and frees the sink's buffer. UNAVAILABLE where the stream did not
- * take everything. A status other than OK is handed through. */
+/* Flushes sink and stream, and frees the sink's buffer. UNAVAILABLE where the stream
+ * did not take everything. A status other than OK is passed through. */
 enum vxd_status vxd_sink_close(struct vxd_sink *sink, enum vxd_status status,
                                struct vxd_err *err);
 
@@ -30,16 +31,17 @@ void vxd_sink_put(struct vxd_sink *sink, const void *bytes, size_t n_bytes);
 void vxd_sink_put_u16(struct vxd_sink *sink, uint16_t value);
 void vxd_sink_put_u32(struct vxd_sink *sink, uint32_t value);
 
-/* CRC-32 of all bytes put since the sink was opened or this was last called. */
+/* Returns the CRC-32 of all bytes put since the sink was opened or this was last
+ * called. */
 uint32_t vxd_sink_take_crc(struct vxd_sink *sink);
 
-/* At most 255 characters of text. */
+/* Puts formatted text of at most 255 characters. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 void vxd_sink_print(struct vxd_sink *sink, const char *format, ...);
 
-/* One field of the points, as it is and as it is to be written. */
+/* One field of the points, with its type and the type to be written. */
 struct vxd_column {
     const char *name;
     enum vxd_dtype from;
@@ -63,21 +65,21 @@ double vxd_column_double(const struct vxd_column *column, size_t row);
 /* Stores the element as column->to, little-endian, unaligned. */
 void vxd_column_store(const struct vxd_column *column, size_t row, uint8_t *out);
 
-/* The column of this name, marked as used; NULL where there is none. */
+/* Finds the column of this name and marks it as used; NULL where there is none. */
 struct vxd_column *vxd_table_find(struct vxd_table *table, const char *name);
 
 /* Bytes of a row as written. */
 size_t vxd_table_row_bytes(const struct vxd_table *table);
 
-/* All rows as packed records, or as text: a row a line, shortest of printf's forms that read
- * back as the same value, "nan", "inf", "-inf"; the same in every locale.
- * RESOURCE_EXHAUSTED where there is no memory for the C locale. */
+/* Puts all rows as packed records, or as text: a row a line, in the shortest of
+ * printf's forms that reads back as the same value, "nan", "inf", "-inf"; the same in
+ * every locale. RESOURCE_EXHAUSTED where there is no memory for the C locale. */
 void vxd_sink_put_rows(struct vxd_sink *sink, const struct vxd_table *table,
                        bool big_endian);
 enum vxd_status vxd_sink_put_text(struct vxd_sink *sink, const struct vxd_table *table,
                                   struct vxd_err *err);
 
-/* Writers: what vxd_cloud_file_write says of each format. */
+/* The writers do what vxd_cloud_file_write says of each format. */
 enum vxd_status vxd_pcd_put_ascii(struct vxd_sink *sink, struct vxd_table *table,
                                   struct vxd_err *err);
 enum vxd_status vxd_pcd_put_binary(struct vxd_sink *sink, struct vxd_table *table,
@@ -104,8 +106,8 @@ enum vxd_status vxd_nuscenes_put(struct vxd_sink *sink, struct vxd_table *table,
 /* NumPy's name of a dtype, NULL for bfloat16. */
 const char *vxd_npy_type(enum vxd_dtype dtype);
 
-/* The head of a .npy file: descr is a quoted type or a list of fields, shape has n_axes
- * extents, of which 8 fit. */
+/* Puts the head of a .npy file: descr is a quoted type or a list of fields, shape has
+ * n_axes extents, at most 8. */
 void vxd_npy_put_header(struct vxd_sink *sink, const char *descr, const size_t *shape,
                         size_t n_axes);
 

@@ -2,7 +2,11 @@
 /* voxelctl: the service on the command line. */
 #include <string.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/admin/voxelctl_admin.h"
+#include "client/voxelctl/cloud/voxelctl_cloud.h"
+#include "client/voxelctl/map/voxelctl_map.h"
+#include "client/voxelctl/network/voxelctl_network.h"
+#include "client/voxelctl/scene/voxelctl_scene.h"
 
 static const struct ctl_command *const commands[] = {
     &ctl_voxelize, &ctl_map,    &ctl_scene,     &ctl_infer,     &ctl_net,    &ctl_convert,
@@ -73,7 +77,7 @@ static int help(int argc, char **argv)
     return ctl_flush();
 }
 
-/* The options before the command. True when the program is to end with *result. */
+/* Takes the options before the command. True when the program is to end with *result. */
 static bool leading_options(struct ctl_globals *globals, int argc, char **argv,
                             int *result)
 {
@@ -116,7 +120,7 @@ int main(int argc, char **argv)
     }
     argc -= optind;
     argv += optind;
-    optind = 0; /* glibc: start afresh on the command's words */
+    optind = 0; /* glibc: starts again at the command's words */
     if (argc == 0) {
         return ctl_usage(NULL, "no command");
     }

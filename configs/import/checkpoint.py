@@ -3,7 +3,7 @@
 
 A .pth of PyTorch 1.6 and later is a zip of one pickle and one file for each tensor's elements.
 A pickle is a program: this unpickler knows the few names that a checkpoint of tensors needs
-and refuses all others, so nothing that a file says is ever run.
+and refuses all others, so nothing in a file is ever run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STORAGES = {
 
 
 class CheckpointError(ValueError):
-    """A file that is no checkpoint, or one that says more than tensors."""
+    """A file that is no checkpoint, or one that has more than tensors."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class _Storage:
 
 
 class _Ignored:
-    """Stands for an object that is of no interest; made of anything, does nothing."""
+    """Stands for an object that is not needed; takes any arguments and does nothing."""
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         pass
@@ -81,7 +81,7 @@ class _Ignored:
 
 def _contiguous(storage: _Storage, offset: int, shape: tuple[int, ...],
                 stride: tuple[int, ...]) -> bytes:
-    """The elements of a strided view, in C order."""
+    """Returns the elements of a strided view, in C order."""
     size = storage.element_bytes
     n = prod(shape)
     if len(shape) != len(stride) or offset < 0 or any(x < 0 for x in (*shape, *stride)):
@@ -160,7 +160,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _state(found: Any) -> dict[str, Any]:
-    """The dictionary of tensors in what was unpickled, under the usual names."""
+    """Finds the dictionary of tensors in the unpickled object, under the usual names."""
     for name in ("model_state", "state_dict", "model_state_dict", "model", "net"):
         if isinstance(found, dict) and isinstance(found.get(name), dict):
             found = found[name]
@@ -171,7 +171,7 @@ def _state(found: Any) -> dict[str, Any]:
 
 
 def read_checkpoint(path: Path, ignore_unknown: bool = False) -> dict[str, Tensor]:
-    """Tensors by name, "module." of a data-parallel training taken off."""
+    """Returns tensors by name, without the "module." of a data-parallel training."""
     if not zipfile.is_zipfile(path):
         raise CheckpointError(
             f"{path} is no zip: checkpoints of PyTorch before 1.6 must be saved again by a "

@@ -26,13 +26,13 @@ FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 def transpose(data: bytes, rows: int, columns: int, size: int) -> bytes:
-    """A rows x columns matrix of elements of `size` bytes as columns x rows."""
+    """Transposes a rows x columns matrix of elements of `size` bytes."""
     return b"".join(data[(r * columns + c) * size:(r * columns + c + 1) * size]
                     for c in range(columns) for r in range(rows))
 
 
 def mend_spconv(name: str, tensor: Tensor) -> Tensor:
-    """A 1x1 convolution's buffer, [in, out], as the [out, 1, 1, 1, in] that it is named."""
+    """Turns a 1x1 convolution's buffer, [in, out], into its declared shape."""
     if len(tensor.shape) != 5 or not name.endswith("weight"):
         return tensor
     n_out, *kernel, n_in = tensor.shape
@@ -51,7 +51,8 @@ LIBRARIES = {"spconv": mend_spconv, "minkowski": keep, "torchsparse": keep}
 
 def convert(library: str, tensors: dict[str, Tensor], only: str = "",
             renames: list[tuple[str, str]] | None = None) -> dict[str, Tensor]:
-    """The floats below a prefix, mended and renamed. Counters of batch norms are left out."""
+    """Selects the floats below a prefix, corrects and renames them. Counters of batch norms are
+    left out."""
     out: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if not name.startswith(only) or tensor.dtype not in FLOATS:

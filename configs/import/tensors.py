@@ -15,7 +15,7 @@ SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, 
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """All tensors by name. Raises CheckpointError for a file that is none."""
+    """Reads all tensors by name. Raises CheckpointError for a file that is none."""
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > min(MAX_HEADER, len(content) - 8):
@@ -39,7 +39,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor],
                       metadata: dict[str, str] | None = None) -> None:
-    """Sorted by name, aligned to 8 bytes; equal tensors, equal bytes."""
+    """Writes tensors sorted by name, aligned to 8 bytes; equal tensors give equal bytes."""
     header: dict[str, object] = {}
     if metadata:
         header["__metadata__"] = metadata

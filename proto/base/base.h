@@ -31,9 +31,10 @@ enum vxd_status {
     VXD_UNAUTHENTICATED = 16
 };
 
-/* Filled by whoever finds the fault, owned by the caller, never allocated.
- * `field` names the offending input as the user wrote it ("cloud.fields[2].offset"),
- * empty where no single field is to blame. Untouched on success. */
+/* Whoever finds the fault fills this record; the caller owns it, and it is never
+ * allocated. `field` names the offending input as the user wrote it
+ * ("cloud.fields[2].offset"), or is empty where no single field is wrong. It is
+ * untouched on success. */
 struct vxd_err {
     enum vxd_status code;
     char field[96];
@@ -62,7 +63,7 @@ vxd_fail(struct vxd_err *err, enum vxd_status code, const char *field, const cha
     return code;
 }
 
-/* Clang's analyser looks into no function of variable arguments: it would follow a failure
+/* Clang's analyser does not look into variadic functions: it would follow a failure
  * that returned VXD_OK. */
 #if defined(__clang_analyzer__)
 #define vxd_fail(err, code, ...) (vxd_fail(err, code, __VA_ARGS__), (code))
@@ -95,7 +96,7 @@ enum vxd_dtype {
     VXD_BFLOAT16 = 12
 };
 
-/* Bytes of one element, 0 for a value that is no element type. */
+/* Returns the bytes of one element, 0 for a value that is no element type. */
 static inline size_t vxd_dtype_bytes(enum vxd_dtype dtype)
 {
     switch (dtype) {
@@ -121,7 +122,7 @@ static inline size_t vxd_dtype_bytes(enum vxd_dtype dtype)
     return 0;
 }
 
-/* a * b and a + b; false on overflow, and then *out is not to be used. */
+/* Compute a * b and a + b; false on overflow, and then *out must not be used. */
 static inline bool vxd_size_mul(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);

@@ -34,7 +34,7 @@ void vxd_base64_encode(const uint8_t *bytes, size_t n_bytes, char *out)
     }
 }
 
-/* Characters before the padding. */
+/* Counts the characters before the padding. */
 static size_t strip(const char *text, size_t n_chars)
 {
     size_t n = n_chars;

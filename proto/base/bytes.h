@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Bytes that grow, bytes that end: what records are written to and read from. Numbers are
- * little-endian base 128 (seven bits a byte, the high bit says that more follow), signed ones
- * zigzag; of the forms that a number has only the shortest is read. */
+/* A growing buffer that records are written to, and a bounded one that they are read
+ * from. Numbers are little-endian base 128 (seven bits a byte, the high bit says that
+ * more follow), signed ones zigzag; only the shortest form of a number is accepted. */
 #ifndef VXD_PROTO_BASE_BYTES_H
 #define VXD_PROTO_BASE_BYTES_H
 
@@ -10,8 +10,8 @@
 
 #include "proto/base/base.h"
 
-/* Zero-initialised = empty; `bytes` is the owner's to free. Once memory ran out nothing is
- * added any more, and only the end looks at that. */
+/* Zero-initialised = empty; the owner frees `bytes`. After memory ran out nothing is
+ * added, and only the end needs to check for it. */
 struct vxd_bytes_out {
     uint8_t *bytes;
     size_t n;
@@ -19,8 +19,8 @@ struct vxd_bytes_out {
     bool is_out_of_memory;
 };
 
-/* Room for n_more; NULL when memory has run out. */
-static inline uint8_t *vxd_bytes_room(struct vxd_bytes_out *out, size_t n_more)
+/* Reserves n_more bytes; NULL when memory has run out. */
+static inline uint8_t *vxd_bytes_reserve(struct vxd_bytes_out *out, size_t n_more)
 {
     size_t needed;
 
@@ -44,7 +44,7 @@ static inline uint8_t *vxd_bytes_room(struct vxd_bytes_out *out, size_t n_more)
 
 static inline void vxd_bytes_put(struct vxd_bytes_out *out, const void *from, size_t n)
 {
-    uint8_t *to = vxd_bytes_room(out, n);
+    uint8_t *to = vxd_bytes_reserve(out, n);
 
     if (to != NULL && n > 0) {
         memcpy(to, from, n);
@@ -61,7 +61,7 @@ static inline void vxd_bytes_put8(struct vxd_bytes_out *out, unsigned value)
 
 static inline void vxd_bytes_put_number(struct vxd_bytes_out *out, uint64_t value)
 {
-    uint8_t *to = vxd_bytes_room(out, 10);
+    uint8_t *to = vxd_bytes_reserve(out, 10);
 
     if (to == NULL) {
         return;
@@ -89,7 +89,7 @@ static inline void vxd_bytes_put_signed(struct vxd_bytes_out *out, int64_t value
     vxd_bytes_put_number(out, vxd_zigzag(value));
 }
 
-/* Once something was wrong, `is_bad` stays and all that is read is 0. */
+/* After an error `is_bad` stays set, and all later reads give 0. */
 struct vxd_bytes_in {
     const uint8_t *bytes;
     size_t n;
@@ -97,7 +97,7 @@ struct vxd_bytes_in {
     bool is_bad;
 };
 
-/* The next n bytes; NULL where there are not so many. */
+/* Takes the next n bytes; NULL where there are fewer. */
 static inline const uint8_t *vxd_bytes_get(struct vxd_bytes_in *in, size_t n)
 {
     const uint8_t *from = in->bytes + in->at;

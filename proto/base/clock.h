@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The two clocks of the process, in nanoseconds, and conditions that wait by the first. Any
- * thread may call these functions. */
+/* The two clocks of the process, in nanoseconds, and conditions that wait by the
+ * monotonic one. Any thread may call these functions. */
 #ifndef VXD_PROTO_BASE_CLOCK_H
 #define VXD_PROTO_BASE_CLOCK_H
 

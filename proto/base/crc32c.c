@@ -11,7 +11,7 @@
 
 #define POLYNOMIAL 0x82f63b78u /* 0x1edc6f41, bits reflected */
 
-/* tables[k][b]: what byte b does to the CRC with k bytes of zeros behind it. */
+/* tables[k][b] is the change of the CRC by byte b that k bytes of zeros follow. */
 static uint32_t tables[8][256];
 static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One pass, without recursion: what is open lies on a stack. Strings are unescaped where they
- * stand, as they only get shorter. */
+/* Parses in one pass, without recursion: the open brackets lie on a stack. Strings are
+ * unescaped in place, because they only get shorter. */
 #include "proto/base/json_file.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct parser {
     size_t open[MAX_DEPTH];
     size_t last[MAX_DEPTH]; /* the newest child of each; 0 = none */
     size_t depth;
-    const char *wrong; /* what is; NULL: nothing */
+    const char *wrong; /* the first error; NULL: none */
     bool without_memory;
 };
 
@@ -34,7 +34,7 @@ static void skip_blanks(struct parser *p)
     p->at += strspn(p->at, " \t\r\n");
 }
 
-/* Four hexadecimal digits. */
+/* Parses four hexadecimal digits. */
 static bool read_hex(const char *at, uint32_t *out)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -71,7 +71,7 @@ static char *put_utf8(char *to, uint32_t c)
     return to;
 }
 
-/* Behind a backslash. */
+/* Parses what follows a backslash. */
 static bool read_escape(struct parser *p, char **to)
 {
     static const char names[] = "\"\\/bfnrt";
@@ -120,7 +120,7 @@ static bool read_string(struct parser *p, const char **text, size_t *n_text)
         }
     }
     *n_text = (size_t)(to - *text);
-    *to = '\0'; /* at the closing quote at the latest */
+    *to = '\0'; /* ends at the closing quote at the latest */
     p->at++;
     return true;
 }
@@ -151,7 +151,7 @@ static bool read_word(struct parser *p, struct vxd_json_node *node)
     return fail(p, "a value is missing");
 }
 
-/* A zeroed node, linked to what is open; NULL where there is no memory. */
+/* Appends a zeroed node, linked to its parent; NULL where there is no memory. */
 static struct vxd_json_node *add_node(struct parser *p)
 {
     struct vxd_json_file *json = p->json;
@@ -185,7 +185,7 @@ static struct vxd_json_node *add_node(struct parser *p)
     return &json->nodes[i];
 }
 
-/* One value, or what opens one. */
+/* Parses one value, or the bracket that opens one. */
 static bool read_value(struct parser *p)
 {
     struct vxd_json_node *node;
@@ -230,7 +230,8 @@ static bool read_value(struct parser *p)
                                                              : read_word(p, node);
 }
 
-/* What closes, up to the comma before the next value. *more: there is one. */
+/* Parses closing brackets, up to the comma before the next value. *more says whether
+ * there is one. */
 static bool close_values(struct parser *p, bool *more)
 {
     *more = false;
@@ -265,7 +266,7 @@ static bool parse(struct parser *p)
         }
     }
     skip_blanks(p);
-    return *p->at == '\0' || fail(p, "something behind the end");
+    return *p->at == '\0' || fail(p, "something follows the end");
 }
 
 enum vxd_status vxd_json_file_parse(const uint8_t *bytes, size_t n_bytes,

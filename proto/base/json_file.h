@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* JSON files, as a list of nodes. */
+/* Parses a JSON file into a list of nodes. */
 #ifndef VXD_PROTO_BASE_JSON_FILE_H
 #define VXD_PROTO_BASE_JSON_FILE_H
 
@@ -25,7 +25,7 @@ struct vxd_json_node {
     size_t n_children;
 };
 
-/* The file's own memory, what the nodes point to included. */
+/* The file owns this memory, including what the nodes point to. */
 struct vxd_json_file {
     struct vxd_json_node *nodes; /* nodes[0] is the document */
     size_t n_nodes;
@@ -33,8 +33,8 @@ struct vxd_json_file {
     char *bytes;     /* private */
 };
 
-/* Whole documents of at most 32 brackets in one another. Strings hold no zero; that they are
- * UTF-8 is not checked, nor that an object's members differ.
+/* Parses a whole document with at most 32 nested brackets. Strings hold no zero; the
+ * parser does not check that they are UTF-8, nor that an object's members differ.
  *
  * errors  INVALID_ARGUMENT    anything else: what, and in which line
  *         RESOURCE_EXHAUSTED  no memory

@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Room for a name with its closing zero byte. */
+/* The size of a name with its closing zero byte. */
 #define VXD_NAME_BYTES 64
 
-/* Whether text is a name: [a-z0-9][a-z0-9._-]{0,62}. The empty text is none. */
+/* Whether text is a name: [a-z0-9][a-z0-9._-]{0,62}. The empty text is not. */
 static inline bool vxd_is_name(const char *text)
 {
     size_t n = strlen(text);

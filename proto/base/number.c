@@ -16,7 +16,7 @@ static const double powers_of_ten[MAX_EXACT_POWER + 1] = {
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* A decimal number taken apart: mantissa * 10^exponent. */
+/* The parts of a decimal number: mantissa * 10^exponent. */
 struct decimal {
     bool negative;
     bool exact; /* all digits are in mantissa */
@@ -42,7 +42,7 @@ static bool equals_ignoring_case(const char *text, size_t n, const char *word)
     return true;
 }
 
-/* Digits and one point; false without any digit. Leaves *at behind them. */
+/* Parses digits and one point; false without any digit. *at is after them. */
 static bool scan_digits(const char *text, size_t n, size_t *at, struct decimal *d)
 {
     bool point = false;
@@ -101,7 +101,8 @@ static bool scan_exponent(const char *text, size_t n, size_t at, struct decimal 
     return true;
 }
 
-/* strtod in the "C" locale of this thread only; false when there is no such locale. */
+/* Calls strtod in the "C" locale of this thread only; false when there is no such
+ * locale. */
 static bool slow_double(const char *text, size_t n, double *out)
 {
     char copy[MAX_NUMBER_CHARS + 1];
@@ -145,7 +146,8 @@ bool vxd_number_double(const char *text, size_t n, double *out)
     if (!scan_digits(text, n, &at, &d) || !scan_exponent(text, n, at, &d)) {
         return false;
     }
-    /* Both operands exact, so one correctly rounded operation gives the right double. */
+    /* Both operands are exact, so one correctly rounded operation gives the right
+     * double. */
     if (d.exact && d.mantissa <= (UINT64_C(1) << 53) && d.exponent >= -MAX_EXACT_POWER &&
         d.exponent <= MAX_EXACT_POWER) {
         value = (double)d.mantissa;

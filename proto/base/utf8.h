@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, nothing above
+ * U+10FFFF. */
 #ifndef VXD_PROTO_BASE_UTF8_H
 #define VXD_PROTO_BASE_UTF8_H
 
@@ -7,11 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the character that s begins with, 0 when it begins with none. n_bytes > 0. */
+/* Returns the length of the character that s begins with, 0 when it begins with none.
+ * n_bytes > 0. */
 static inline size_t vxd_utf8_char_bytes(const char *s, size_t n_bytes)
 {
     const uint8_t *u = (const uint8_t *)s;
-    uint8_t low = 0x80; /* of the second byte: where the exceptions show */
+    uint8_t low = 0x80; /* bounds of the second byte, which excludes the exceptions */
     uint8_t high = 0xBF;
     size_t n;
 

@@ -14,7 +14,7 @@ static uint64_t rotate(uint64_t v, int bits)
     return v << bits | v >> (64 - bits);
 }
 
-/* Little-endian, as the files are. */
+/* Reads little-endian numbers, as the files have them. */
 static uint64_t load64(const uint8_t *at)
 {
     uint64_t v;

@@ -9,7 +9,7 @@ enum {
     VXD_SUM_BLOCK_BYTES = 32
 };
 
-/* A sum under way; begin with vxd_sum_begin. */
+/* The state of a sum; begin with vxd_sum_begin. */
 struct vxd_sum {
     uint64_t lanes[4];
     uint64_t n_bytes;
@@ -20,7 +20,7 @@ void vxd_sum_begin(struct vxd_sum *sum);
 void vxd_sum_add(struct vxd_sum *sum, const void *bytes, size_t n_bytes);
 uint64_t vxd_sum_end(const struct vxd_sum *sum);
 
-/* All at once. */
+/* Sums bytes that lie in one piece. */
 uint64_t vxd_sum_of(const void *bytes, size_t n_bytes);
 
 #endif

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Decoding past protobuf-c, which copies every bytes field: big ones are cut out of the
- * message before it is unpacked, and set in the result to where they stand in the input.
+/* Decodes big bytes fields without protobuf-c, which copies every bytes field: they
+ * are cut out of the message before it is unpacked, and in the result they point into
+ * the input.
  *
- *   1  A walk over the wire notes the cuts, each with its path (field, and which of its
+ *   1  A walk over the wire records the cuts, each with its path (field, and which of its
  *      occurrences) and the lengths that shrink by it. It goes into messages that are
  *      themselves big enough to hold a big field, in a loop with its own stack.
- *   2  What is left, mostly a few hundred bytes, is put together in the arena and unpacked.
+ *   2  The rest, mostly a few hundred bytes, is put together in the arena and unpacked.
  *   3  The fields at the paths get their pointers.
  *
- * Where the paths would not be the whole truth, all is copied as ever: a singular field given
- * twice (protobuf merges those), and whatever the walk does not understand (protobuf-c then
- * says what it thinks of it). */
+ * All is copied where the paths would not suffice: for a singular field given twice
+ * (protobuf merges those), and for whatever the walk does not understand (protobuf-c
+ * then decides about it). */
 #include <string.h>
 
 #include "proto/wire/decode.h"
@@ -18,10 +19,10 @@
 #include "proto/wire/wire_format.h"
 
 enum {
-    MAX_DEPTH = 12 /* of the schema, as a test says; deeper ones are not looked into */
+    MAX_DEPTH = 12 /* of the schema, which a test checks */
 };
 
-/* Outside of the schema's sane part: leave all to protobuf-c. */
+/* LEFT_ALONE: the message is unusual, so protobuf-c gets all of it. */
 enum outcome {
     WALKED,
     LEFT_ALONE,
@@ -43,7 +44,7 @@ struct cut {
     struct step path[];
 };
 
-/* The length of a message that lost some bytes. */
+/* The length field of a message that lost some bytes. */
 struct patch {
     struct patch *next;
     size_t at; /* in what is left */
@@ -51,7 +52,7 @@ struct patch {
     size_t n_bytes;
 };
 
-/* A message that the walk is in. */
+/* A message that the walk is inside of. */
 struct frame {
     const ProtobufCMessageDescriptor *descriptor;
     const uint8_t *end;
@@ -102,7 +103,7 @@ static enum outcome note_cut(struct walk *w, const ProtobufCFieldDescriptor *fie
     return WALKED;
 }
 
-/* n_field: the content's bytes, which begin where the reader stands. */
+/* n_field: the content's bytes, which begin at the reader's position. */
 static void enter(struct walk *w, const ProtobufCFieldDescriptor *field,
                   uint32_t occurrence, const uint8_t *length, size_t n_field)
 {
@@ -142,7 +143,7 @@ static enum outcome leave(struct walk *w)
 static bool is_borrowable(const struct walk *w, const ProtobufCFieldDescriptor *field,
                           const uint8_t *data, size_t n_bytes)
 {
-    /* A oneof needs its field on the wire to know that it is set. */
+    /* A oneof needs its field on the wire to know that the field is set. */
     return field->type == PROTOBUF_C_TYPE_BYTES &&
            field->label != PROTOBUF_C_LABEL_REPEATED &&
            (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0 &&
@@ -158,7 +159,7 @@ static bool is_enterable(const struct walk *w, const ProtobufCFieldDescriptor *f
            w->depth < MAX_DEPTH && descriptor->n_fields <= VXD_BORROW_FIELDS;
 }
 
-/* A length-delimited field, whose tag begins at `begin`. */
+/* Handles a length-delimited field, whose tag begins at `begin`. */
 static enum outcome walk_delimited(struct walk *w, uint32_t number, const uint8_t *begin)
 {
     struct frame *frame = &w->frames[w->depth - 1];
@@ -236,7 +237,7 @@ static enum outcome walk(struct walk *w)
     return outcome;
 }
 
-/* What is left of the message without the cuts. NULL: no memory. */
+/* Assembles the message without the cuts. NULL: no memory. */
 static uint8_t *put_together(const struct walk *w, size_t n_left, const uint8_t *end)
 {
     uint8_t *left = vxd_decoder_alloc(w->decoder, n_left, w->err);
@@ -260,8 +261,8 @@ static uint8_t *put_together(const struct walk *w, size_t n_left, const uint8_t 
     return left;
 }
 
-/* Sets the field at the end of the path, unless another member of a oneof on the way came
- * later and won. */
+/* Sets the field at the end of the path, unless a later member of a oneof on the path
+ * replaced it. */
 static void set_field(ProtobufCMessage *message, const struct cut *cut)
 {
     const ProtobufCBinaryData data = {.len = (size_t)(cut->end - cut->data),

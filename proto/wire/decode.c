@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The decoding arena. Small blocks are carved from chunks; nothing is given back before
- * the decoder is destroyed, so protobuf-c's frees on a failed unpack cost nothing and a
- * message that makes it replace or merge fields again and again runs into the budget
- * instead of into quadratic time. The first chunk lies in the decoder itself: a small
- * request costs one malloc. */
+/* The decoding arena. Small blocks are carved from chunks. Nothing is given back
+ * before the decoder is destroyed, so protobuf-c's frees on a failed unpack cost
+ * nothing, and a message that makes it replace or merge fields again and again runs
+ * into the budget instead of into quadratic time. The first chunk lies in the decoder
+ * itself: a small request costs one malloc. */
 #include "proto/wire/decode.h"
 
 #include <inttypes.h>
@@ -24,8 +24,8 @@ struct chunk {
     size_t n_bytes; /* of the payload, which follows at once */
 };
 
-/* Kept in the arena, not before the block: the server's pool then gets to hand out whole
- * pages, and DMA starts on them. */
+/* The record of a big block lies in the arena, not before the block: so the server's
+ * pool hands out whole pages, and DMA starts on them. */
 struct big_block {
     struct big_block *next;
     void *block;
@@ -50,7 +50,7 @@ struct vxd_decoder {
 
 _Static_assert(sizeof(struct chunk) % BLOCK_ALIGN == 0, "payloads stay aligned");
 
-/* Past the struct, where the first chunk begins. */
+/* The first chunk begins after the struct. */
 static size_t decoder_struct_bytes(void)
 {
     return (sizeof(struct vxd_decoder) + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
@@ -144,7 +144,7 @@ static void *decoder_alloc(void *decoder, size_t size)
         return NULL;
     }
     d->over_budget = false;
-    /* The big allocator is asked for exactly what protobuf-c wants. */
+    /* The big allocator gets exactly the size that protobuf-c asks for. */
     block = size >= VXD_BIG_BLOCK_BYTES ? take_big(d, size) : carve(d, n_bytes);
     if (block != NULL) {
         d->used_bytes += n_bytes;
@@ -231,9 +231,10 @@ void *vxd_decoder_alloc(struct vxd_decoder *decoder, size_t n_bytes, struct vxd_
     return block;
 }
 
-/* The name of a string field that is not UTF-8, NULL when there is none. protobuf-c does
- * not look; the official parsers refuse it. Calls itself for submessages: as deep as the
- * schema, which a test bounds, whatever the input. */
+/* Returns the name of a string field that is not UTF-8, NULL when there is none.
+ * protobuf-c does not check it; the official parsers refuse it. The function calls
+ * itself for submessages: as deep as the schema, which a test bounds, whatever the
+ * input. */
 static const char *find_bad_string(const ProtobufCMessage *message)
 {
     const uint8_t *base = (const uint8_t *)message;

@@ -11,7 +11,7 @@
 
 #include "proto/base/base.h"
 
-/* Where the parts of a serialized Request lie; pointers into the message. */
+/* The parts of a serialized Request; the pointers go into the message. */
 struct vxd_envelope {
     const uint8_t *header; /* NULL when absent */
     size_t header_bytes;
@@ -33,8 +33,9 @@ enum vxd_status vxd_envelope_scan(const uint8_t *message, size_t n_bytes,
 /* Blocks of at least this size come from `big_alloc`, where given. */
 #define VXD_BIG_BLOCK_BYTES 65536
 
-/* Where big fields land (the server gives page-locked memory, so protobuf-c's own copy is
- * the staging copy). alloc returns NULL when there is none; free takes what alloc gave.
+/* The memory of big fields (the server gives page-locked memory, so protobuf-c's own
+ * copy is the staging copy). alloc returns NULL when there is none; free takes what
+ * alloc gave.
  */
 struct vxd_big_alloc {
     void *(*alloc)(void *context, size_t n_bytes);
@@ -54,12 +55,12 @@ enum vxd_status vxd_decoder_create(size_t budget_bytes, const struct vxd_big_all
 /* Frees the decoder and every message it decoded. NULL is fine. */
 void vxd_decoder_destroy(struct vxd_decoder *decoder);
 
-/* The ProtobufCAllocator view, for building other messages in the same arena. */
+/* The arena as a ProtobufCAllocator, for building other messages in it. */
 ProtobufCAllocator *vxd_decoder_allocator(struct vxd_decoder *decoder);
 
-/* n_bytes from the arena, aligned to 16, not cleared; lives until the decoder is
- * destroyed. NULL when there are none (RESOURCE_EXHAUSTED in *err, which names the
- * budget). */
+/* Allocates n_bytes from the arena, aligned to 16, not cleared; they live until the
+ * decoder is destroyed. NULL when there are none (RESOURCE_EXHAUSTED in *err, which
+ * names the budget). */
 void *vxd_decoder_alloc(struct vxd_decoder *decoder, size_t n_bytes, struct vxd_err *err);
 
 /* Bytes handed out so far, each block rounded up to 16. */
@@ -74,12 +75,12 @@ enum vxd_status vxd_decode(struct vxd_decoder *decoder,
                            const uint8_t *bytes, size_t n_bytes, ProtobufCMessage **out,
                            struct vxd_err *err);
 
-/* What any element of an array can want. The arena's blocks are aligned so, and so are big
- * data in messages that proto/wire/encode.h wrote. */
+/* The largest alignment of any array element. The arena's blocks are aligned so, and
+ * so are big data in messages that proto/wire/encode.h wrote. */
 #define VXD_DATA_ALIGN 16
 
-/* A message type with more fields than this is copied; none of the schema's is (a test
- * looks). */
+/* A message type with more fields than this is copied; the schema has none (a test
+ * checks that). */
 #define VXD_BORROW_FIELDS 128
 
 /* Which bytes fields need no copy: those of at least so many bytes (> 0) that stand at a

@@ -13,7 +13,7 @@ enum {
 
 static bool holds_big(const struct vxd_encoder *e, const ProtobufCMessage *message);
 
-/* Whether the field is written by us, after all that protobuf-c writes. */
+/* Whether this file writes the field, after everything that protobuf-c writes. */
 static bool is_deferred(const struct vxd_encoder *e, const ProtobufCMessage *message,
                         const ProtobufCFieldDescriptor *field)
 {
@@ -77,11 +77,11 @@ static void write_plain(struct vxd_encoder *e, const ProtobufCMessage *message)
                             : protobuf_c_message_get_packed_size(message);
 }
 
-/* Brings what stands n_ahead bytes further on to an aligned address. */
-static void write_padding(struct vxd_encoder *e, size_t n_ahead)
+/* Pads, so that the bytes that follow n_before_data bytes later are aligned. */
+static void write_padding(struct vxd_encoder *e, size_t n_before_data)
 {
     static const uint8_t zeros[MAX_PADDING_BYTES];
-    size_t misaligned = (e->origin + e->at + n_ahead) % VXD_DATA_ALIGN;
+    size_t misaligned = (e->origin + e->at + n_before_data) % VXD_DATA_ALIGN;
     size_t n = misaligned > 0 ? VXD_DATA_ALIGN - misaligned : 0;
 
     if (n == 0) {
@@ -133,7 +133,7 @@ static void write_deferred(struct vxd_encoder *e, const ProtobufCMessage *messag
     }
 }
 
-/* Makes the copy of a message one without the field. */
+/* Removes the field from the copy of a message. */
 static void leave_out(uint8_t *copy, const ProtobufCFieldDescriptor *field)
 {
     if (field->label == PROTOBUF_C_LABEL_REPEATED) {
@@ -181,8 +181,8 @@ void vxd_encode_member(struct vxd_encoder *encoder, uint32_t field,
         write_plain(encoder, message);
         return;
     }
-    /* Where the content begins decides about its padding, and so about its length: that is
-     * written afterwards, always in as many bytes. */
+    /* The content's position decides about its padding, and so about its length.
+     * Therefore the length is written afterwards, always in as many bytes. */
     begin = encoder->at + VXD_WIRE_LENGTH_BYTES;
     write_varint(encoder, 0, VXD_WIRE_LENGTH_BYTES);
     vxd_encode(encoder, message);

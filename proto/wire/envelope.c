@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The envelope's top level, read field by field (proto/wire/wire_format.h). */
+/* Reads the envelope's top level field by field (proto/wire/wire_format.h). */
 #include "proto/wire/decode.h"
 #include "proto/wire/wire_format.h"
 #include "voxeld/v1/rpc.pb-c.h"
@@ -10,7 +10,7 @@ enum {
     MAX_FIELDS = 64
 };
 
-/* Moves past one value; for length-delimited ones *body and *body_bytes are its content.
+/* Skips one value; for length-delimited ones *body and *body_bytes are its content.
  */
 static enum vxd_status read_value(struct vxd_wire_reader *r, uint32_t field,
                                   unsigned wire_type, const uint8_t **body,
@@ -57,7 +57,7 @@ static enum vxd_status read_value(struct vxd_wire_reader *r, uint32_t field,
     return VXD_OK;
 }
 
-/* Files one field under header, method or neither. */
+/* Records one field as header, method or neither. */
 static enum vxd_status file_field(uint32_t field, unsigned wire_type, const uint8_t *body,
                                   size_t body_bytes, struct vxd_envelope *out,
                                   struct vxd_err *err)

@@ -9,11 +9,11 @@
 
 #include "proto/wire/json_mapping.h"
 
-/* Longer field names do not occur (a test looks). */
+/* Field names are not longer (a test checks that). */
 #define VXD_FIELD_NAME_BYTES 64
 
-/* lowerCamelCase as protoc makes it: underscores go, the letter after one becomes upper
- * case, all others stay. Returns out. */
+/* Makes lowerCamelCase as protoc does: underscores go, the letter after one becomes
+ * upper case, all others stay. Returns out. */
 static inline const char *vxd_field_json_name(const ProtobufCFieldDescriptor *field,
                                               char out[VXD_FIELD_NAME_BYTES])
 {
@@ -32,7 +32,7 @@ static inline const char *vxd_field_json_name(const ProtobufCFieldDescriptor *fi
     return out;
 }
 
-/* Bytes of one value of the field in the C struct. */
+/* Returns the bytes of one value of the field in the C struct. */
 static inline size_t vxd_field_value_bytes(const ProtobufCFieldDescriptor *field)
 {
     switch (field->type) {
@@ -62,7 +62,7 @@ static inline size_t vxd_field_value_bytes(const ProtobufCFieldDescriptor *field
     return sizeof(ProtobufCBinaryData);
 }
 
-/* The pointer that stands at `value`, which need not be of type void *. */
+/* Reads the pointer at `value`, which need not be of type void *. */
 static inline void *vxd_field_pointer(const void *value)
 {
     void *pointer;
@@ -71,7 +71,8 @@ static inline void *vxd_field_pointer(const void *value)
     return pointer;
 }
 
-/* The oneof case of a field that is in a oneof: the number of the member that is set. */
+/* Returns the oneof case of a field that is in a oneof: the number of the member that
+ * is set. */
 static inline uint32_t vxd_field_oneof_case(const ProtobufCMessage *message,
                                             const ProtobufCFieldDescriptor *field)
 {
@@ -81,8 +82,9 @@ static inline uint32_t vxd_field_oneof_case(const ProtobufCMessage *message,
     return set;
 }
 
-/* Number of values and the first of them. A singular field outside of any oneof always
- * has one (its default where nothing was set), a submessage only when present. */
+/* Gives the number of values and the first of them. A singular field outside of any
+ * oneof always has one (its default where nothing was set), a submessage only when
+ * present. */
 static inline size_t vxd_field_values(const ProtobufCMessage *message,
                                       const ProtobufCFieldDescriptor *field,
                                       const uint8_t **values)

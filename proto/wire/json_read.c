@@ -36,11 +36,11 @@ static size_t path_push_key(struct vxd_json_reader *r, const char *key)
 static size_t path_push_index(struct vxd_json_reader *r, size_t index)
 {
     size_t before = r->path_chars;
-    size_t room = sizeof r->path - before;
-    int n = snprintf(r->path + before, room, "[%zu]", index);
+    size_t n_free = sizeof r->path - before;
+    int n = snprintf(r->path + before, n_free, "[%zu]", index);
 
     if (n > 0) {
-        r->path_chars += (size_t)n < room ? (size_t)n : room - 1;
+        r->path_chars += (size_t)n < n_free ? (size_t)n : n_free - 1;
     }
     return before;
 }
@@ -51,7 +51,7 @@ static void path_pop(struct vxd_json_reader *r, size_t before)
     r->path[before] = '\0';
 }
 
-/* One value, in an array or alone, into its place in the C struct. */
+/* Reads one value, in an array or alone, into its place in the C struct. */
 static enum vxd_status read_value(struct vxd_json_reader *r,
                                   const ProtobufCFieldDescriptor *field,
                                   const json_t *json, uint8_t *slot)
@@ -85,7 +85,7 @@ static enum vxd_status read_array(struct vxd_json_reader *r,
     if (n == 0) {
         return VXD_OK;
     }
-    /* No overflow: the text is 1 MiB at most. */
+    /* This does not overflow: the text is 1 MiB at most. */
     values = vxd_decoder_alloc(r->decoder, n * value_bytes, r->err);
     if (values == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -123,7 +123,7 @@ static enum vxd_status set_oneof_case(struct vxd_json_reader *r,
     return VXD_OK;
 }
 
-/* By its lowerCamelCase or original name; NULL when there is none. */
+/* Finds a field by its lowerCamelCase or original name; NULL when there is none. */
 static const ProtobufCFieldDescriptor *
 find_field(const ProtobufCMessageDescriptor *descriptor, const char *key)
 {
@@ -205,7 +205,7 @@ static enum vxd_status fail_parse(const json_error_t *error, struct vxd_err *err
     char text[JSON_ERROR_TEXT_LENGTH];
     size_t n = 0;
 
-    /* jansson says what is wrong with a text, and nothing when it got no memory. */
+    /* jansson describes what is wrong with a text, but nothing when it got no memory. */
     if (error->text[0] == '\0' || json_error_code(error) == json_error_out_of_memory) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory to parse the JSON");
     }

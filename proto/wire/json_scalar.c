@@ -8,7 +8,7 @@
 
 #include "proto/base/base64.h"
 
-/* What stands in the text, short enough for a message. */
+/* Prints the value of the text, short enough for a message. */
 static void describe(const json_t *json, char out[48])
 {
     const char *string = json_string_value(json);
@@ -47,13 +47,13 @@ static void describe(const json_t *json, char out[48])
 }
 
 enum vxd_status vxd_json_fail_kind(struct vxd_json_reader *r, const json_t *json,
-                                   const char *wanted)
+                                   const char *expected)
 {
     char got[48];
 
     describe(json, got);
     return vxd_fail(r->err, VXD_INVALID_ARGUMENT, r->path, "is %s; expected %s", got,
-                    wanted);
+                    expected);
 }
 
 static const char *skip_digits(const char *s)
@@ -96,7 +96,7 @@ struct integer {
     uint64_t magnitude;
 };
 
-/* False for fractions, NaN and what 64 bits cannot hold. */
+/* Converts to an integer; false for fractions, NaN and what 64 bits cannot hold. */
 static bool integer_of_double(double value, struct integer *out)
 {
     double magnitude = fabs(value);
@@ -154,14 +154,14 @@ static enum vxd_status read_integer(struct vxd_json_reader *r, const json_t *jso
     struct integer value;
     uint64_t bits;
     uint32_t low_bits;
-    char wanted[80];
+    char expected[80];
 
     if (!integer_of_json(json, &value) ||
         value.magnitude > (value.is_negative ? min_magnitude : max)) {
-        (void)snprintf(wanted, sizeof wanted, "an integer from %s%llu to %llu",
+        (void)snprintf(expected, sizeof expected, "an integer from %s%llu to %llu",
                        min_magnitude > 0 ? "-" : "", (unsigned long long)min_magnitude,
                        (unsigned long long)max);
-        return vxd_json_fail_kind(r, json, wanted);
+        return vxd_json_fail_kind(r, json, expected);
     }
     bits = value.is_negative ? 0 - value.magnitude : value.magnitude;
     if (slot_bytes == sizeof low_bits) {
@@ -213,7 +213,7 @@ static enum vxd_status read_double(struct vxd_json_reader *r, const json_t *json
 static enum vxd_status read_float(struct vxd_json_reader *r, const json_t *json,
                                   void *slot)
 {
-    /* Halfway to the next power of two everything still rounds to FLT_MAX. */
+    /* Up to halfway to the next power of two everything rounds to FLT_MAX. */
     const double limit = (double)FLT_MAX + ldexp(1, 103);
     double value;
     float rounded;
@@ -231,20 +231,20 @@ static enum vxd_status fail_enum(struct vxd_json_reader *r,
                                  const ProtobufCEnumDescriptor *descriptor,
                                  const json_t *json)
 {
-    char wanted[200] = "";
+    char expected[200] = "";
     size_t n = 0;
 
-    for (unsigned i = 0; i < descriptor->n_values && n < sizeof wanted; i++) {
-        int added = snprintf(wanted + n, sizeof wanted - n, "%s%s",
+    for (unsigned i = 0; i < descriptor->n_values && n < sizeof expected; i++) {
+        int added = snprintf(expected + n, sizeof expected - n, "%s%s",
                              i > 0 ? ", " : "one of ", descriptor->values[i].name);
 
         n += added > 0 ? (size_t)added : 0;
     }
-    return vxd_json_fail_kind(r, json, wanted);
+    return vxd_json_fail_kind(r, json, expected);
 }
 
-/* Proto3 would keep unknown numbers; no method of ours knows what to do with one, so it
- * is refused here, by name. */
+/* Proto3 would keep unknown numbers. No method of ours can handle one, so the reader
+ * refuses it and names it. */
 static enum vxd_status read_enum(struct vxd_json_reader *r,
                                  const ProtobufCEnumDescriptor *descriptor,
                                  const json_t *json, void *slot)

@@ -14,8 +14,9 @@ struct vxd_json_reader {
     size_t path_chars;
 };
 
-/* The character, '?' for what is not printable ASCII: errors quote input, travel in
- * protobuf strings and may be cut anywhere, which would break a longer UTF-8 character.
+/* Returns the character, '?' for what is not printable ASCII: errors quote input,
+ * travel in protobuf strings and may be cut anywhere, which would break a longer UTF-8
+ * character.
  */
 static inline char vxd_json_printable(char c)
 {
@@ -30,8 +31,9 @@ enum vxd_status vxd_json_read_scalar(struct vxd_json_reader *r,
                                      const ProtobufCFieldDescriptor *field,
                                      const json_t *json, void *slot);
 
-/* INVALID_ARGUMENT at the current path: what stands there, and what is wanted. */
+/* Fails with INVALID_ARGUMENT at the current path, and says what the text has and what
+ * is expected. */
 enum vxd_status vxd_json_fail_kind(struct vxd_json_reader *r, const json_t *json,
-                                   const char *wanted);
+                                   const char *expected);
 
 #endif

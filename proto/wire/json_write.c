@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Messages to JSON text. The walk calls itself for submessages: as deep as the schema,
- * which has no recursive message (a test checks that and bounds the depth), whatever the
- * content. */
+/* Writes messages as JSON text. The walk calls itself for submessages: as deep as the
+ * schema, which has no recursive message (a test checks that and bounds the depth),
+ * whatever the content. */
 #include "proto/wire/fields.h"
 
 #include <math.h>
@@ -14,8 +14,8 @@
 
 static void write_message(const ProtobufCMessage *message, struct vxd_text *text);
 
-/* False when the value is written: what JSON has no number for, and -0, which readers
- * would take for an integer and lose the sign. */
+/* Writes a value for which JSON has no number, and -0, which readers would take for an
+ * integer and lose the sign; false after that. True: the value is not written yet. */
 static bool is_plain_number(double value, struct vxd_text *text)
 {
     if (isnan(value)) {
@@ -89,7 +89,7 @@ static void write_enum(const ProtobufCEnumDescriptor *descriptor, int32_t number
     }
 }
 
-/* Integers of 64 bits are strings: readers in JavaScript have doubles only. */
+/* Integers of 64 bits are strings, because readers in JavaScript have only doubles. */
 static void write_integer(ProtobufCType type, const void *value, struct vxd_text *text)
 {
     int32_t i32;

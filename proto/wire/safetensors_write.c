@@ -64,7 +64,7 @@ static bool is_tensor(const ProtobufCFieldDescriptor *field)
            field->descriptor == &voxeld__v1__tensor__descriptor;
 }
 
-/* The tensor in a field, NULL where the field is something else or not set. */
+/* Returns the tensor in a field, NULL where the field is something else or not set. */
 static const Voxeld__V1__Tensor *get_tensor(const ProtobufCMessage *message,
                                             const ProtobufCFieldDescriptor *field)
 {
@@ -77,8 +77,8 @@ static const Voxeld__V1__Tensor *get_tensor(const ProtobufCMessage *message,
     return tensor;
 }
 
-/* The member "name" of messages that have one, and tensors; else NULL: fields whose messages
- * are named arrays. */
+/* Returns the member "name" of messages that have one, and tensors; else NULL. Fields
+ * of such messages are named arrays. */
 static const ProtobufCFieldDescriptor *find_name(const ProtobufCFieldDescriptor *field)
 {
     const ProtobufCMessageDescriptor *inner = field->descriptor;
@@ -102,14 +102,14 @@ static const ProtobufCFieldDescriptor *find_name(const ProtobufCFieldDescriptor 
     return has_tensor ? name : NULL;
 }
 
-/* Element i of a repeated field of messages. */
+/* Returns element i of a repeated field of messages. */
 static const ProtobufCMessage *element_at(const uint8_t *values, size_t i)
 {
     return vxd_field_pointer(values + i * sizeof(void *));
 }
 
-/* The field as JSON without its elements' tensors, which are entries: from copies of the
- * structs, whose other members are borrowed. */
+/* Writes the field as JSON without its elements' tensors, which are entries. It works
+ * on copies of the structs, whose other members are borrowed. */
 static void write_without_tensors(const ProtobufCMessage *message,
                                   const ProtobufCFieldDescriptor *field,
                                   struct vxd_text *value)
@@ -143,7 +143,7 @@ out:
     free(list);
 }
 
-/* Texts as they are: what JSON writes in quotes is a string already. */
+/* Writes texts as they are: what JSON writes in quotes is a string already. */
 static void write_metadata(const ProtobufCMessage *message, struct vxd_text *value,
                            struct vxd_text *header)
 {
@@ -198,7 +198,7 @@ static enum vxd_status write_entry(const char *name,
                         tensor->data.len);
     }
     if (!vxd_size_add(begin, tensor->data.len, data_bytes)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, field->name, "no file is so large");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, field->name, "the file would be too large");
     }
     (void)snprintf(entry, sizeof entry, "%s%s%s", name != NULL ? name : "",
                    name != NULL ? "." : "", field->name);
@@ -212,7 +212,7 @@ static enum vxd_status write_entry(const char *name,
     return VXD_OK;
 }
 
-/* Entries of a message's own tensors, then those of its named arrays. */
+/* Writes the entries of a message's own tensors, then those of its named arrays. */
 static enum vxd_status write_entries(const char *name, const ProtobufCMessage *message,
                                      size_t *data_bytes, struct vxd_text *header,
                                      struct vxd_err *err)
@@ -253,7 +253,7 @@ static enum vxd_status write_all_entries(const ProtobufCMessage *message,
     return status;
 }
 
-/* The whole header, padded; *data_bytes is what follows it. */
+/* Writes the whole header, padded; *data_bytes is the size of what follows it. */
 static enum vxd_status write_header(const ProtobufCMessage *message,
                                     struct vxd_text *header, size_t *data_bytes,
                                     struct vxd_err *err)
@@ -277,7 +277,7 @@ out:
     return status;
 }
 
-/* Returns where what it copied ends. */
+/* Copies a tensor's data and returns the end of the copy. */
 static uint8_t *copy_data(const ProtobufCMessage *message, uint8_t *at)
 {
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
@@ -292,7 +292,7 @@ static uint8_t *copy_data(const ProtobufCMessage *message, uint8_t *at)
     return at;
 }
 
-/* In the order of the entries. */
+/* Copies all data in the order of the entries. */
 static void copy_all_data(const ProtobufCMessage *message, uint8_t *at)
 {
     at = copy_data(message, at);

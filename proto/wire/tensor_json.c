@@ -31,7 +31,7 @@ bool vxd_tensor_elements(const Voxeld__V1__Tensor *tensor, size_t *out)
            n_bytes == tensor->data.len;
 }
 
-/* The little-endian unsigned number of n_bytes at p. */
+/* Reads the little-endian unsigned number of n_bytes at p. */
 static uint64_t load(const uint8_t *p, size_t n_bytes)
 {
     uint64_t value = 0;
@@ -58,7 +58,7 @@ static double double_of_bits(uint64_t bits)
     return value;
 }
 
-/* Every half is a float. */
+/* Converts a half, which every float can hold. */
 static float float_of_half(uint32_t half)
 {
     uint32_t exponent = half >> 10 & 31;

@@ -6,11 +6,11 @@
 #include "proto/wire/json_mapping.h"
 #include "voxeld/v1/common.pb-c.h"
 
-/* Elements up to which a tensor is written as `values`. */
+/* A tensor of at most so many elements is written as `values`. */
 #define VXD_JSON_MAX_VALUES 4096
 
-/* product(shape), and whether it is sound: at most 8 extents, none negative, no overflow,
- * and data holds exactly so many elements of a known type. */
+/* Computes product(shape), and whether the tensor is sound: at most 8 extents, none
+ * negative, no overflow, and data holds exactly so many elements of a known type. */
 bool vxd_tensor_elements(const Voxeld__V1__Tensor *tensor, size_t *out);
 
 /* Whether the tensor's data can be written as `values` without loss: sound, no `values`
@@ -21,8 +21,8 @@ bool vxd_tensor_fits_values(const Voxeld__V1__Tensor *tensor);
  * read back as the same element. */
 void vxd_tensor_write_values(const Voxeld__V1__Tensor *tensor, struct vxd_text *text);
 
-/* One JSON number (or "NaN", "Infinity", "-Infinity") with as few digits as give the same
- * value back; json_write.c. */
+/* Appends one JSON number (or "NaN", "Infinity", "-Infinity") with as few digits as
+ * give the same value back; json_write.c. */
 void vxd_text_json_double(struct vxd_text *text, double value);
 void vxd_text_json_float(struct vxd_text *text, float value);
 

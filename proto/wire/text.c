@@ -82,7 +82,8 @@ void vxd_text_printf(struct vxd_text *text, const char *format, ...)
     va_end(again);
 }
 
-/* The escape of a character that may not stand in a JSON string, NULL for all others. */
+/* Returns the escape of a character that may not stand in a JSON string, NULL for all
+ * others. */
 static const char *short_escape(unsigned char c)
 {
     switch (c) {

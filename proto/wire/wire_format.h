@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* protobuf's wire format, as far as messages are taken apart and put together without
+/* The part of protobuf's wire format that is needed to read and write messages without
  * protobuf-c:
  *
  *   tag   varint, field number << 3 | wire type, at most 5 bytes and 32 bits
@@ -7,7 +7,7 @@
  *                   1  8 bytes
  *                   2  length (varint), then that many bytes
  *                   5  4 bytes
- *                   3, 4, 6, 7  groups, and what does not exist: never ours
+ *                   3, 4, 6, 7  groups and unknown types: never ours
  */
 #ifndef VXD_PROTO_WIRE_WIRE_FORMAT_H
 #define VXD_PROTO_WIRE_WIRE_FORMAT_H
@@ -22,9 +22,9 @@ enum {
     VXD_WIRE_VARINT_BYTES = 10
 };
 
-/* A field that every message leaves free (a test looks): bytes that mean nothing and that
- * parsers skip. The encoder puts some in front of big data, so that those are aligned where
- * they arrive. */
+/* A field that every message leaves free (a test checks that), with bytes that mean
+ * nothing and that parsers skip. The encoder puts some in front of big data, so that
+ * those are aligned where they arrive. */
 #define VXD_WIRE_PADDING_FIELD 15u
 
 struct vxd_wire_reader {
@@ -32,7 +32,7 @@ struct vxd_wire_reader {
     const uint8_t *end;
 };
 
-/* False when truncated, longer than max_bytes, or above 64 bits. */
+/* Reads a varint; false when truncated, longer than max_bytes, or above 64 bits. */
 static inline bool vxd_wire_read_varint(struct vxd_wire_reader *r, int max_bytes,
                                         uint64_t *out)
 {
@@ -53,7 +53,7 @@ static inline bool vxd_wire_read_varint(struct vxd_wire_reader *r, int max_bytes
     return false;
 }
 
-/* False for what begins no field: also number 0. */
+/* Reads a tag; false where no field begins, also for number 0. */
 static inline bool vxd_wire_read_tag(struct vxd_wire_reader *r, uint32_t *field,
                                      unsigned *wire_type)
 {
@@ -68,7 +68,7 @@ static inline bool vxd_wire_read_tag(struct vxd_wire_reader *r, uint32_t *field,
     return true;
 }
 
-/* False when there are fewer. */
+/* Skips n bytes; false when there are fewer. */
 static inline bool vxd_wire_skip(struct vxd_wire_reader *r, uint64_t n_bytes)
 {
     if (n_bytes > (uint64_t)(r->end - r->at)) {
@@ -89,8 +89,8 @@ static inline size_t vxd_wire_varint_bytes(uint64_t value)
     return n;
 }
 
-/* Writes n_bytes, no fewer than vxd_wire_varint_bytes(value): a longer form of the number
- * where they are more, which parsers take as well. */
+/* Writes a varint in n_bytes, no fewer than vxd_wire_varint_bytes(value). A longer
+ * form of the number is valid for all parsers. */
 static inline void vxd_wire_write_varint(uint8_t *at, uint64_t value, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {

@@ -33,5 +33,5 @@ def scenes(daemon: Daemon) -> Iterator[Scenes]:
 
 @pytest.fixture
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Short enough for a socket's path, whatever the test is called."""
+    """A folder whose path is short enough for a socket's, whatever the test is called."""
     return tmp_path_factory.mktemp("d")

@@ -51,6 +51,7 @@ endif()
 
 # A test that hangs says where, before its limit ends it.
 set(integration_tests
+  generated
   layers
   names
   client/bench
@@ -60,6 +61,7 @@ set(integration_tests
   client/python_maps
   client/python_scenes
   client/python_versions
+  client/readme
   client/tools
   daemon/auth
   daemon/backends

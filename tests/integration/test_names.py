@@ -39,7 +39,7 @@ def written(kind: str) -> set[str]:
 
 
 def is_reserved(line: str, present: set[str]) -> bool:
-    """A field or enumerator that was deleted in order."""
+    """Whether a field or enumerator was deleted in order."""
     match = NUMBERED.match(line)
     return match is not None and {
         f"{match['of']} reserved {match['number']}",
@@ -53,8 +53,8 @@ def gone(kind: str, before: set[str], present: set[str]) -> list[str]:
 
 
 def misused_numbers(before: set[str], present: set[str]) -> list[str]:
-    """Numbers that are free again or mean another field than before. A message or enum that is
-    gone as a whole has none."""
+    """Finds numbers that are free again or mean another field than before. A message or enum that
+    is gone as a whole has none."""
     numbers: dict[tuple[str, str], set[str]] = {}
     for line in present:
         match = NUMBERED.match(line)
@@ -99,7 +99,8 @@ def test_a_deleted_field_is_accepted_only_when_it_is_reserved() -> None:
     assert misused_numbers(before, before) == []
     assert misused_numbers(before, without_x | reserved) == []
     assert gone("wire", before, without_x | reserved) == []
-    # Reserved by number alone, renamed, of another type, another field under the number.
+    # The cases: reserved by number alone, renamed, of another type, another field under the
+    # number.
     for now in (
         without_x,
         without_x | {"a.M reserved 1"},
@@ -120,7 +121,7 @@ def test_snapshots_are_sorted_lines() -> None:
 
 
 def main() -> int:
-    """Adds what is new; changes nothing where something is gone."""
+    """Adds names that are new; changes nothing where a name is gone."""
     present = {kind: names_of(kind) for kind in KINDS}
     before = {kind: written(kind) for kind in KINDS}
     lost = [f"{k}.txt: {n}" for k in KINDS for n in gone(k, before[k], present[k])]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Server info, status, self test, log level, backup. */
+/* Calls about the daemon itself: server info, status, self test, log level, backup. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/c/call/client_internal.h"
 
-/* The public structs come first in these: freeing takes the whole. */
+/* The public struct comes first in each of these, so that freeing it frees the whole. */
 struct info_owner {
     struct voxeld_server_info info;
     struct vxd_reply reply;
@@ -21,54 +21,6 @@ struct backup_owner {
     struct vxd_reply reply;
 };
 
-static enum vxd_status request_info(struct voxeld_client *client,
-                                    const struct voxeld_call *call,
-                                    char request_id[VXD_REQUEST_ID_BYTES],
-                                    struct vxd_reply *reply, struct vxd_err *err)
-{
-    Voxeld__V1__Request request = VOXELD__V1__REQUEST__INIT;
-    Voxeld__V1__ServerInfoRequest body = VOXELD__V1__SERVER_INFO_REQUEST__INIT;
-    uint64_t connection_no;
-    enum vxd_status status;
-
-    (void)pthread_mutex_lock(&client->mutex);
-    connection_no = client->connection_no;
-    (void)pthread_mutex_unlock(&client->mutex);
-    request.method_case = VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
-    request.server_info = &body;
-    status = vxd_client_call(client, call, 0, &request, request_id, reply, err);
-    if (status == VXD_OK) {
-        (void)pthread_mutex_lock(&client->mutex);
-        client->max_message_bytes = reply->response->server_info->max_message_bytes;
-        client->limit_known_for = connection_no;
-        (void)pthread_mutex_unlock(&client->mutex);
-    }
-    return status;
-}
-
-void vxd_client_learn_limit(struct voxeld_client *client,
-                            const struct voxeld_call *options)
-{
-    struct voxeld_call call = {0};
-    char request_id[VXD_REQUEST_ID_BYTES];
-    struct vxd_reply reply = {0};
-    bool known;
-
-    (void)pthread_mutex_lock(&client->mutex);
-    known = client->limit_known_for == client->connection_no && client->connection_no > 0;
-    (void)pthread_mutex_unlock(&client->mutex);
-    if (known) {
-        return;
-    }
-    if (options != NULL) {
-        call.timeout_ms = options->timeout_ms;
-        call.client_id = options->client_id;
-    }
-    if (request_info(client, &call, request_id, &reply, NULL) == VXD_OK) {
-        vxd_reply_close(&reply);
-    }
-}
-
 enum voxeld_status voxeld_get_server_info(struct voxeld_client *client,
                                           const struct voxeld_call *call,
                                           struct voxeld_server_info **out,
@@ -79,7 +31,7 @@ enum voxeld_status voxeld_get_server_info(struct voxeld_client *client,
     struct vxd_reply reply = {0};
     const Voxeld__V1__ServerInfoResponse *in;
     struct info_owner *owner;
-    enum vxd_status status = request_info(client, call, request_id, &reply, &err);
+    enum vxd_status status = vxd_client_get_info(client, call, request_id, &reply, &err);
 
     *out = NULL;
     if (status != VXD_OK) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One call: reserve a place in flight, pack straight into the nng message, send on a
- * context of its own, receive, unpack.
+/* One call reserves a place in flight, packs its request straight into the nng
+ * message, sends it on a context of its own, receives and unpacks the reply.
  *
- * Synchronous calls wait on their aio, so no other thread is involved. Asynchronous ones
- * are driven by the aio's callback on nng's threads, which only moves bytes and puts the
- * call into `done`; unpacking and the user's callback happen in voxeld_dispatch, on the
- * user's thread.
+ * Synchronous calls wait on their aio, so no other thread is involved. Asynchronous
+ * ones are driven by the aio's callback on nng's threads, which only moves bytes and
+ * puts the call into `done`; unpacking and the user's callback happen in
+ * voxeld_dispatch, on the user's thread.
  *
- * nng 1.5.2 crashes when a receive is cancelled while its send still waits: the receive
- * starts after the send has ended, never before. */
+ * nng 1.5.2 crashes when a receive is cancelled while its send still waits, so the
+ * receive starts only after the send has ended. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +18,12 @@
 #include "client/c/call/client_internal.h"
 #include "proto/wire/wire.h"
 
-/* Requests below this go out unmeasured when the server's limit is not known. */
+/* While the server's limit is not known, requests below this are sent without a check. */
 #define SURELY_TAKEN_BYTES ((size_t)1 << 20)
 
 static void on_aio(void *arg);
 
-/* Takes one of the places in flight. */
+/* Reserves one of the places in flight. */
 static enum vxd_status reserve(struct voxeld_client *client, uint64_t *id,
                                struct vxd_err *err)
 {
@@ -53,7 +53,8 @@ static void release(struct voxeld_client *client)
     (void)pthread_mutex_unlock(&client->mutex);
 }
 
-/* The mutex is not held. */
+/* Takes the call out of the list of calls that are sent. The caller does not hold the
+ * mutex. */
 static void leave_sending(struct vxd_call *call)
 {
     (void)pthread_mutex_lock(&call->client->mutex);
@@ -69,12 +70,12 @@ static void leave_sending(struct vxd_call *call)
 
 static void call_destroy(struct vxd_call *call)
 {
-    leave_sending(call); /* where nng dropped the send without a word */
+    leave_sending(call); /* nng may have dropped the send without a callback */
     if (call->aio != NULL) {
         nng_aio_free(call->aio); /* waits for its callback to have returned */
     }
     if (nng_ctx_id(call->ctx) > 0) {
-        /* Also makes nng forget a request whose reply may still come. */
+        /* This also makes nng forget a request whose reply may still come. */
         (void)nng_ctx_close(call->ctx);
     }
     if (call->message != NULL) {
@@ -84,7 +85,7 @@ static void call_destroy(struct vxd_call *call)
     free(call);
 }
 
-/* proto3 strings are never NULL; protobuf-c only reads them when packing. */
+/* protobuf-c wants strings that are not NULL, and only reads them when it packs. */
 static char *text(const char *string)
 {
     return (char *)(uintptr_t)(string != NULL ? string : "");
@@ -113,9 +114,9 @@ struct padding {
     uint8_t data[2 * VXD_DATA_ALIGN]; /* its length, then zeros */
 };
 
-/* Big data are aligned by bytes in front of them, so a body depends on where it begins; and
- * a repeated request must have the first one's body, whatever its header says. So the header
- * is filled up to a multiple of the alignment. */
+/* Big data are aligned by bytes in front of them, so a body depends on where it
+ * begins. A repeated request must have the body of the first one, whatever its header
+ * says. Therefore the header is padded to a multiple of the alignment. */
 static void pad_header(Voxeld__V1__RequestHeader *header, struct padding *padding)
 {
     size_t n_header = protobuf_c_message_get_packed_size(&header->base);
@@ -133,6 +134,29 @@ static void pad_header(Voxeld__V1__RequestHeader *header, struct padding *paddin
     padding->field.len = n - 1;
     header->base.unknown_fields = &padding->field;
     header->base.n_unknown_fields = 1;
+}
+
+void vxd_client_learn_limit(struct voxeld_client *client,
+                            const struct voxeld_call *options)
+{
+    struct voxeld_call call = {0};
+    char request_id[VXD_REQUEST_ID_BYTES];
+    struct vxd_reply reply = {0};
+    bool known;
+
+    (void)pthread_mutex_lock(&client->mutex);
+    known = client->limit_known_for == client->connection_no && client->connection_no > 0;
+    (void)pthread_mutex_unlock(&client->mutex);
+    if (known) {
+        return;
+    }
+    if (options != NULL) {
+        call.timeout_ms = options->timeout_ms;
+        call.client_id = options->client_id;
+    }
+    if (vxd_client_get_info(client, &call, request_id, &reply, NULL) == VXD_OK) {
+        vxd_reply_close(&reply);
+    }
 }
 
 static enum vxd_status check_size(struct voxeld_client *client,
@@ -252,7 +276,8 @@ void vxd_client_abort_sends(struct voxeld_client *client)
     if (client->n_connections > 0) {
         return;
     }
-    /* Done in nng's own time; those that end just now it leaves alone. */
+    /* nng aborts them later, on its own thread, and leaves those alone that end just
+     * now. */
     for (struct vxd_call *call = client->sending; call != NULL; call = call->sends_next) {
         nng_aio_abort(call->aio, NNG_ECONNRESET);
     }
@@ -282,13 +307,13 @@ static void start_send(struct vxd_call *call)
     (void)pthread_mutex_unlock(&client->mutex);
 }
 
-/* Notes how the send ended; true when the receive is to start. */
+/* Records how the send ended; true when the receive is to start. */
 static bool end_send(struct vxd_call *call)
 {
     leave_sending(call);
     call->result = nng_aio_result(call->aio);
     if (call->result != 0) {
-        nng_aio_set_msg(call->aio, NULL); /* still ours: call->message */
+        nng_aio_set_msg(call->aio, NULL); /* call->message is still ours */
         return false;
     }
     call->message = NULL;
@@ -313,7 +338,7 @@ static void end_receive(struct vxd_call *call)
     }
 }
 
-/* The reply of a call that has ended. */
+/* Opens the reply of a call that has ended. */
 static enum vxd_status finish(struct vxd_call *call, struct vxd_reply *reply,
                               struct vxd_err *err)
 {
@@ -361,9 +386,34 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
     return status;
 }
 
+enum vxd_status vxd_client_get_info(struct voxeld_client *client,
+                                    const struct voxeld_call *call,
+                                    char request_id[VXD_REQUEST_ID_BYTES],
+                                    struct vxd_reply *reply, struct vxd_err *err)
+{
+    Voxeld__V1__Request request = VOXELD__V1__REQUEST__INIT;
+    Voxeld__V1__ServerInfoRequest body = VOXELD__V1__SERVER_INFO_REQUEST__INIT;
+    uint64_t connection_no;
+    enum vxd_status status;
+
+    (void)pthread_mutex_lock(&client->mutex);
+    connection_no = client->connection_no;
+    (void)pthread_mutex_unlock(&client->mutex);
+    request.method_case = VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
+    request.server_info = &body;
+    status = vxd_client_call(client, call, 0, &request, request_id, reply, err);
+    if (status == VXD_OK) {
+        (void)pthread_mutex_lock(&client->mutex);
+        client->max_message_bytes = reply->response->server_info->max_message_bytes;
+        client->limit_known_for = connection_no;
+        (void)pthread_mutex_unlock(&client->mutex);
+    }
+    return status;
+}
+
 /* Asynchronous calls --------------------------------------------------------------------- */
 
-/* From running to done. The mutex is held. */
+/* Moves the call from `running` to `done`. The caller holds the mutex. */
 static void move_to_done(struct vxd_call *call)
 {
     struct voxeld_client *client = call->client;
@@ -379,7 +429,7 @@ static void move_to_done(struct vxd_call *call)
     *client->done_end = call;
     client->done_end = &call->next;
     if (was_empty) {
-        /* The pipe is empty when `done` is, so there is room. */
+        /* The pipe is empty when `done` is, so the byte fits. */
         do {
             n = write(client->fds[1], "", 1);
         } while (n < 0 && errno == EINTR);
@@ -387,7 +437,7 @@ static void move_to_done(struct vxd_call *call)
     (void)pthread_cond_broadcast(&client->changed);
 }
 
-/* On a thread of nng's, after the send and after the receive. */
+/* nng calls this on a thread of its own, after the send and after the receive. */
 static void on_aio(void *arg)
 {
     struct vxd_call *call = arg;
@@ -475,12 +525,12 @@ static void deliver(struct vxd_call *call)
     if (status != VXD_OK) {
         (void)vxd_client_change_error(&err, call->request_id, call->sequence, &error);
     }
-    /* Before the callback, so that it finds the place in flight free. */
+    /* The call goes before the callback, which may then use its place in flight. */
     call_destroy(call);
     callback(context, voxels, status != VXD_OK ? &error : NULL);
 }
 
-/* Takes all of `done`, after waiting for the first as asked. */
+/* Takes all calls out of `done`, after waiting for the first one as asked. */
 static struct vxd_call *take_done(struct voxeld_client *client, int timeout_ms)
 {
     struct vxd_call *first;

@@ -4,8 +4,7 @@
 #define VXD_CLIENT_C_CALL_CALL_H
 
 #include "client/c/call/client_internal.h"
-#include "client/c/call/map_call.h"
-#include "client/c/call/net_call.h"
+#include "client/c/call/exchange.h"
 #include "client/c/call/out_file.h"
 
 #endif

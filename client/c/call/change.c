@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that change something: their numbers, and repeating them. */
+/* The sequence numbers of calls that change something, and repeating such calls. */
 #include <time.h>
 
 #include "client/c/call/client_internal.h"
@@ -21,8 +21,9 @@ struct voxeld_call vxd_client_number(struct voxeld_client *client,
                                      const struct voxeld_call *options)
 {
     struct voxeld_call numbered = {0};
-    /* By the clock, so that a client that starts anew goes on above the numbers of the one
-     * that had its client_id before; rising where the clock does not. */
+    /* The number is the time, so that a client that starts again goes on above the
+     * numbers of the one that had its client_id before; it rises where the clock does
+     * not. */
     int64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
 
     if (options != NULL) {
@@ -36,13 +37,14 @@ struct voxeld_call vxd_client_number(struct voxeld_client *client,
         }
         numbered.sequence = client->last_sequence;
     } else if (numbered.sequence > client->last_sequence) {
-        client->last_sequence = numbered.sequence; /* the caller's own: go on above */
+        client->last_sequence = numbered.sequence; /* the caller's own number: later ones
+                                                    * go on above it */
     }
     (void)pthread_mutex_unlock(&client->mutex);
     return numbered;
 }
 
-/* How long to wait before the call is repeated; < 0: it is not to be. */
+/* How long to wait before the call is repeated; < 0: it must not be repeated. */
 static int64_t wait_before(struct voxeld_retry *retry, enum voxeld_status status,
                            const struct voxeld_error *error)
 {
@@ -79,7 +81,7 @@ bool voxeld_retry(struct voxeld_retry *retry, struct voxeld_call *call,
     }
     wait.tv_sec = (time_t)(wait_ns / 1000000000);
     wait.tv_nsec = (long)(wait_ns % 1000000000);
-    (void)nanosleep(&wait, NULL); /* shortened by a signal: no harm */
+    (void)nanosleep(&wait, NULL); /* a signal may shorten it, which does no harm */
     call->sequence = error->sequence;
     return true;
 }

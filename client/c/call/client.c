@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Connecting. One nng REQ socket whose dialer reconnects by itself; the callbacks of its
- * pipes count the standing connections, so that a call knows at once whether it can be
- * sent. The resend time is infinite: nng would otherwise repeat a slow request by itself,
- * up to once a minute and at every reconnection. */
+/* Connecting. There is one nng REQ socket whose dialer reconnects by itself. The
+ * callbacks of its pipes count the standing connections, so that a call knows at once
+ * whether it can be sent. The resend time is infinite: nng would otherwise repeat a
+ * slow request by itself, up to once a minute and at every reconnection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <nng/nng.h>
@@ -70,7 +70,8 @@ static char *choose_url(const char *given)
     return strdup(SYSTEM_URL);
 }
 
-/* The given one, or one that no other client has; malloc'd, NULL when memory runs out. */
+/* The given client_id, or one that no other client has; malloc'd, NULL when memory
+ * runs out. */
 static char *choose_client_id(const char *given)
 {
     char random[24];
@@ -125,7 +126,7 @@ static enum vxd_status copy_options(struct voxeld_client *client,
     return copy_strings(client, options, err);
 }
 
-/* Both ends close on exec and never block. */
+/* Makes a pipe both of whose ends close on exec and never block. */
 static enum vxd_status open_signal_pipe(struct voxeld_client *client, struct vxd_err *err)
 {
     if (pipe(client->fds) != 0) {
@@ -226,15 +227,15 @@ static enum vxd_status await_connection(struct voxeld_client *client, int32_t wa
     return VXD_OK;
 }
 
-/* The parts whose destruction needs to know that they were made. NULL, and *err, when one
- * cannot be had. */
+/* Creates the members whose destruction needs to know that they exist. NULL, and *err,
+ * when one of them cannot be had. */
 static struct voxeld_client *client_create(struct vxd_err *err)
 {
     struct voxeld_client *client = calloc(1, sizeof *client);
     pthread_condattr_t attributes;
     int result;
 
-    /* What the steps down to the socket would fail of. */
+    /* The error of every step up to the socket. */
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "no memory, mutex or condition variable for a client");
     if (client == NULL) {
@@ -272,7 +273,8 @@ no_condition:
     return NULL;
 }
 
-/* Once the socket is closed and none of its pipes' callbacks runs any more. */
+/* Frees the client, once the socket is closed and none of its pipes' callbacks runs
+ * any more. */
 static void client_free(struct voxeld_client *client)
 {
     (void)pthread_mutex_destroy(&client->mutex);
@@ -306,8 +308,9 @@ static void *close_socket(void *arg)
 }
 
 /* nng 1.5.2 never returns from nng_close when a large message is half received at that
- * moment: the late reply to a call that was given up, say. So it runs on a thread of its
- * own, and after a while is left to itself, with the client's memory. */
+ * moment, such as the late reply to a call that was given up. So nng_close runs on a
+ * thread of its own, which is abandoned after a while together with the client's
+ * memory. */
 static void client_destroy(struct voxeld_client *client)
 {
     struct timespec until = monotonic_after(CLOSE_WAIT_MS);

@@ -26,7 +26,7 @@ struct voxeld_client {
     char *client_id;
     uint32_t timeout_ms;
     uint32_t max_in_flight;
-    uint32_t id_prefix; /* random; makes our request ids unlike other clients' */
+    uint32_t id_prefix; /* random; makes our request ids differ from other clients' */
     int fds[2];         /* a pipe with one byte in it while `done` is not empty */
 
     pthread_mutex_t mutex;
@@ -39,9 +39,10 @@ struct voxeld_client {
     uint64_t last_sequence;
     bool closing;
     bool closed;              /* nng_close has returned */
-    bool abandoned;           /* nobody waits for that any more */
-    uint32_t n_in_flight;     /* until the callback or the synchronous return */
-    struct vxd_call *sending; /* by sends_next: nng has not taken their requests yet */
+    bool abandoned;           /* nobody waits for `closed` any more */
+    uint32_t n_in_flight;     /* counted until the callback or the synchronous return */
+    struct vxd_call *sending; /* a list by sends_next: nng has not taken their requests
+                               * yet */
     struct vxd_call *running;
     struct vxd_call *done;
     struct vxd_call **done_end;
@@ -56,7 +57,7 @@ struct vxd_voxelize_expect {
     bool merges;
 };
 
-/* A request under way. Made and freed by call.c. */
+/* A request in flight, created and freed by call.c. */
 struct vxd_call {
     struct voxeld_client *client;
     nng_ctx ctx;
@@ -71,35 +72,35 @@ struct vxd_call {
     uint64_t sequence; /* 0: it changes nothing */
 
     struct vxd_call *sends_next;
-    struct vxd_call **sends_link; /* what points to this one while it is sent */
+    struct vxd_call **sends_link; /* the pointer to this one while it is sent */
 
-    /* Asynchronous ones only. */
+    /* The rest is for asynchronous calls only. */
     voxeld_voxels_callback callback;
     void *context;
     struct vxd_voxelize_expect expect;
     struct vxd_call *next;
-    struct vxd_call **link; /* what points to this one while it is running */
+    struct vxd_call **link; /* the pointer to this one while it is running */
 };
 
 /* An unpacked reply with code OK and the method's message set. */
 struct vxd_reply {
     struct vxd_decoder *decoder;
-    nng_msg *message; /* what came, where big arrays were left in it; else NULL */
+    nng_msg *message; /* the message, if big arrays were left in it; else NULL */
     Voxeld__V1__Response *response;
 };
 
-/* error.c: fills the public record (NULL is fine) and returns the code. The second is for
- * calls that change something. */
+/* error.c: fills the public record (NULL is fine) and returns the code. The second
+ * function is for calls that change something. */
 enum voxeld_status vxd_client_error(const struct vxd_err *err, const char *request_id,
                                     struct voxeld_error *error);
 enum voxeld_status vxd_client_change_error(const struct vxd_err *err,
                                            const char *request_id, uint64_t sequence,
                                            struct voxeld_error *error);
-/* An error of nng as ours; `what` says what was tried. */
+/* Translates an error of nng; `what` says what was tried. */
 enum vxd_status vxd_client_nng_error(int result, const char *what, struct vxd_err *err);
 
-/* change.c: the options of a call that changes something: *options (NULL: defaults), with the
- * client's next sequence unless it names one. */
+/* change.c: returns the options of a call that changes something: *options (NULL:
+ * defaults), with the client's next sequence unless it names one. */
 struct voxeld_call vxd_client_number(struct voxeld_client *client,
                                      const struct voxeld_call *options);
 
@@ -111,7 +112,20 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
                                 char request_id[VXD_REQUEST_ID_BYTES],
                                 struct vxd_reply *reply, struct vxd_err *err);
 
-/* The same without waiting; expect->... are kept for the check of the reply. */
+/* Asks for the server's limit on messages unless it is known for this connection. A failure
+ * changes nothing, because the server checks as well. The question itself is far below any limit,
+ * so vxd_client_call does not ask again for it. */
+void vxd_client_learn_limit(struct voxeld_client *client,
+                            const struct voxeld_call *options);
+
+/* Asks for the server's info and keeps its limit on messages for the checks of later requests. */
+enum vxd_status vxd_client_get_info(struct voxeld_client *client,
+                                    const struct voxeld_call *call,
+                                    char request_id[VXD_REQUEST_ID_BYTES],
+                                    struct vxd_reply *reply, struct vxd_err *err);
+
+/* Sends a request in the same way without waiting; *expect is kept for the check of
+ * the reply. */
 enum vxd_status vxd_client_call_async(struct voxeld_client *client,
                                       const struct voxeld_call *options,
                                       Voxeld__V1__Request *request,
@@ -120,21 +134,22 @@ enum vxd_status vxd_client_call_async(struct voxeld_client *client,
                                       char request_id[VXD_REQUEST_ID_BYTES],
                                       struct vxd_err *err);
 
-/* The mutex is held. Without a connection, requests that wait for one are not sent: nng would
- * keep them until their time is over. */
+/* Without a connection, aborts the requests that wait for one: nng would keep them
+ * until their time is over. The caller holds the mutex. */
 void vxd_client_abort_sends(struct voxeld_client *client);
 
-/* Gives up every asynchronous call under way: all are in `done` afterwards, and new calls
- * are refused. */
+/* Gives up every asynchronous call in flight: all are in `done` afterwards, and new
+ * calls are refused. */
 void vxd_client_abort_calls(struct voxeld_client *client);
 
-/* reply.c: unpacks and checks; takes the message. On failure *reply is empty. */
+/* reply.c: unpacks and checks a reply; takes the message. On failure *reply is empty. */
 enum vxd_status vxd_reply_open(nng_msg *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err);
 void vxd_reply_close(struct vxd_reply *reply);
 
-/* INTERNAL: the reply contradicts itself or the request; what and where. */
+/* Fails with INTERNAL: the reply contradicts itself or the request; says what and
+ * where. */
 enum vxd_status vxd_reply_bad(struct vxd_err *err, const char *field, const char *what);
 
 /* The elements of a tensor that must be of this type and shape; never NULL, also where there
@@ -144,35 +159,38 @@ enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *n
                                  Voxeld__V1__DType dtype, const size_t *shape,
                                  size_t n_axes, const void **out, struct vxd_err *err);
 
-/* Zeroed memory of the reply's own, freed with it; NULL when there is none. */
+/* Allocates zeroed memory that is freed with the reply; NULL when there is none. */
 void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes);
 
-/* What a call gives its user, zeroed; its pointers may go into the reply, which lives as long.
- * NULL, and RESOURCE_EXHAUSTED in *err, where there is no memory: then the reply is not taken. */
+/* Allocates the zeroed result that a call gives its user. Its pointers may go into the
+ * reply, which lives as long. Returns NULL, and RESOURCE_EXHAUSTED in *err, where
+ * there is no memory; then the reply is not taken. */
 void *vxd_result_new(struct vxd_reply *take_reply, size_t n_bytes, struct vxd_err *err);
 struct vxd_reply *vxd_result_reply(void *held);
-/* The reply too; NULL is fine. */
+/* Frees a result with its reply; NULL is fine. */
 void vxd_result_free(void *held);
 
-/* Three numbers; NULL leaves *out as it is. */
+/* Copies three numbers; NULL leaves *out as it is. */
 void vxd_reply_vec3(const Voxeld__V1__Vec3 *in, double *out);
 
-/* RESOURCE_EXHAUSTED: no memory for the result. */
+/* Copies how long the stages of an inference took; NULL leaves *out as it is. */
+struct voxeld_network_timings;
+void vxd_reply_timings(const Voxeld__V1__NetworkTimings *in,
+                       struct voxeld_network_timings *out);
+
+/* Fails with RESOURCE_EXHAUSTED: there is no memory for the result. */
 enum vxd_status vxd_reply_no_memory(struct vxd_err *err);
 
-/* admin.c: asks for the server's limit unless it is known for this connection. Failing
- * changes nothing: the server checks as well. */
-void vxd_client_learn_limit(struct voxeld_client *client,
-                            const struct voxeld_call *options);
-
-/* voxelize_request.c: clouds of the wire that borrow the caller's, in the arena. Errors as
- * vxd_voxelize_request_build. */
+/* voxelize_request.c: makes the wire's clouds, in the arena; they borrow the caller's
+ * data. Errors as of vxd_voxelize_request_build. */
 enum vxd_status vxd_request_clouds(struct vxd_decoder *arena,
                                    const struct voxeld_cloud *clouds, size_t n_clouds,
                                    Voxeld__V1__Cloud ***out, struct vxd_err *err);
 
-/* voxelize_request.c: the wire message for *in, in an arena that borrows its data.
- * errors  INVALID_ARGUMENT  what only the client can see: NULL pointers, overflows, bits
+/* voxelize_request.c: makes the wire message for *in, in an arena; it borrows the
+ * data.
+ * errors  INVALID_ARGUMENT  what only the client can see: NULL pointers, overflows,
+ * bits
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request *in,
                                            struct vxd_decoder *arena,
@@ -180,8 +198,8 @@ enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request 
                                            struct vxd_voxelize_expect *expect,
                                            struct vxd_err *err);
 
-/* voxelize_reply.c: checks every size before a pointer is handed out. Takes *take_reply,
- * on failure too.
+/* voxelize_reply.c: makes the result and checks every size before a pointer is handed
+ * out. Takes *take_reply, on failure too.
  * errors  INTERNAL  the reply contradicts itself or the request */
 enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
                                 const struct vxd_voxelize_expect *expect,

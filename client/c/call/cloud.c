@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Point cloud files for the public API: reads the file whole and wraps the reader's
- * layout. */
+/* Reads point cloud files for the public API: it reads the whole file and wraps the
+ * reader's layout. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "client/files/files.h"
 #include "client/c/call/client_internal.h"
 
-/* 4 GiB, or half of what a smaller machine can address. */
+/* The limit is 4 GiB, or half of what a smaller machine can address. */
 #define MAX_FILE_BYTES (SIZE_MAX > UINT32_MAX ? (size_t)UINT32_MAX + 1 : SIZE_MAX / 2)
 
 enum {
@@ -34,8 +34,8 @@ static enum vxd_status open_failed(const char *path, struct vxd_err *err)
     return vxd_fail(err, code, "file", "%s: %s", path, strerror(errno));
 }
 
-/* How much to allocate first: the file's size and one byte to see its end; a guess where
- * there is no size (pipes). */
+/* How much to allocate first: the file's size and one byte to see its end, or a guess
+ * where there is no size (pipes). */
 static size_t first_capacity(int fd)
 {
     struct stat info;
@@ -155,7 +155,8 @@ enum voxeld_status voxeld_cloud_read_file(const char *path, const char *format,
     VXD_TRY(vxd_cloud_file_parse(format, owner->bytes, n_bytes, MAX_FILE_BYTES,
                                  &owner->file, &err));
     if (owner->file.owned != NULL) {
-        free(owner->bytes); /* decoded: the file's own bytes are done with */
+        free(owner->bytes); /* the points were decoded, so the file's own bytes are not
+                             * needed */
         owner->bytes = NULL;
     }
     wrap(owner);

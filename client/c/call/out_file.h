@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A file that appears whole or not at all: it is written beside its place. */
+/* A file that appears whole or not at all: it is written under another name beside its
+ * place. */
 #ifndef VXD_CLIENT_C_CALL_OUT_FILE_H
 #define VXD_CLIENT_C_CALL_OUT_FILE_H
 
@@ -13,10 +14,10 @@ struct vxd_out_file {
     FILE *file;
 };
 
-/* errors  INVALID_ARGUMENT                path is NULL
+/* Opens the file. The caller ends it, also where this fails.
+ * errors  INVALID_ARGUMENT                path is NULL
  *         PERMISSION_DENIED, UNAVAILABLE  the file cannot be written
- *         RESOURCE_EXHAUSTED
- * To be ended, also where this fails. */
+ *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_out_file_open(const char *path, struct vxd_out_file *out,
                                   struct vxd_err *err);
 
@@ -24,8 +25,8 @@ enum vxd_status vxd_out_file_open(const char *path, struct vxd_out_file *out,
 enum vxd_status vxd_out_file_write(struct vxd_out_file *file, const void *bytes,
                                    size_t n_bytes, struct vxd_err *err);
 
-/* With OK it takes its place, else it is gone. Returns status, or why it could not take its
- * place. */
+/* If status is OK the file takes its place, else it is deleted. Returns status, or the
+ * reason why it could not take its place. */
 enum vxd_status vxd_out_file_end(struct vxd_out_file *file, enum vxd_status status,
                                  struct vxd_err *err);
 

@@ -4,25 +4,27 @@
 #include <string.h>
 
 #include "client/c/call/client_internal.h"
+#include "client/c/include/voxeld_net.h"
 
 enum {
-    /* Unpacked, the densest honest reply (many small items) takes four times its length on
-     * the wire; a hostile one is stopped here. */
+    /* Unpacked, the densest honest reply (many small items) takes four times its
+     * length on the wire. This factor stops a hostile one. */
     BUDGET_FACTOR = 8,
     BUDGET_BASE_BYTES = 65536,
     HIGHEST_CODE = 16
 };
 
-/* What arrays without elements point to, so that NULL means "not asked for". */
+/* Arrays without elements point here, so that NULL means "not asked for". */
 static const max_align_t nothing;
 
-/* A result: what the user holds, and before it the reply that its pointers go to. */
+/* A result: the reply that its pointers go into, followed by the struct that the user
+ * holds. */
 struct result {
     struct vxd_reply reply;
     max_align_t held[];
 };
 
-/* What the server said went wrong. */
+/* Translates the error that the server reported. */
 static enum vxd_status remote_error(const Voxeld__V1__ResponseHeader *header,
                                     struct vxd_err *err)
 {
@@ -56,7 +58,7 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
         reply->decoder, &borrow, &voxeld__v1__response__descriptor,
         nng_msg_body(take_message), n_bytes, &message, &n_borrowed, err);
     if (status == VXD_INVALID_ARGUMENT) {
-        /* Not the caller's argument: the server's. */
+        /* The error is the server's, not the caller's argument. */
         status = vxd_fail(err, VXD_INTERNAL, NULL,
                           "the reply of %zu bytes is none of voxeld's", n_bytes);
     }
@@ -72,7 +74,7 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
         status = remote_error(reply->response->header, err);
         goto out;
     }
-    /* Requests and responses number their methods alike. */
+    /* The schema gives a method's request and response the same number. */
     if ((int)reply->response->method_case != (int)method) {
         status = vxd_fail(err, VXD_INTERNAL, NULL, "the reply answers method %d, not %d",
                           (int)reply->response->method_case, (int)method);
@@ -173,7 +175,7 @@ enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *n
 
     *out = NULL;
     if (tensor == NULL) {
-        return vxd_reply_bad(err, name, "asked for, but not there");
+        return vxd_reply_bad(err, name, "requested, but missing");
     }
     if (tensor->dtype != dtype || tensor->n_shape != n_axes || tensor->n_values != 0) {
         return vxd_reply_bad(err, name, "another type or another number of axes");
@@ -189,4 +191,17 @@ enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *n
     }
     *out = n_bytes > 0 ? (const void *)tensor->data.data : (const void *)&nothing;
     return VXD_OK;
+}
+
+void vxd_reply_timings(const Voxeld__V1__NetworkTimings *in,
+                       struct voxeld_network_timings *out)
+{
+    if (in != NULL) {
+        out->voxelize_ms = in->voxelize_ms;
+        out->sets_ms = in->sets_ms;
+        out->layers_ms = in->layers_ms;
+        out->outputs_ms = in->outputs_ms;
+        out->n_items = in->n_items;
+        out->n_voxels = in->n_voxels;
+    }
 }

@@ -3,7 +3,7 @@
 
 #include "client/c/call/client_internal.h"
 
-/* An arena for the wire message of one request, which holds no points. */
+/* Creates an arena for the wire message of one request, which holds no points. */
 static enum vxd_status build(const struct voxeld_voxelize_request *in,
                              struct vxd_decoder **arena, Voxeld__V1__Request *request,
                              struct vxd_voxelize_expect *expect, struct vxd_err *err)

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the wire's reply to the public struct. The server is not trusted: every length is
- * checked against the counts, every index against its array, before a pointer goes out. */
+/* Turns the wire's reply into the public struct. The server is not trusted: every
+ * length is checked against the counts, every index against its array, before a
+ * pointer goes out. */
 #include "client/c/call/client_internal.h"
 
 enum {
     MAX_AXES = 3
 };
 
-/* wanted: absent is an error; else *out may become NULL. */
-static enum vxd_status tensor(const Voxeld__V1__Tensor *t, const char *name, bool wanted,
-                              Voxeld__V1__DType dtype, const size_t *shape, size_t n_axes,
-                              const void **out, struct vxd_err *err)
+/* requested: a missing tensor is an error; else *out may become NULL. */
+static enum vxd_status tensor(const Voxeld__V1__Tensor *t, const char *name,
+                              bool requested, Voxeld__V1__DType dtype,
+                              const size_t *shape, size_t n_axes, const void **out,
+                              struct vxd_err *err)
 {
     *out = NULL;
-    return wanted ? vxd_reply_tensor(t, name, dtype, shape, n_axes, out, err) : VXD_OK;
+    return requested ? vxd_reply_tensor(t, name, dtype, shape, n_axes, out, err) : VXD_OK;
 }
 
 static enum vxd_status items(struct voxeld_voxels *v,
@@ -87,7 +89,7 @@ static enum vxd_status integers(struct voxeld_voxels *v, uint32_t outputs,
     for (size_t i = 0; inverse != NULL && i < v->n_points; i++) {
         if (v->inverse[i] < -1 ||
             (v->inverse[i] >= 0 && (size_t)v->inverse[i] >= v->n_voxels)) {
-            return vxd_reply_bad(err, "inverse", "a voxel that is not there");
+            return vxd_reply_bad(err, "inverse", "a voxel that does not exist");
         }
     }
 out:
@@ -174,7 +176,7 @@ enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
     }
     response = vxd_result_reply(voxels)->response;
     if (response->voxelize->n_voxels > INT32_MAX) {
-        /* Also what an int32 inverse can name. */
+        /* This is also the largest index that an int32 inverse map can hold. */
         status = vxd_reply_bad(err, "n_voxels", "more than 2^31 - 1");
         goto out;
     }
@@ -188,7 +190,7 @@ enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
         VXD_TRY(features(voxels, expect, err));
     }
     if (expect->merges && response->voxelize->merged == NULL) {
-        VXD_TRY(vxd_reply_bad(err, "merged", "asked for, but not there"));
+        VXD_TRY(vxd_reply_bad(err, "merged", "requested, but missing"));
     }
     *out = voxels;
     return VXD_OK;

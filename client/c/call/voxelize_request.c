@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the public structs to the wire's. Nothing that may be large is copied: the message
- * points to the caller's points and strings, and is packed from there into the socket's
- * buffer. What the server can check it checks; here only what it cannot see. */
+/* Turns the public structs into the wire's. Nothing that may be large is copied: the
+ * message points to the caller's points and strings, and is packed from there into the
+ * socket's buffer. The server checks the request; this file checks only what the
+ * server cannot see. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 
 enum {
     MAX_CLOUDS = 1024,
-    /* Far above any record of 65535 bytes; keeps a garbage count from being walked. */
+    /* This is far above any record of 65535 bytes, and keeps loops from running over
+     * garbage counts. */
     MAX_FIELDS = 65535,
     MAX_SWEEPS = 65535,
     PATH_BYTES = 96
@@ -23,7 +25,7 @@ enum {
     ((uint32_t)VOXELD_REDUCE_MEAN | VOXELD_REDUCE_SUM | VOXELD_REDUCE_MIN |              \
      VOXELD_REDUCE_MAX | VOXELD_REDUCE_FIRST)
 
-/* Memory of the message; remembers that some could not be had. */
+/* The memory of the message; it remembers that an allocation failed. */
 struct builder {
     ProtobufCAllocator *allocator;
     struct vxd_err *err;
@@ -63,7 +65,7 @@ static bool vec3(const struct builder *b, const double *in, Voxeld__V1__Vec3 **o
     return true;
 }
 
-/* All zero is the identity and left out. */
+/* All zeros mean the identity, which is left out. */
 static bool pose(const struct builder *b, const struct voxeld_pose *in,
                  Voxeld__V1__Pose **out)
 {
@@ -162,7 +164,7 @@ static enum vxd_status sweep(const struct builder *b, size_t cloud, size_t i,
                              Voxeld__V1__Sweep *out)
 {
     char path[PATH_BYTES];
-    /* Without a layout of its own a sweep has the cloud's records. */
+    /* A sweep without a layout of its own has the cloud's records. */
     uint32_t step =
         in->n_fields == 0 && in->point_step == 0 ? cloud_step : in->point_step;
     enum vxd_status status;

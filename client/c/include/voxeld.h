@@ -53,7 +53,7 @@ VOXELD_API const char *voxeld_version(void);
 
 /* Errors ------------------------------------------------------------------------------ */
 
-/* gRPC's numbers. */
+/* The numbers are gRPC's. */
 enum voxeld_status {
     VOXELD_OK = 0,
     VOXELD_CANCELLED = 1,
@@ -74,22 +74,23 @@ enum voxeld_status {
     VOXELD_UNAUTHENTICATED = 16
 };
 
-/* "INVALID_ARGUMENT"; "UNKNOWN" for a number that is none. Static. */
+/* The code's name, "INVALID_ARGUMENT"; "UNKNOWN" for a number that is no code. Static. */
 VOXELD_API const char *voxeld_status_name(enum voxeld_status status);
 
 struct voxeld_error {
     enum voxeld_status code;
-    char field[96];    /* the member to blame, "clouds[0].fields[2].offset"; may be "" */
-    char message[240]; /* what was wrong and what would be right */
+    char field[96];      /* the wrong member, "clouds[0].fields[2].offset"; may be "" */
+    char message[240];   /* what was wrong and what would be right */
     char request_id[64]; /* as in the server's log; "" where the request was never sent */
-    uint64_t sequence;   /* of a call that changes something, to repeat it by; 0: none */
+    uint64_t sequence;   /* to repeat a call that changes something; 0: none */
 };
 
 /* Connection -------------------------------------------------------------------------- */
 
 struct voxeld_client;
 
-/* For wait_ms: hand the client out at once and connect in the background. */
+/* A value of wait_ms: voxeld_connect returns the client at once and connects in the
+ * background. */
 #define VOXELD_NO_WAIT (-1)
 
 struct voxeld_options {
@@ -99,18 +100,19 @@ struct voxeld_options {
     const char *url;
     /* NULL: the environment's VOXELD_TOKEN, else none. */
     const char *token;
-    /* Who sends, for fairness and for calls that change something (see voxeld_call):
-     * [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. NULL: a random one, "c-...". */
+    /* Names the sender, for fairness and for calls that change something (see
+     * voxeld_call): [a-z0-9][a-z0-9._-]{0,62}, used by one client at a time. NULL: a
+     * random one, "c-...". */
     const char *client_id;
-    /* Of every call that says none itself; 0 = 1000. */
+    /* The timeout of every call that names none; 0 = 1000. */
     uint32_t timeout_ms;
-    /* How long voxeld_connect waits for the first connection. 0 = 1000, but a Unix socket
-     * that does not exist fails at once; > 0 waits for the daemon to start;
-     * VOXELD_NO_WAIT. */
+    /* How long voxeld_connect waits for the first connection. 0 = 1000, except that a
+     * Unix socket that does not exist fails at once; > 0 waits for the daemon to
+     * start; or VOXELD_NO_WAIT. */
     int32_t wait_ms;
-    /* Calls under way at once, 0 = 16, at most 1024. */
+    /* Most calls in flight at once, 0 = 16, at most 1024. */
     uint32_t max_in_flight;
-    /* Largest reply taken, 0 = 1 GiB. */
+    /* Largest reply that is accepted, 0 = 1 GiB. */
     size_t max_reply_bytes;
     /* For tls+tcp: PEM files with the authorities that may have signed the server's
      * certificate, and with our own certificate and key (NULL: none). */
@@ -128,30 +130,32 @@ VOXELD_API enum voxeld_status voxeld_connect(const struct voxeld_options *option
                                              struct voxeld_client **out,
                                              struct voxeld_error *error);
 
-/* Ends the connection. Calls under way are given up; callbacks that were not called yet are
- * called from here, with CANCELLED or their result. Takes at most a second or so. NULL is
- * fine. Not from a callback. */
+/* Ends the connection. Calls in flight are given up; callbacks that have not been
+ * called yet are called from here, with CANCELLED or their result. This takes at most
+ * about a second. NULL is fine. Must not be called from a callback. */
 VOXELD_API void voxeld_close(struct voxeld_client *client);
 
-/* A connection stands at this moment. */
+/* Whether a connection stands at this moment. */
 VOXELD_API bool voxeld_is_connected(struct voxeld_client *client);
 
-/* What any one call can say; all optional.
+/* Options of a single call; all may be left out.
  *
- * Exactly once. A call that changes something on the server takes effect once a client_id and
- * sequence, however often it is repeated. The library numbers such calls by itself. When one
- * ends with DEADLINE_EXCEEDED or UNAVAILABLE nobody knows whether it took effect: repeat it,
- * with everything else as it was, and error.sequence as its sequence. It then takes effect
- * unless it did, and gives the first one's result (result->replayed; large results have lost
- * their arrays, which arrays_dropped says). After any other error nothing has changed.
+ * Exactly once. A call that changes something on the server takes effect once a
+ * client_id and sequence, however often it is repeated. The library numbers such calls
+ * by itself. When one ends with DEADLINE_EXCEEDED or UNAVAILABLE nobody knows whether
+ * it took effect: repeat it, with everything else as it was, and error.sequence as its
+ * sequence. It then takes effect unless it did, and gives the first one's result
+ * (result->replayed; large results have lost their arrays, which arrays_dropped says).
+ * After any other error nothing has changed.
  *
  *   struct voxeld_retry retry = {.total_ms = 10000};
  *   do {
  *       status = voxeld_map_insert(client, &request, &result, &error);
  *   } while (voxeld_retry(&retry, &request.call, status, &error));
  *
- * The server remembers the last 64 such calls of a client_id, until it restarts (of durable
- * scenes and maps beyond that): so keep fewer than 64 under way, and repeat soon. */
+ * The server remembers the last 64 such calls of a client_id, until it restarts (those
+ * of durable scenes and maps beyond that). So keep fewer than 64 in flight, and repeat
+ * soon. */
 struct voxeld_call {
     uint32_t timeout_ms;    /* 0: the client's */
     const char *request_id; /* at most 63 printable ASCII characters; NULL: one is made */
@@ -161,22 +165,25 @@ struct voxeld_call {
     const char *stream;
     uint32_t keep_last;
     uint32_t
-        max_age_ms;    /* do not start when it has waited longer: ABORTED. 0: no limit */
+        max_age_ms;    /* a request that has waited longer does not start: ABORTED. 0: no
+                        * limit */
     uint64_t sequence; /* 0: the next one of this client */
 };
 
-/* Repeats for at most total_ms, counted from when the first call ended; zero the rest. */
+/* Repeats for at most total_ms, counted from the end of the first call; the caller
+ * zeroes the rest. */
 struct voxeld_retry {
     uint32_t total_ms;
     uint32_t wait_ms; /* private */
     int64_t until_ns; /* private */
 };
 
-/* Whether to repeat a call that changes something, which ended so: true after
- * DEADLINE_EXCEEDED and UNAVAILABLE while there is time. Then call->sequence is the number to
- * repeat, and after UNAVAILABLE it has waited for 10 to 500 ms, ever longer; the last
- * repetition may end its own timeout after total_ms. Otherwise *retry is as new and
- * call->sequence 0, for the next call. error is what the call filled. */
+/* Whether to repeat a call that changes something, which ended with this status: true
+ * after DEADLINE_EXCEEDED and UNAVAILABLE while there is time. Then call->sequence is
+ * the number to repeat, and after UNAVAILABLE the function has waited for 10 to 500
+ * ms, longer each time; the last repetition may end its own timeout after total_ms.
+ * Otherwise *retry is as new and call->sequence 0, ready for the next call. error is
+ * what the call filled. */
 VOXELD_API bool voxeld_retry(struct voxeld_retry *retry, struct voxeld_call *call,
                              enum voxeld_status status, const struct voxeld_error *error);
 
@@ -193,7 +200,7 @@ struct voxeld_server_info {
     uint64_t max_json_bytes;
     uint64_t default_timeout_ms;
     uint64_t max_timeout_ms;
-    const char *instance_id; /* another one after a restart */
+    const char *instance_id; /* a new one after every restart */
     int64_t started_ns;
 };
 
@@ -234,7 +241,8 @@ struct voxeld_server_status {
     uint64_t host_bytes;
     uint64_t host_budget_bytes;
     uint64_t resident_bytes;
-    /* Maps, networks (their weights) and scenes: how many, their device memory, its limit. */
+    /* How many maps, networks (their weights) and scenes there are, their device
+     * memory, and its limit. */
     uint64_t n_maps;
     uint64_t map_bytes;
     uint64_t map_limit_bytes;
@@ -263,9 +271,9 @@ struct voxeld_self_test {
     double elapsed_ms;
 };
 
-/* Burn-in for duration_ms (0: 1000, at most 60000) on n_points a stage (0: 20000, at most
- * 1000000). Needs the scope admin. Unless the call names a timeout it gets the duration
- * plus the client's. */
+/* Loads the server for duration_ms (0: 1000, at most 60000) with n_points a stage (0:
+ * 20000, at most 1000000) and compares every result. Needs the scope admin. Unless the
+ * call names a timeout, its timeout is the duration plus the client's. */
 VOXELD_API enum voxeld_status
 voxeld_run_self_test(struct voxeld_client *client, const struct voxeld_call *call,
                      uint32_t duration_ms, uint32_t n_points,
@@ -284,7 +292,7 @@ struct voxeld_backup {
     uint64_t n_database_bytes;
     uint64_t n_snapshot_bytes;
     uint64_t n_snapshots;
-    uint64_t n_linked; /* of them, hard links to the same bytes */
+    uint64_t n_linked; /* how many of them are hard links to the same bytes */
     double elapsed_ms;
 };
 
@@ -300,13 +308,14 @@ VOXELD_API enum voxeld_status voxeld_make_backup(struct voxeld_client *client,
                                                  struct voxeld_error *error);
 VOXELD_API void voxeld_backup_free(struct voxeld_backup *backup);
 
-/* Of one run of a network in the engine, milliseconds (voxeld_net.h, voxeld_scene.h). */
+/* Times of one run of a network in the engine, in milliseconds (voxeld_net.h,
+ * voxeld_scene.h). */
 struct voxeld_network_timings {
     double voxelize_ms;
     double sets_ms;   /* coordinate sets */
     double layers_ms; /* kernel maps and layers */
     double outputs_ms;
-    uint32_t n_items; /* it ran on: of one or several requests */
+    uint32_t n_items; /* clouds of the run, of one or several requests */
     uint64_t n_voxels;
 };
 
@@ -329,10 +338,10 @@ enum voxeld_dtype {
     VOXELD_BFLOAT16 = 12
 };
 
-/* A typed array: n rows of n_elements numbers, one after the other. What goes in is borrowed
- * for the call. */
+/* A typed array: n rows of n_elements numbers, one after the other. An array that goes
+ * in is borrowed for the call. */
 struct voxeld_array {
-    const char *name; /* of a value array of a map; others need none */
+    const char *name; /* the name of a value array of a map; other arrays need none */
     enum voxeld_dtype dtype;
     const void *data;
     size_t n;
@@ -381,11 +390,11 @@ struct voxeld_cloud {
     size_t n_sweeps;
 };
 
-/* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "las"
- * (1.2 to 1.4, not LAZ; classification of point formats 0 to 5 has its three flags in the
+/* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "las" (1.2 to
+ * 1.4, not LAZ; classification of point formats 0 to 5 has its three flags in the
  * upper bits), "kitti" (float32 x y z intensity), "nuscenes" (float32 x y z intensity
- * ring). path "-" is standard input. format NULL: by the name's ending; a ".bin" can be
- * anything, so it needs one. Free with voxeld_cloud_free.
+ * ring). path "-" is standard input. format NULL: by the name's ending; ".bin" can be
+ * several formats, so it needs one. Free with voxeld_cloud_free.
  *
  * errors  NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE  the file cannot be opened or read
  *         INVALID_ARGUMENT    no format, an unknown one, a malformed file: what and where
@@ -434,10 +443,10 @@ enum voxeld_output {
  * Goes with the MINKOWSKI rule, without max_points and max_voxels. */
 struct voxeld_merge {
     const char *map; /* NULL: no map */
-    bool create;     /* where it is missing, with this request's size, origin, channels;
-                         * else NOT_FOUND. One that differs in these: FAILED_PRECONDITION */
-    double ttl_s;    /* of one that is made: dropped when unused for so long; 0 = never */
-    uint64_t max_bytes; /* of one that is made; 0: what the server's limits give */
+    bool create;     /* makes a missing map with this request's size, origin, channels;
+                      * else NOT_FOUND. A map that differs in these: FAILED_PRECONDITION */
+    double ttl_s; /* of a map that is made: dropped when unused for so long; 0 = never */
+    uint64_t max_bytes; /* of a map that is made; 0: what the server's limits give */
 };
 
 struct voxeld_voxelize_request {
@@ -461,7 +470,7 @@ struct voxeld_voxelize_request {
     struct voxeld_call call;
 };
 
-/* What became of one cloud. n_points = n_used + the four counts of dropped points. */
+/* The outcome of one cloud. n_points = n_used + the four counts of dropped points. */
 struct voxeld_item {
     int64_t stamp_ns;
     const char *frame_id;
@@ -501,16 +510,16 @@ struct voxeld_voxels {
     double size_m[3];
     double origin_m[3];
     double low_m[3];
-    enum voxeld_rule rule; /* the one that was used */
+    enum voxeld_rule rule; /* the rule that was used */
     int32_t grid[3];       /* cells per axis; zero under MINKOWSKI */
     double engine_ms;      /* in the engine, copies included */
-    double queue_ms;       /* waited at the server */
+    double queue_ms;       /* waiting time at the server */
     double total_ms;       /* at the server, from arrival to reply */
     const char *request_id;
-    uint64_t n_merged;      /* with merge: entries it made ... */
+    uint64_t n_merged;      /* with merge: entries that the merge made ... */
     uint64_t n_map_entries; /* ... and that the map has now */
     bool replayed; /* the outcome of an earlier call with this sequence: voxeld_call */
-    bool arrays_dropped; /* the server remembered the counts of that one only */
+    bool arrays_dropped; /* the server remembered only the counts of that earlier call */
 };
 
 /* Groups points by voxel. Sizes are checked against the server's limit before anything is
@@ -537,12 +546,12 @@ VOXELD_API enum voxeld_status voxeld_voxelize_async(
     voxeld_voxels_callback callback, void *context, struct voxeld_error *error);
 
 /* A descriptor that becomes readable when voxeld_dispatch has work, for poll or epoll
- * (level-triggered). It belongs to the client: neither read nor close it. */
+ * (level-triggered). It belongs to the client: do not read or close it. */
 VOXELD_API int voxeld_fd(struct voxeld_client *client);
 
-/* Calls the callbacks of calls that have ended, on this thread. Waits up to timeout_ms for
- * the first one: 0 = not at all, < 0 = as long as calls are in flight. Returns how many were
- * called. */
+/* Calls the callbacks of calls that have ended, on this thread. Waits up to timeout_ms
+ * for the first one: 0 = not at all, < 0 = as long as calls are in flight. Returns how
+ * many it called. */
 VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 
 #ifdef __cplusplus

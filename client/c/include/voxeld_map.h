@@ -43,8 +43,8 @@ struct voxeld_map_array {
     uint32_t n_elements; /* 0 counts as 1; a row has at most 65536 bytes */
 };
 
-/* What keys mean where they are voxels: the low corner of key (x, y, z) is
- * origin_m + (x, y, z) * size_m in the frame frame_id. */
+/* The meaning of keys that are voxels: the low corner of key (x, y, z) is origin_m +
+ * (x, y, z) * size_m in the frame frame_id. */
 struct voxeld_lattice {
     double size_m[3];
     double origin_m[3];
@@ -55,10 +55,10 @@ struct voxeld_lattice {
 
 /* What the reply to a change of a durable map promises. */
 enum voxeld_map_fsync {
-    VOXELD_MAP_FSYNC_ALWAYS = 0, /* it outlives a loss of power */
-    VOXELD_MAP_FSYNC_EVERYSEC =
-        1,                   /* the server's process; a loss of power, a second later */
-    VOXELD_MAP_FSYNC_OFF = 2 /* ... when the system has written it */
+    VOXELD_MAP_FSYNC_ALWAYS = 0,   /* the change outlives a loss of power */
+    VOXELD_MAP_FSYNC_EVERYSEC = 1, /* it outlives the server's process; a loss of power, a
+                              * second later */
+    VOXELD_MAP_FSYNC_OFF = 2       /* it outlives either when the system has written it */
 };
 
 struct voxeld_map_create_request {
@@ -67,17 +67,18 @@ struct voxeld_map_create_request {
     uint32_t n_components;                 /* integers a key, 1 to 8; 0 counts as 3 */
     const struct voxeld_map_array *arrays; /* at most 16; none = a set */
     size_t n_arrays;
-    uint64_t capacity;  /* entries to make room for at once; maps grow by themselves */
+    uint64_t capacity;  /* entries to reserve at once; maps grow by themselves */
     uint64_t max_bytes; /* of device memory; 0: what the server's limits give */
     double ttl_s;       /* dropped when nobody used it for so long; 0 = never */
     bool has_lattice;
     struct voxeld_lattice lattice;
     struct voxeld_call call;
-    /* On the server's disk: after a restart it is what it was, to the numbers of its entries and
-     * its erase_epoch; ttl_s must be 0. FAILED_PRECONDITION where the server has no data_dir. */
+    /* Keeps the map on the server's disk: after a restart it is what it was, with the
+     * numbers of its entries and its erase_epoch; ttl_s must be 0. FAILED_PRECONDITION
+     * where the server has no data_dir. */
     bool durable;
-    enum voxeld_map_fsync fsync; /* of durable, as the next */
-    uint64_t journal_max_bytes;  /* then a snapshot file is written; 0: 256 MiB */
+    enum voxeld_map_fsync fsync; /* of a durable map, as the next */
+    uint64_t journal_max_bytes;  /* writes a snapshot file at this size; 0: 256 MiB */
 };
 
 struct voxeld_map_info {
@@ -91,9 +92,8 @@ struct voxeld_map_info {
     uint64_t n_bytes;   /* of device memory */
     uint64_t max_bytes; /* 0: what the server's limits give */
     uint64_t erase_epoch;
-    uint64_t
-        generation; /* another one after it was dropped and made again, or after a start
-                          * that could not bring back all of a durable one */
+    uint64_t generation; /* a new one after the map was dropped and made again, or after a
+                     * start that could not bring back all of a durable map */
     double ttl_s;
     double ttl_left_s;
     const char *owner; /* name of the token that made it */
@@ -101,15 +101,16 @@ struct voxeld_map_info {
     bool has_lattice;
     struct voxeld_lattice lattice;
     /* From voxeld_map_get only. */
-    double load;        /* entries a place of the index */
-    double mean_probes; /* places read to find a key */
+    double load;        /* mean entries a slot of the index */
+    double mean_probes; /* slots read to find a key */
     uint32_t max_probes;
     double index_bytes_per_entry;
     bool durable;
     enum voxeld_map_fsync fsync;
     uint64_t journal_max_bytes;
-    /* Of a durable one, in lists: a change could not be written to the disk, and the map has not
-     * come back from there yet. n_entries, capacity and erase_epoch are 0 then. */
+    /* True in lists for a durable map of which a change could not be written to the
+     * disk, until the map has come back from there. n_entries, capacity and
+     * erase_epoch are 0 then. */
     bool unavailable;
 };
 
@@ -117,17 +118,17 @@ struct voxeld_map_info {
 struct voxeld_maps {
     const struct voxeld_map_info *maps; /* by name */
     size_t n_maps;
-    bool existed;         /* create: it was there already; load: it replaced another */
+    bool existed;         /* create: the map existed already; load: it replaced another */
     uint64_t n_bytes;     /* list: of all maps ... */
     uint64_t limit_bytes; /* ... and their limit */
     bool replayed;        /* the outcome of an earlier call with this sequence */
 };
 
-/* In these three, and in voxeld_map_load, *out is the one map, and out may be NULL where its
- * description is not wanted. Free with voxeld_maps_free.
+/* In these three, and in voxeld_map_load, *out is the one map; out may be NULL if its
+ * description is not needed. Free with voxeld_maps_free.
  *
- * Creating with equal parameters (capacity aside) is OK where the map is there already, with
- * others ALREADY_EXISTS. */
+ * Creating a map that exists is OK with equal parameters (capacity aside), and
+ * ALREADY_EXISTS with others. */
 VOXELD_API enum voxeld_status
 voxeld_map_create(struct voxeld_client *client,
                   const struct voxeld_map_create_request *request,
@@ -142,7 +143,7 @@ VOXELD_API enum voxeld_status voxeld_map_list(struct voxeld_client *client,
                                               struct voxeld_error *error);
 VOXELD_API void voxeld_maps_free(struct voxeld_maps *maps);
 
-/* With missing_ok it is no error when there is no such map. existed may be NULL. */
+/* With missing_ok a map that does not exist is no error. existed may be NULL. */
 VOXELD_API enum voxeld_status voxeld_map_drop(struct voxeld_client *client,
                                               const struct voxeld_call *call,
                                               const char *map, bool missing_ok,
@@ -150,14 +151,15 @@ VOXELD_API enum voxeld_status voxeld_map_drop(struct voxeld_client *client,
 
 /* Entries ------------------------------------------------------------------------------- */
 
-/* What became of n keys, or n entries. Arrays that the call does not give are NULL; so are
- * all arrays where arrays_dropped says so. All pointers live until the struct is freed. */
+/* The outcome of n keys, or n entries. Arrays that the call does not give are NULL; so
+ * are all arrays where arrays_dropped says so. All pointers live until the struct is
+ * freed. */
 struct voxeld_map_result {
     size_t n;               /* rows of every array; as many as were given */
     const int32_t *indices; /* insert, find, export: the entries' numbers, -1 = none */
     const uint8_t *is_new;  /* insert: 1 for the first of equal new keys, else 0 */
     const uint8_t *found;
-    const uint8_t *erased;    /* 1 for the first of equal keys that were there, else 0 */
+    const uint8_t *erased;    /* 1 for the first of equal keys that existed, else 0 */
     const uint8_t *updated;   /* 1 where the entry lives */
     struct voxeld_array keys; /* export; find with return_keys */
     const struct voxeld_array *values; /* find, export */
@@ -170,9 +172,9 @@ struct voxeld_map_result {
     uint64_t n_found;
     uint64_t n_erased;
     uint64_t n_updated;
-    uint64_t n_entries;   /* in the map afterwards; not from find */
+    uint64_t n_entries;   /* in the map afterwards; find does not give it */
     uint64_t erase_epoch; /* rises when entries are erased, or the map is made again or
-                           * replaced: goes with their numbers */
+                           * replaced; send it with the entries' numbers */
     bool has_lattice;     /* export */
     struct voxeld_lattice lattice;
     double engine_ms; /* in the engine, copies included */
@@ -181,18 +183,19 @@ struct voxeld_map_result {
     const char *request_id;
     bool
         replayed; /* the outcome of an earlier call with this sequence: see voxeld_call */
-    bool arrays_dropped; /* the server remembered the counts of that one only */
+    bool arrays_dropped; /* the server remembered only the counts of that earlier call */
 };
 
-/* In all below: out may be NULL in calls that change something; free with
- * voxeld_map_result_free. keys are rows of any integer dtype whose values fit the map's. */
+/* In all functions below, out may be NULL in calls that change something; free with
+ * voxeld_map_result_free. keys are rows of any integer dtype whose values fit the
+ * map's. */
 VOXELD_API void voxeld_map_result_free(struct voxeld_map_result *result);
 
 struct voxeld_map_insert_request {
     const char *map;
     struct voxeld_array keys;
     const struct voxeld_array
-        *values; /* of new entries; arrays not given start as zeros */
+        *values; /* of new entries; arrays that are not given start as zeros */
     size_t n_values;
     bool counts_only; /* no arrays come back */
     struct voxeld_call call;
@@ -211,7 +214,7 @@ struct voxeld_map_find_request {
     const int32_t *indices;   /* ... or, where this is not NULL, entries by number, */
     size_t n_indices;
     uint64_t erase_epoch;      /* with the epoch that the numbers are from */
-    const char *const *arrays; /* whose rows to send; "*" = all */
+    const char *const *arrays; /* arrays to send rows of; "*" = all */
     size_t n_arrays;
     uint32_t neighbours; /* 0, 6, 8 or 27; with keys only. 6: -x +x -y +y -z +z; 8:
                                  * x, y, z each +0, +1 and 27: each -1, 0, +1, z fastest */
@@ -219,7 +222,8 @@ struct voxeld_map_find_request {
     struct voxeld_call call;
 };
 
-/* Finds keys, or gathers entries by number. Rows of what is not there are zeros. */
+/* Finds keys, or gathers entries by number. Rows of keys that are not in the map are
+ * zeros. */
 VOXELD_API enum voxeld_status
 voxeld_map_find(struct voxeld_client *client,
                 const struct voxeld_map_find_request *request,
@@ -228,7 +232,7 @@ voxeld_map_find(struct voxeld_client *client,
 struct voxeld_map_erase_request {
     const char *map;
     struct voxeld_array keys;
-    bool all; /* everything instead of keys */
+    bool all; /* erases everything instead of keys */
     bool counts_only;
     struct voxeld_call call;
 };
@@ -254,9 +258,9 @@ struct voxeld_map_update_request {
     uint64_t erase_epoch;
     const struct voxeld_array *values; /* at least one array, n rows each */
     size_t n_values;
-    enum voxeld_combine combine; /* with what is there; rows of one entry in order */
-    bool insert_missing;         /* keys that are not there are inserted, as zeros, first;
-                                  * else they are skipped */
+    enum voxeld_combine combine; /* with the present values; rows of one entry in order */
+    bool insert_missing;         /* inserts missing keys first, as zeros; else they are
+                                  * skipped */
     bool counts_only;
     struct voxeld_call call;
 };
@@ -268,7 +272,8 @@ voxeld_map_update(struct voxeld_client *client,
 
 struct voxeld_map_export_request {
     const char *map;
-    bool as_ply;               /* ply instead of arrays; keys of three components only */
+    bool as_ply;               /* gives a PLY instead of arrays; keys of three components
+                                * only */
     const char *const *arrays; /* none = all */
     size_t n_arrays;
     bool keys_only;
@@ -277,15 +282,16 @@ struct voxeld_map_export_request {
     struct voxeld_call call;
 };
 
-/* Entries by ascending number. As PLY: a vertex an entry, x y z the centre of its voxel in
- * metres where the map has a lattice, else its key; then the value arrays. */
+/* Exports entries by ascending number. As PLY: a vertex an entry, x y z the centre of
+ * its voxel in metres where the map has a lattice, else its key; then the value
+ * arrays. */
 VOXELD_API enum voxeld_status
 voxeld_map_export(struct voxeld_client *client,
                   const struct voxeld_map_export_request *request,
                   struct voxeld_map_result **out, struct voxeld_error *error);
 
-/* The same as a PLY file at path, as_ply or not; it appears whole or not at all. n_entries
- * (may be NULL): how many the map has.
+/* Exports as a PLY file at path, whatever as_ply says; the file appears whole or not
+ * at all. n_entries (may be NULL): how many the map has.
  * errors  PERMISSION_DENIED, UNAVAILABLE  the file cannot be written */
 VOXELD_API enum voxeld_status
 voxeld_map_export_file(struct voxeld_client *client,
@@ -302,8 +308,8 @@ struct voxeld_map_saved {
     bool replayed;
 };
 
-/* Saves to the server's data directory, in place of an older file of that name. file NULL:
- * the map's name; call and out may be NULL. */
+/* Saves the map to the server's data directory, replacing an older file of that name.
+ * file NULL: the map's name; call and out may be NULL. */
 VOXELD_API enum voxeld_status voxeld_map_save(struct voxeld_client *client,
                                               const struct voxeld_call *call,
                                               const char *map, const char *file,
@@ -313,7 +319,7 @@ VOXELD_API enum voxeld_status voxeld_map_save(struct voxeld_client *client,
 struct voxeld_map_load_request {
     const char *map;
     const char *file; /* NULL: the map's name */
-    bool replace;     /* else ALREADY_EXISTS where the map is there */
+    bool replace;     /* else ALREADY_EXISTS where the map exists */
     uint64_t max_bytes;
     double ttl_s; /* both as in voxeld_map_create_request */
     struct voxeld_call call;

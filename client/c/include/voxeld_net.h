@@ -41,8 +41,8 @@ enum voxeld_output_kind {
 
 struct voxeld_infer_request {
     const char *network;
-    /* One a batch item, 1 to 256, with their sweeps; all with the fields that the network
-     * looks at. One without points is fine: its item's code says so. */
+    /* Clouds, one a batch item, 1 to 256, with their sweeps; all have the fields that
+     * the network reads. A cloud without points is fine: its item's code says so. */
     const struct voxeld_cloud *clouds;
     size_t n_clouds;
     const char *const
@@ -50,19 +50,19 @@ struct voxeld_infer_request {
     size_t n_outputs;
     enum voxeld_dtype dtype; /* of values: FLOAT32 (0 as well) or FLOAT16 */
     const char
-        *expect_digest; /* FAILED_PRECONDITION unless the network's begins so; NULL:
-                                * any */
-    bool apply_pose;    /* T_map_sensor, minus origin_m; else the sensor's frame */
+        *expect_digest; /* FAILED_PRECONDITION unless the network's digest begins with it;
+                         * NULL: any */
+    bool apply_pose; /* applies T_map_sensor, minus origin_m; else the sensor's frame */
     double origin_m[3];
     bool no_coords;
     struct voxeld_call call;
 };
 
-/* What became of one cloud. */
+/* The outcome of one cloud. */
 struct voxeld_infer_item {
-    /* OK, or why its rows mean nothing (they are there all the same): INVALID_ARGUMENT, no
-     * points; OUT_OF_RANGE, none where the network looks; RESOURCE_EXHAUSTED, more voxels than
-     * it takes. */
+    /* OK, or why its rows mean nothing (the rows exist all the same):
+     * INVALID_ARGUMENT, no points; OUT_OF_RANGE, none within the network's range;
+     * RESOURCE_EXHAUSTED, more voxels than the network allows. */
     enum voxeld_status code;
     const char *message;
     int64_t stamp_ns;
@@ -73,7 +73,7 @@ struct voxeld_infer_item {
     uint64_t n_out_of_range;
     uint64_t n_over_max_voxels;
     uint64_t n_over_max_points;
-    uint64_t n_not_picked; /* by the network's normalization */
+    uint64_t n_not_picked; /* dropped by the network's normalization */
     uint64_t n_voxels;
     size_t first_point; /* rows of points outputs: first_point .. + n_points - 1 */
 };
@@ -107,7 +107,7 @@ struct voxeld_inference {
     double size_m[3];
     double origin_m[3];
     double low_m[3];
-    uint32_t n_run_items; /* that shared the run */
+    uint32_t n_run_items; /* clouds that shared the run */
     struct voxeld_network_timings timings;
     double engine_ms;
     double queue_ms;
@@ -125,7 +125,7 @@ VOXELD_API enum voxeld_status voxeld_infer(struct voxeld_client *client,
                                            struct voxeld_error *error);
 VOXELD_API void voxeld_inference_free(struct voxeld_inference *inference);
 
-/* The output of that name; NULL where there is none. */
+/* Returns the output of that name, or NULL where there is none. */
 VOXELD_API const struct voxeld_infer_output *
 voxeld_inference_output(const struct voxeld_inference *inference, const char *name);
 
@@ -145,7 +145,7 @@ struct voxeld_network_output {
     int32_t stride[3];
     const char *const *labels; /* names of the channels */
     size_t n_labels;
-    bool by_default; /* sent where a request names none */
+    bool by_default; /* sent when a request names no outputs */
 };
 
 struct voxeld_network_layer {
@@ -187,8 +187,9 @@ struct voxeld_network_info {
 struct voxeld_networks {
     const struct voxeld_network_info *networks; /* by name; of load and get: the one */
     size_t n_networks;
-    bool existed;                 /* load: this very one was loaded, nothing was done */
-    bool was_replaced;            /* load: another one of that name was */
+    bool existed;                 /* load: this same network was loaded already, nothing
+                                   * was done */
+    bool was_replaced;            /* load: another network of that name was loaded */
     uint64_t n_bytes;             /* list: of all weights ... */
     uint64_t limit_bytes;         /* ... and their limit */
     const char *const *available; /* list: names in the server's networks_dir */
@@ -196,14 +197,14 @@ struct voxeld_networks {
     bool replayed; /* the outcome of an earlier call with this sequence */
 };
 
-/* Loads a network, or loads it anew; where anything is wrong with its files the old one stays
- * (INVALID_ARGUMENT says which layer). May take seconds. out may be NULL. */
+/* Loads a network, or loads it again; if anything is wrong with its files the old one
+ * stays (INVALID_ARGUMENT says which layer). This may take seconds. out may be NULL. */
 VOXELD_API enum voxeld_status
 voxeld_network_load(struct voxeld_client *client, const struct voxeld_call *call,
                     const char *network, enum voxeld_precision precision,
                     struct voxeld_networks **out, struct voxeld_error *error);
 
-/* With missing_ok it is no error when there is no such network. existed may be NULL. */
+/* With missing_ok a network that does not exist is no error. existed may be NULL. */
 VOXELD_API enum voxeld_status voxeld_network_unload(struct voxeld_client *client,
                                                     const struct voxeld_call *call,
                                                     const char *network, bool missing_ok,

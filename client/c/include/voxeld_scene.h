@@ -48,9 +48,10 @@ struct voxeld_scene_material {
 
 /* What the reply to a change of a durable scene promises. */
 enum voxeld_scene_fsync {
-    VOXELD_FSYNC_ALWAYS = 0,   /* it outlives a loss of power */
-    VOXELD_FSYNC_EVERYSEC = 1, /* the server's process; a loss of power, a second later */
-    VOXELD_FSYNC_OFF = 2       /* ... when the system has written it */
+    VOXELD_FSYNC_ALWAYS = 0,   /* the change outlives a loss of power */
+    VOXELD_FSYNC_EVERYSEC = 1, /* it outlives the server's process; a loss of power, a
+                                * second later */
+    VOXELD_FSYNC_OFF = 2       /* it outlives either when the system has written it */
 };
 
 struct voxeld_scene_create_request {
@@ -58,20 +59,21 @@ struct voxeld_scene_create_request {
     double voxel_size_m;    /* edge; required */
     uint32_t depth;         /* 4 to 21; 0 counts as 17 */
     uint32_t material_bits; /* of a voxel: 0, 4, 8 or 16 */
-    bool track_free;        /* tell free from unknown; takes the highest material */
+    bool track_free;        /* tracks free and unknown voxels apart; takes the highest
+                             * material */
     bool has_origin;        /* else the scene's centre lies at (0, 0, 0) */
     double origin_m[3];     /* the scene's low corner */
     const char *frame_id;   /* NULL: none */
     const struct voxeld_scene_material *palette;
     size_t n_palette;
     uint64_t max_bytes; /* of device memory; 0: what the server's limits give */
-    /* Versions that are kept beside those that a snapshot names: within both bounds. */
+    /* Versions that are kept beside those that a snapshot names, within both bounds: */
     uint32_t keep_versions; /* the newest so many; 0: 64 */
     uint64_t keep_seconds;  /* those younger than this; 0: of any age */
-    /* On the server's disk, so that it is there after a restart; FAILED_PRECONDITION where the
-     * server has no data_dir. */
+    /* Keeps the scene on the server's disk, so that it exists after a restart;
+     * FAILED_PRECONDITION where the server has no data_dir. */
     bool durable;
-    enum voxeld_scene_fsync fsync; /* of durable, as the next */
+    enum voxeld_scene_fsync fsync; /* of a durable scene, as the next */
     uint64_t journal_max_bytes;    /* then a snapshot file is written; 0: 256 MiB */
     struct voxeld_call call;
 };
@@ -87,17 +89,17 @@ struct voxeld_scene_info {
     const struct voxeld_scene_material *palette;
     size_t n_palette;
     uint64_t version;    /* rises by one with every change */
-    uint64_t generation; /* another one after it was dropped and made again */
+    uint64_t generation; /* a new one after the scene was dropped and made again */
     uint64_t n_bytes;    /* of device memory */
     uint64_t max_bytes;  /* 0: what the server's limits give */
-    uint64_t node_bytes; /* of those: nodes, of all versions that were */
+    uint64_t node_bytes; /* the nodes' part of these bytes, of all kept versions */
     uint64_t n_nodes;
     const char *owner; /* name of the token that made it */
     int64_t created_ns;
     int64_t changed_ns;
     uint32_t keep_versions; /* as it was created */
     uint64_t keep_seconds;
-    uint64_t oldest_version; /* that is kept, snapshots aside */
+    uint64_t oldest_version; /* that is kept apart from snapshots */
     uint32_t n_snapshots;
     uint32_t n_sharing; /* scenes that share its memory, itself included: branches */
     bool durable;
@@ -120,9 +122,9 @@ struct voxeld_scenes {
     bool replayed;        /* the outcome of an earlier call with this sequence */
 };
 
-/* In these two *out is the one scene; create's may be NULL where its description is not
- * wanted. Creating with equal parameters is OK where the scene is there already, with others
- * ALREADY_EXISTS. voxeld_scene_get walks the whole scene. Free with voxeld_scenes_free. */
+/* In these two *out is the one scene; create's may be NULL if its description is not
+ * needed. Creating a scene that exists is OK with equal parameters, and ALREADY_EXISTS
+ * with others. voxeld_scene_get walks the whole scene. Free with voxeld_scenes_free. */
 VOXELD_API enum voxeld_status
 voxeld_scene_create(struct voxeld_client *client,
                     const struct voxeld_scene_create_request *request,
@@ -138,7 +140,7 @@ VOXELD_API enum voxeld_status voxeld_scene_list(struct voxeld_client *client,
                                                 struct voxeld_error *error);
 VOXELD_API void voxeld_scenes_free(struct voxeld_scenes *scenes);
 
-/* With missing_ok it is no error when there is no such scene. existed may be NULL. */
+/* With missing_ok a scene that does not exist is no error. existed may be NULL. */
 VOXELD_API enum voxeld_status voxeld_scene_drop(struct voxeld_client *client,
                                                 const struct voxeld_call *call,
                                                 const char *scene, bool missing_ok,
@@ -160,15 +162,16 @@ enum voxeld_scene_shape {
 enum voxeld_scene_action {
     VOXELD_SCENE_FILL = 0,     /* occupied, of `material` */
     VOXELD_SCENE_ERASE = 1,    /* neither occupied nor free */
-    VOXELD_SCENE_SET_FREE = 2, /* of scenes that track it */
+    VOXELD_SCENE_SET_FREE = 2, /* only in scenes that track free space */
     VOXELD_SCENE_PAINT = 3,    /* occupied voxels take `material` */
-    VOXELD_SCENE_REPLACE = 4,  /* those of from_material take `material` */
-    /* Those with fewer than `threshold` occupied face neighbours are erased. */
+    VOXELD_SCENE_REPLACE = 4,  /* voxels of from_material take `material` */
+    /* Voxels with fewer than `threshold` occupied face neighbours are erased. */
     VOXELD_SCENE_ERODE = 5,
-    /* Others with at least `threshold` occupied face neighbours take the material of the
-     * first of -x +x -y +y -z +z. */
+    /* Other voxels with at least `threshold` occupied face neighbours become occupied,
+     * with the material of the first of -x +x -y +y -z +z. */
     VOXELD_SCENE_DILATE = 6,
-    VOXELD_SCENE_COPY = 7 /* the box takes what stands elsewhere: see voxeld_scene_copy */
+    VOXELD_SCENE_COPY = 7 /* the box takes the voxels of another place: see
+                           * voxeld_scene_copy */
 };
 
 struct voxeld_scene_box {
@@ -179,7 +182,7 @@ struct voxeld_scene_box {
 struct voxeld_scene_ball {
     double centre[3];
     double radius;
-    /* Value noise: added to the radius, up to this much either way, on a lattice of
+    /* Value noise adds at most this to the radius, or subtracts it, on a lattice of
      * 2^noise_cell_bits voxels (at most 16). */
     double noise;
     uint32_t noise_cell_bits;
@@ -200,12 +203,12 @@ struct voxeld_scene_half_space {
 
 struct voxeld_scene_points {
     struct voxeld_array points; /* n x 3: INT32, INT64 voxels; FLOAT32, FLOAT64 metres */
-    /* UINT8 or UINT16 n, instead of the operation's material in FILL and PAINT; of equal
-     * voxels the last one's. Zeroed: none. */
+    /* n UINT8 or UINT16, used instead of the operation's material in FILL and PAINT;
+     * of equal voxels the last one's counts. Zeroed: none. */
     struct voxeld_array materials;
 };
 
-/* Columns from low_z up to heights above square cells. */
+/* Columns that reach from low_z up to heights above square cells. */
 struct voxeld_scene_heightfield {
     /* n = n_x rows of n_elements = n_y FLOAT32 or FLOAT64; NaN: no column there. */
     struct voxeld_array heights;
@@ -215,12 +218,14 @@ struct voxeld_scene_heightfield {
     double low_z;
 };
 
-/* Voxel p of the box takes what stands at from + M (p - low), low being the box's low voxel. */
+/* Voxel p of the box takes the voxel at from + M (p - low), where low is the box's low
+ * voxel. */
 struct voxeld_scene_copy {
-    double from[3]; /* a position in the low voxel's source */
-    /* Row by row, one 1 or -1 a row and column: quarter turns and mirrors; all zero: no turn. */
+    double from[3]; /* a position in the source of the low voxel */
+    /* The matrix row by row, with one 1 or -1 in each row and column: quarter turns
+     * and mirrors. All zero: no turn. */
     int32_t matrix[9];
-    bool copy_empty; /* emptiness, and what is free, as well */
+    bool copy_empty; /* copies empty and free voxels, too */
 };
 
 struct voxeld_scene_operation {
@@ -255,8 +260,9 @@ struct voxeld_scene_operations {
     size_t capacity; /* private */
 };
 
-/* A new operation at the end, zeroed but for its shape; it stays where it is until the next is
- * added. NULL where there is no memory. What arrays point to is borrowed. */
+/* Appends an operation, zeroed except for its shape. It stays where it is until the
+ * next one is added. NULL where there is no memory. What its arrays point to is
+ * borrowed. */
 VOXELD_API struct voxeld_scene_operation *
 voxeld_scene_add(struct voxeld_scene_operations *list, enum voxeld_scene_shape shape);
 
@@ -268,7 +274,7 @@ struct voxeld_scene_edit_request {
     const struct voxeld_scene_operation *operations; /* 1 to 4096 */
     size_t n_operations;
     bool in_voxels;      /* lengths are voxels, not metres */
-    uint64_t if_version; /* ABORTED unless it is at this one; 0: at any */
+    uint64_t if_version; /* ABORTED unless the scene is at this version; 0: at any */
     struct voxeld_call call;
 };
 
@@ -300,47 +306,52 @@ voxeld_scene_edit(struct voxeld_client *client,
 
 /* Scans --------------------------------------------------------------------------------- */
 
-/* Which material a scan's points take. */
+/* How a scan's points get their material. */
 enum voxeld_scene_rule {
     VOXELD_MATERIAL_CONSTANT = 0, /* `material` for all */
     VOXELD_MATERIAL_LABEL = 1,    /* the field's number, rounded; else `material` */
-    /* The palette's nearest colour in CIELAB to rgb, rgba, r g b or red green blue. */
+    /* The material whose colour is nearest in CIELAB to the fields rgb, rgba, r g b or
+     * red green blue. */
     VOXELD_MATERIAL_COLOUR = 2,
-    /* The palette from first to last, as the field goes from low to high. */
+    /* The palette from first to last material, as the field goes from low to high. */
     VOXELD_MATERIAL_RAMP = 3,
     VOXELD_MATERIAL_HEIGHT = 4 /* the same with z in the map frame */
 };
 
-/* Which material the points of one label of a network take. */
+/* The material for the points of one label of a network. */
 struct voxeld_scene_label {
-    int32_t label;             /* or the number of points without one, usually -1 */
-    const char *label_name;    /* in the network's config, instead; NULL: the number */
+    int32_t label;             /* or the number for points without a label, usually -1 */
+    const char *label_name;    /* name in the network's config, instead of the number; may
+                                * be NULL */
     int32_t material;          /* -1: none */
-    const char *material_name; /* in the scene's palette, instead; NULL: the number */
+    const char *material_name; /* name in the scene's palette, instead of the number; may
+                                * be NULL */
 };
 
 struct voxeld_scene_integrate_request {
     const char *scene;
     const struct voxeld_cloud *cloud; /* with its pose; rays start at its translation */
-    bool carve; /* empty what lies between the sensor and each point */
-    /* Of carving: rays end here, and farther points hit nothing; 0: no limit. */
+    bool carve; /* empties what lies between the sensor and each point */
+    /* For carving: rays end at this range, and farther points hit nothing; 0: no
+     * limit. */
     double max_range_m;
-    bool erase; /* of carving: erase instead of marking free */
+    bool erase; /* for carving: erases voxels instead of marking them free */
     enum voxeld_scene_rule rule;
     uint32_t material;
     const char *field; /* LABEL: NULL counts as "label"; RAMP: as "intensity" */
     double low;        /* RAMP, HEIGHT */
     double high;
-    /* A loaded network with labels by point: the cloud goes through it first, and its labels
-     * say what materials points take, instead of a rule. NULL: none. Points whose label takes
-     * no material hit nothing; their rays carve all the same. */
+    /* A loaded network with labels by point. The cloud goes through the network first,
+     * and its labels decide which material a point takes, instead of a rule. NULL:
+     * none. Points whose label takes no material hit nothing; their rays carve all the
+     * same. */
     const char *network;
     const struct voxeld_scene_label
-        *labels;        /* labels that are not here take no material; */
+        *labels;        /* labels that are not listed take no material; */
     size_t n_labels;    /* 0: label i takes material i */
     const char *output; /* of the network; NULL: the only one that has labels by point */
     const char *expect_digest; /* FAILED_PRECONDITION unless the network's begins so */
-    uint64_t if_version;       /* ABORTED unless it is at this one; 0: at any */
+    uint64_t if_version; /* ABORTED unless the scene is at this version; 0: at any */
     struct voxeld_call call;
 };
 
@@ -354,7 +365,7 @@ struct voxeld_scene_integrated {
     uint64_t n_beyond;  /* max_range_m */
     uint64_t n_dropped; /* their label takes no material */
     uint64_t n_hit_voxels;
-    uint64_t n_passed_voxels; /* that rays went through */
+    uint64_t n_passed_voxels; /* free voxels and cells that rays went through */
     double decode_ms;
     double carve_ms;
     double edit_ms;
@@ -362,14 +373,15 @@ struct voxeld_scene_integrated {
     double queue_ms;  /* waited at the server */
     double total_ms;  /* at the server, from arrival to reply */
     bool replayed;    /* the outcome of an earlier call with this sequence */
-    /* With a network: its digest, else ""; and its times, which are in engine_ms. */
+    /* The network's digest, "" without a network; and its times, which engine_ms
+     * includes. */
     char digest[65];
     struct voxeld_network_timings network;
 };
 
-/* Adds a scan: its points become occupied, and with carve the voxels between the sensor and
- * each point are emptied, but for those that a point of this scan hits. One change. out may be
- * NULL. */
+/* Adds a scan: its points become occupied, and with carve the voxels between the
+ * sensor and each point are emptied, except those that a point of this scan hits. This
+ * is one change. out may be NULL. */
 VOXELD_API enum voxeld_status
 voxeld_scene_integrate(struct voxeld_client *client,
                        const struct voxeld_scene_integrate_request *request,
@@ -377,26 +389,27 @@ voxeld_scene_integrate(struct voxeld_client *client,
 
 /* Queries ------------------------------------------------------------------------------- */
 
-/* Of a voxel; sets of states are sums of these. */
+/* States of a voxel; sets of states are sums of these. */
 enum voxeld_voxel_state {
     VOXELD_VOXEL_UNKNOWN = 1, /* or empty, where free space is not tracked */
     VOXELD_VOXEL_OCCUPIED = 2,
     VOXELD_VOXEL_FREE = 4
 };
 
-/* What was found, a row a row of the request. Arrays that the call does not give are NULL. All
- * pointers live until the struct is freed. */
+/* The answers, a row for each row of the request. Arrays that the call does not give
+ * are NULL. All pointers live until the struct is freed. */
 struct voxeld_scene_found {
     size_t n;
     const uint8_t *states;      /* values: of the voxel; overlap: the set in each shape */
-    const uint16_t *materials;  /* 0 where nothing is; NULL: a scene without materials */
+    const uint16_t *materials;  /* 0 where nothing was found; NULL: a scene without
+                                 * materials */
     const float *distances;     /* rays, nearest: metres; -1 = nothing */
     const int32_t *voxels;      /* rays, nearest: n x 3; -1 = nothing */
     const int8_t *normals;      /* rays: n x 3, outward, of the face; 0 from inside */
     const uint64_t *n_occupied; /* overlap with counts: voxels in each shape */
     const uint64_t *n_free;
-    uint64_t n_hits;  /* rays, nearest: rows where something is */
-    uint64_t version; /* the one that was seen */
+    uint64_t n_hits;  /* rays, nearest: rows that found something */
+    uint64_t version; /* the version that was read */
     uint64_t generation;
     double engine_ms; /* in the engine, copies included */
     double queue_ms;  /* waited at the server */
@@ -406,14 +419,14 @@ struct voxeld_scene_found {
 
 VOXELD_API void voxeld_scene_found_free(struct voxeld_scene_found *found);
 
-/* Voxels at points: n x 3, INT32 or INT64 voxels, FLOAT32 or FLOAT64 metres. Outside is
- * unknown. call may be NULL, in all below. */
+/* Reads the voxels at points: n x 3, INT32 or INT64 voxels, FLOAT32 or FLOAT64 metres.
+ * Voxels outside the scene are unknown. call may be NULL, in all functions below. */
 VOXELD_API enum voxeld_status
 voxeld_scene_values(struct voxeld_client *client, const struct voxeld_call *call,
                     const char *scene, const struct voxeld_array *points,
                     struct voxeld_scene_found **out, struct voxeld_error *error);
 
-/* First occupied voxel along each ray.
+/* Finds the first occupied voxel along each ray.
  *
  * in  origins      n x 3 FLOAT32 or FLOAT64, metres; or one for all rays
  *     directions   n x 3 FLOAT32 or FLOAT64, of any length but 0
@@ -424,7 +437,7 @@ voxeld_scene_cast_rays(struct voxeld_client *client, const struct voxeld_call *c
                        const struct voxeld_array *directions, double max_range_m,
                        struct voxeld_scene_found **out, struct voxeld_error *error);
 
-/* Occupied voxel whose centre is nearest to each point, within radius_m.
+/* Finds the occupied voxel whose centre is nearest to each point, within radius_m.
  *
  * in  points  n x 3 FLOAT32 or FLOAT64, metres */
 VOXELD_API enum voxeld_status
@@ -433,10 +446,11 @@ voxeld_scene_nearest(struct voxeld_client *client, const struct voxeld_call *cal
                      double radius_m, struct voxeld_scene_found **out,
                      struct voxeld_error *error);
 
-/* What boxes, or balls, hold.
+/* Finds out which states the voxels in boxes, or balls, have.
  *
- * in  shapes  FLOAT32 or FLOAT64, metres: n x 6, low x y z, high x y z; or n x 4, x y z radius
- *     counts  count the voxels too */
+ * in  shapes  FLOAT32 or FLOAT64, metres: n x 6, low x y z, high x y z; or n x 4, x y
+ * z radius
+ *     counts  whether to count the voxels, too */
 VOXELD_API enum voxeld_status
 voxeld_scene_overlap(struct voxeld_client *client, const struct voxeld_call *call,
                      const char *scene, const struct voxeld_array *shapes, bool counts,
@@ -457,7 +471,8 @@ struct voxeld_scene_export_request {
     struct voxeld_scene_box box;
     bool in_voxels;   /* the box is voxels, not metres */
     uint32_t level;   /* cells are 2^level voxels a side */
-    bool free;        /* the free voxels instead of the occupied ones; not of DENSE */
+    bool free;        /* exports the free voxels instead of the occupied ones; not for
+                       * DENSE */
     uint64_t first;   /* of the cells in Morton order: skip so many, */
     uint64_t limit;   /* send at most so many; 0: as many as fit in a reply */
     bool with_counts; /* voxels a cell */
@@ -475,12 +490,12 @@ struct voxeld_scene_cells {
     int64_t low_cell[3]; /* DENSE: of the array's first cell */
     const uint8_t *ply;
     size_t n_ply_bytes;
-    uint64_t n_cells; /* of the whole box, not of this reply; not of DENSE */
+    uint64_t n_cells; /* of the whole box, not of this reply; not for DENSE */
     /* The low corner of cell (x, y, z) is origin_m + (x, y, z) * cell_size_m. */
     double origin_m[3];
     double cell_size_m;
     const char *frame_id;
-    uint64_t version; /* the one that was seen */
+    uint64_t version; /* the version that was read */
     uint64_t generation;
     double engine_ms; /* in the engine, copies included */
     double queue_ms;  /* waited at the server */
@@ -488,18 +503,22 @@ struct voxeld_scene_cells {
     const char *request_id;
 };
 
-/* Cells that have occupied (or free) voxels. Free with voxeld_scene_cells_free. */
+/* Exports the cells that have occupied (or free) voxels. Free with
+ * voxeld_scene_cells_free. */
 VOXELD_API enum voxeld_status
 voxeld_scene_export(struct voxeld_client *client,
                     const struct voxeld_scene_export_request *request,
                     struct voxeld_scene_cells **out, struct voxeld_error *error);
 VOXELD_API void voxeld_scene_cells_free(struct voxeld_scene_cells *cells);
 
-/* All of it (first and limit aside) as a PLY file at path, whatever the format says, in as many
- * replies as it takes, all of one version; the file appears whole or not at all. A vertex a cell: its centre in
- * metres, its material and, with a palette, its colour. n_cells (may be NULL): how many.
- * errors  ABORTED, NOT_FOUND              the scene was made anew, or changed until that version
- *                                         was no longer kept: try again
+/* Exports the whole scene or box (first and limit are ignored) as a PLY file at path,
+ * whatever the format says. It asks for as many replies as it takes, all of one
+ * version; the file appears whole or not at all. A vertex is a cell: its centre in
+ * metres, its material and, with a palette, its colour. n_cells (may be NULL): how
+ * many.
+ * errors  ABORTED, NOT_FOUND              the scene was made again, or changed until
+ * that version
+ *                                         was not kept: try again
  *         PERMISSION_DENIED, UNAVAILABLE  the file cannot be written */
 VOXELD_API enum voxeld_status
 voxeld_scene_export_file(struct voxeld_client *client,
@@ -510,7 +529,7 @@ voxeld_scene_export_file(struct voxeld_client *client,
 }
 #endif
 
-/* Their versions. */
+/* Versions of scenes. */
 #include "voxeld_version.h"
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libvoxeld: versions of scenes. Part of voxeld.h, whose conventions hold here.
  *
- * Every change of a scene makes a version: 1 as it was made, then 2, 3 ... and never lower
- * again; undoing is a change as well. Of each scene the newest versions are kept, as it was
- * created with, and those that a snapshot names. A branch is a scene of its own that began as a
- * version of another one. Queries look at any version that is kept: their scene is NAME@VERSION
- * or NAME@SNAPSHOT (voxeld_scene.h).
+ * Every change of a scene makes a version. The new scene is version 1, then come 2, 3
+ * ...; numbers only rise, because undoing is a change as well. The server keeps the
+ * newest versions of each scene, as many as it was created with, and those that a
+ * snapshot names. A branch is a scene of its own that began as a version of another
+ * one. Queries look at any version that is kept: their scene is NAME@VERSION or
+ * NAME@SNAPSHOT (voxeld_scene.h).
  *
  *   struct voxeld_scene_undo_request undo = {.scene = "yard"};   (the newest of our own)
  *   struct voxeld_scene_undone done;
@@ -14,7 +15,7 @@
  *   }
  *
  * Errors of all of these are those of voxeld_scene.h, and:
- *   NOT_FOUND  a version that is not kept (any more), a snapshot that there is not; error.field
+ *   NOT_FOUND  a version that is not kept, or a snapshot that does not exist; error.field
  *              says which */
 #ifndef VOXELD_VERSION_H
 #define VOXELD_VERSION_H
@@ -34,7 +35,7 @@ struct voxeld_scene_at {
 /* What was ------------------------------------------------------------------------------ */
 
 enum voxeld_scene_version_kind {
-    VOXELD_VERSION_MADE = 0, /* as the scene, or the branch, was made */
+    VOXELD_VERSION_MADE = 0, /* the scene, or the branch, as it was created */
     VOXELD_VERSION_EDITED = 1,
     VOXELD_VERSION_INTEGRATED = 2,
     VOXELD_VERSION_UNDONE = 3, /* undoes of_version */
@@ -52,7 +53,7 @@ struct voxeld_scene_version {
     uint64_t n_removed;
     uint64_t n_changed;
     uint64_t n_freed;
-    uint64_t undone_by; /* the version that undid this one last; 0: none */
+    uint64_t undone_by; /* the last version that undid this one; 0: none */
 };
 
 struct voxeld_scene_snapshot {
@@ -71,12 +72,12 @@ struct voxeld_scene_log {
     size_t n_snapshots;
     uint64_t version; /* the newest one */
     uint64_t generation;
-    uint64_t oldest;    /* that is kept, snapshots aside */
+    uint64_t oldest;    /* that is kept apart from snapshots */
     uint32_t n_sharing; /* scenes that share nodes with it, itself included */
 };
 
-/* The kept versions below `below` (0: from the newest on), at most limit (0: 100; at most
- * 10000). Free with voxeld_scene_log_free. */
+/* Lists the kept versions below `below` (0: from the newest on), at most limit (0:
+ * 100; at most 10000). Free with voxeld_scene_log_free. */
 VOXELD_API enum voxeld_status
 voxeld_scene_get_log(struct voxeld_client *client, const struct voxeld_call *call,
                      const char *scene, uint64_t below, uint32_t limit,
@@ -87,11 +88,12 @@ VOXELD_API void voxeld_scene_log_free(struct voxeld_scene_log *log);
 
 struct voxeld_scene_undo_request {
     const char *scene;
-    /* Undo: kept, and so the one before it; 0: the newest that this client made by an edit or
-     * a scan and that is not undone. Redo: the version that the undo made; 0: this client's
-     * newest undo that is not undone. This client: its token and client_id. */
+    /* Undo: a version that is kept together with the one before it; 0: the newest that
+     * this client made by an edit or a scan and that is not undone. Redo: the version
+     * that the undo made; 0: this client's newest undo that is not undone. "This
+     * client" is its token and client_id. */
     uint64_t of_version;
-    uint64_t if_version; /* ABORTED unless it is at this one; 0: at any */
+    uint64_t if_version; /* ABORTED unless the scene is at this version; 0: at any */
     struct voxeld_call call;
 };
 
@@ -104,14 +106,15 @@ struct voxeld_scene_undone {
     bool replayed;   /* the outcome of an earlier call with this sequence */
 };
 
-/* Gives the voxels that a version changed, and that are as it left them, what they held before
- * it: what others changed since stays. One change. out may be NULL. */
+/* Gives the voxels that a version changed, and that are as it left them, the values
+ * that they had before it; later changes of others stay. This is one change. out may
+ * be NULL. */
 VOXELD_API enum voxeld_status
 voxeld_scene_undo(struct voxeld_client *client,
                   const struct voxeld_scene_undo_request *request,
                   struct voxeld_scene_undone *out, struct voxeld_error *error);
 
-/* Undoes an undo likewise. */
+/* Undoes an undo in the same way. */
 VOXELD_API enum voxeld_status
 voxeld_scene_redo(struct voxeld_client *client,
                   const struct voxeld_scene_undo_request *request,
@@ -123,7 +126,7 @@ struct voxeld_scene_snapshot_request {
     const char *scene;
     const char *snapshot; /* [a-z0-9][a-z0-9._-]{0,62} */
     struct voxeld_scene_at at;
-    bool replace; /* move a name that there is; else ALREADY_EXISTS */
+    bool replace; /* moves a snapshot that exists; else ALREADY_EXISTS */
     struct voxeld_call call;
 };
 
@@ -139,7 +142,7 @@ VOXELD_API enum voxeld_status voxeld_scene_take_snapshot(
     struct voxeld_client *client, const struct voxeld_scene_snapshot_request *request,
     struct voxeld_scene_snapshot_taken *out, struct voxeld_error *error);
 
-/* Forgets the name: NOT_FOUND where there is none. call may be NULL, in all below. */
+/* Drops the name: NOT_FOUND where there is none. call may be NULL, in all below. */
 VOXELD_API enum voxeld_status voxeld_scene_drop_snapshot(struct voxeld_client *client,
                                                          const struct voxeld_call *call,
                                                          const char *scene,
@@ -174,10 +177,11 @@ enum voxeld_scene_difference {
 
 struct voxeld_scene_diff_request {
     const char *scene;
-    /* Both zeroed: the version before the newest (with to_scene the newest), and the newest. */
+    /* Both zeroed: from the version before the newest (with to_scene the newest) to
+     * the newest. */
     struct voxeld_scene_at from;
     struct voxeld_scene_at to;
-    const char *to_scene; /* that `to` is of, where it shares nodes; NULL: `scene` */
+    const char *to_scene; /* the scene of `to`, which shares nodes; NULL: `scene` */
     uint32_t level;       /* cells are 2^level voxels a side */
     bool has_box;         /* else all of the scene */
     struct voxeld_scene_box box;
@@ -206,8 +210,8 @@ struct voxeld_scene_diff {
     const char *request_id;
 };
 
-/* Cells in which two versions differ. What comes after the first reply is asked for with the
- * versions that it names. Free with voxeld_scene_diff_free.
+/* Finds the cells in which two versions differ. To go on after the first reply, ask
+ * for the versions that it names. Free with voxeld_scene_diff_free.
  * errors  FAILED_PRECONDITION  to_scene shares nothing with `scene` */
 VOXELD_API enum voxeld_status
 voxeld_scene_get_diff(struct voxeld_client *client,
@@ -219,13 +223,13 @@ VOXELD_API void voxeld_scene_diff_free(struct voxeld_scene_diff *diff);
 
 struct voxeld_scene_verified {
     uint64_t n_versions;
-    uint64_t n_roots; /* different ones; those of snapshots included */
+    uint64_t n_roots; /* distinct roots, those of snapshots included */
     uint64_t n_nodes; /* summed over the roots */
     char digest[33];  /* of the newest version */
     double engine_ms;
 };
 
-/* Walks all that kept versions and snapshots hold. out may be NULL.
+/* Checks all nodes that kept versions and snapshots hold. out may be NULL.
  * errors  DATA_LOSS  a node breaks a rule; the message says which */
 VOXELD_API enum voxeld_status voxeld_scene_verify(struct voxeld_client *client,
                                                   const struct voxeld_call *call,
@@ -234,17 +238,18 @@ VOXELD_API enum voxeld_status voxeld_scene_verify(struct voxeld_client *client,
                                                   struct voxeld_error *error);
 
 struct voxeld_scene_collected {
-    uint64_t n_bytes_before; /* device memory of the scene and those that share with it */
+    uint64_t
+        n_bytes_before; /* device memory of the scene and of those that share with it */
     uint64_t n_bytes_after;
     uint64_t n_nodes_before;
     uint64_t n_nodes_after;
-    uint32_t n_slices; /* between which other requests ran */
+    uint32_t n_slices; /* steps between which other requests ran */
     double longest_slice_ms;
     double engine_ms;
     bool replayed; /* the outcome of an earlier call with this sequence */
 };
 
-/* Gives back the memory of what no kept version holds; the server also does so by itself. out
+/* Frees the memory that no kept version holds; the server also does so by itself. out
  * may be NULL. */
 VOXELD_API enum voxeld_status voxeld_scene_collect(struct voxeld_client *client,
                                                    const struct voxeld_call *call,

@@ -8,7 +8,8 @@
 
 enum {
     FIRST_CAPACITY = 16,
-    /* Above what the server takes, which says so; keeps a garbage count from being walked. */
+    /* These are above what the server accepts, which reports it; they keep loops from
+     * running over garbage counts. */
     MAX_OPERATIONS = 65536,
     MAX_LABELS = 65536
 };
@@ -62,7 +63,7 @@ void voxeld_scene_clear(struct voxeld_scene_operations *list)
 
 /* Edit ---------------------------------------------------------------------------------- */
 
-/* Memory of one operation's message. */
+/* The messages of one operation. */
 struct wire_operation {
     Voxeld__V1__SceneOperation operation;
     union {
@@ -80,7 +81,7 @@ struct wire_operation {
     int32_t matrix[9];
 };
 
-static enum vxd_status build_points(struct vxd_map_call *call, size_t i,
+static enum vxd_status build_points(struct vxd_exchange *call, size_t i,
                                     const struct voxeld_scene_points *in,
                                     Voxeld__V1__ScenePoints *out)
 {
@@ -89,14 +90,14 @@ static enum vxd_status build_points(struct vxd_map_call *call, size_t i,
 
     voxeld__v1__scene_points__init(out);
     (void)snprintf(field, sizeof field, "operations[%zu].points.points", i);
-    VXD_TRY(vxd_map_tensor(call, field, &in->points, &out->points));
+    VXD_TRY(vxd_exchange_tensor(call, field, &in->points, &out->points));
     (void)snprintf(field, sizeof field, "operations[%zu].points.materials", i);
-    VXD_TRY(vxd_map_tensor(call, field, &in->materials, &out->materials));
+    VXD_TRY(vxd_exchange_tensor(call, field, &in->materials, &out->materials));
 out:
     return status;
 }
 
-static enum vxd_status build_heights(struct vxd_map_call *call, size_t i,
+static enum vxd_status build_heights(struct vxd_exchange *call, size_t i,
                                      const struct voxeld_scene_heightfield *in,
                                      Voxeld__V1__SceneHeightfield *out)
 {
@@ -105,9 +106,9 @@ static enum vxd_status build_heights(struct vxd_map_call *call, size_t i,
 
     voxeld__v1__scene_heightfield__init(out);
     (void)snprintf(field, sizeof field, "operations[%zu].heightfield.heights", i);
-    VXD_TRY(vxd_map_tensor(call, field, &in->heights, &out->heights));
+    VXD_TRY(vxd_exchange_tensor(call, field, &in->heights, &out->heights));
     if (out->heights != NULL) {
-        out->heights->n_shape = 2; /* also of one column: shape[1] is always filled */
+        out->heights->n_shape = 2; /* shape[1] is always filled, with one column too */
     }
     out->x = in->x;
     out->y = in->y;
@@ -117,7 +118,7 @@ out:
     return status;
 }
 
-static enum vxd_status build_shape(struct vxd_map_call *call, size_t i,
+static enum vxd_status build_shape(struct vxd_exchange *call, size_t i,
                                    const struct voxeld_scene_operation *in,
                                    struct wire_operation *w)
 {
@@ -166,7 +167,7 @@ static enum vxd_status build_shape(struct vxd_map_call *call, size_t i,
         char field[48];
 
         (void)snprintf(field, sizeof field, "operations[%zu].shape", i);
-        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%d is none",
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%d is no shape",
                         (int)in->shape);
     }
     }
@@ -190,7 +191,7 @@ static void build_copy(const struct voxeld_scene_copy *in, struct wire_operation
     w->operation.copy = &w->copy;
 }
 
-static enum vxd_status build_operations(struct vxd_map_call *call,
+static enum vxd_status build_operations(struct vxd_exchange *call,
                                         const struct voxeld_scene_edit_request *in,
                                         Voxeld__V1__SceneEditRequest *out)
 {
@@ -202,8 +203,8 @@ static enum vxd_status build_operations(struct vxd_map_call *call,
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "operations",
                         "%zu operations at %p", n, (const void *)in->operations);
     }
-    all = vxd_map_alloc(call, n, sizeof *all);
-    out->operations = vxd_map_alloc(call, n, sizeof(Voxeld__V1__SceneOperation *));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    out->operations = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__SceneOperation *));
     if (all == NULL || out->operations == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -235,17 +236,17 @@ enum voxeld_status voxeld_scene_edit(struct voxeld_client *client,
     struct voxeld_scene_edited edited = {0};
     const Voxeld__V1__SceneEditResponse *response;
     const Voxeld__V1__ResponseHeader *header;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
-    body.name = vxd_map_text(request->scene);
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    body.name = vxd_text_or_empty(request->scene);
     VXD_TRY(build_operations(&call, request, &body));
     body.in_voxels = request->in_voxels;
     body.if_version = request->if_version;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_EDIT;
     call.request.scene_edit = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->scene_edit;
     header = call.reply.response->header;
     VXD_TRY(vxd_scene_change_copy(response->change, &edited.change, &call.err));
@@ -259,13 +260,14 @@ enum voxeld_status voxeld_scene_edit(struct voxeld_client *client,
         *out = edited;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 /* Integrate ----------------------------------------------------------------------------- */
 
-/* The one cloud. Its errors name it as this method's request does. */
-static enum vxd_status build_cloud(struct vxd_map_call *call,
+/* Makes the request's one cloud. Its errors name the field as this method's request
+ * does. */
+static enum vxd_status build_cloud(struct vxd_exchange *call,
                                    const struct voxeld_cloud *in, Voxeld__V1__Cloud **out)
 {
     static const char of_many[] = "clouds[0]";
@@ -288,7 +290,7 @@ static enum vxd_status build_cloud(struct vxd_map_call *call,
     return status;
 }
 
-static enum vxd_status build_labels(struct vxd_map_call *call,
+static enum vxd_status build_labels(struct vxd_exchange *call,
                                     const struct voxeld_scene_integrate_request *in,
                                     Voxeld__V1__SceneIntegrateRequest *out)
 {
@@ -299,25 +301,26 @@ static enum vxd_status build_labels(struct vxd_map_call *call,
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "label_to_material",
                         "%zu labels at %p", n, (const void *)in->labels);
     }
-    all = vxd_map_alloc(call, n, sizeof *all);
-    out->label_to_material = vxd_map_alloc(call, n, sizeof(Voxeld__V1__SceneLabel *));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    out->label_to_material =
+        vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__SceneLabel *));
     if (all == NULL || out->label_to_material == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
         voxeld__v1__scene_label__init(&all[i]);
         all[i].label = in->labels[i].label;
-        all[i].label_name = vxd_map_text(in->labels[i].label_name);
+        all[i].label_name = vxd_text_or_empty(in->labels[i].label_name);
         all[i].material = in->labels[i].material;
-        all[i].material_name = vxd_map_text(in->labels[i].material_name);
+        all[i].material_name = vxd_text_or_empty(in->labels[i].material_name);
         out->label_to_material[i] = &all[i];
     }
     out->n_label_to_material = n;
     return VXD_OK;
 }
 
-/* Beside a network a rule is sent only where something of it is given, for the server to
- * refuse. */
+/* With a network, a rule is sent only if some of its members are given, for the server
+ * to refuse. */
 static bool sends_rule(const struct voxeld_scene_integrate_request *in)
 {
     return in->network == NULL || in->network[0] == '\0' ||
@@ -336,7 +339,7 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->n_beyond = in->n_beyond;
     out->n_dropped = in->n_dropped;
     (void)snprintf(out->digest, sizeof out->digest, "%s", in->digest);
-    vxd_network_timings_copy(in->network, &out->network);
+    vxd_reply_timings(in->network, &out->network);
     out->n_hit_voxels = in->n_hit_voxels;
     out->n_passed_voxels = in->n_passed_voxels;
     out->decode_ms = in->decode_ms;
@@ -358,29 +361,29 @@ voxeld_scene_integrate(struct voxeld_client *client,
     Voxeld__V1__SceneMaterialRule rule = VOXELD__V1__SCENE_MATERIAL_RULE__INIT;
     struct voxeld_scene_integrated integrated = {0};
     const Voxeld__V1__SceneIntegrateResponse *response;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, true));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
     VXD_TRY(build_cloud(&call, request->cloud, &body.cloud));
     carve.max_range_m = request->max_range_m;
     carve.erase = request->erase;
     rule.kind = (Voxeld__V1__SceneMaterialRule__Kind)request->rule;
     rule.material = request->material;
-    rule.field = vxd_map_text(request->field);
+    rule.field = vxd_text_or_empty(request->field);
     rule.low = request->low;
     rule.high = request->high;
-    body.name = vxd_map_text(request->scene);
+    body.name = vxd_text_or_empty(request->scene);
     body.carve = request->carve ? &carve : NULL;
     body.rule = sends_rule(request) ? &rule : NULL;
-    body.network = vxd_map_text(request->network);
-    body.output = vxd_map_text(request->output);
-    body.expect_digest = vxd_map_text(request->expect_digest);
+    body.network = vxd_text_or_empty(request->network);
+    body.output = vxd_text_or_empty(request->output);
+    body.expect_digest = vxd_text_or_empty(request->expect_digest);
     VXD_TRY(build_labels(&call, request, &body));
     body.if_version = request->if_version;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
     call.request.scene_integrate = &body;
-    VXD_TRY(vxd_map_call_send(&call));
+    VXD_TRY(vxd_exchange_send(&call));
     response = call.reply.response->scene_integrate;
     VXD_TRY(vxd_scene_change_copy(response->change, &integrated.change, &call.err));
     copy_integrated(response, call.reply.response->header, &integrated);
@@ -388,5 +391,5 @@ voxeld_scene_integrate(struct voxeld_client *client,
         *out = integrated;
     }
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a scene holds, as arrays or as a file. A file's parts are asked for one by one: each is
- * a PLY file of its own, with the same header but for the number of vertices. */
+/* Exports a scene's voxels as arrays or as a file. A file is fetched in several
+ * replies, each of which is a PLY file of its own, with the same header except for the
+ * number of vertices. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,9 @@ enum {
     MAX_HEADER_BYTES = 4096
 };
 
-/* `first` and format are not the request's; version is where its scene's name says none, and
- * 0 is the newest. */
-static enum vxd_status export_part(struct vxd_map_call *call,
+/* `first` and format replace the request's; version is used where the scene's name
+ * gives none, and 0 is the newest. */
+static enum vxd_status export_part(struct vxd_exchange *call,
                                    const struct voxeld_scene_export_request *request,
                                    enum voxeld_scene_format format, uint64_t first,
                                    uint64_t version, struct voxeld_scene_cells **out)
@@ -47,7 +48,7 @@ static enum vxd_status export_part(struct vxd_map_call *call,
     body.with_counts = request->with_counts;
     call->request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_EXPORT;
     call->request.scene_export = &body;
-    VXD_TRY(vxd_map_call_send(call));
+    VXD_TRY(vxd_exchange_send(call));
     VXD_TRY(vxd_scene_cells_open(call, format, request->with_counts, out));
 out:
     return status;
@@ -58,17 +59,18 @@ enum voxeld_status voxeld_scene_export(struct voxeld_client *client,
                                        struct voxeld_scene_cells **out,
                                        struct voxeld_error *error)
 {
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
     VXD_TRY(export_part(&call, request, request->format, request->first, 0, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
-/* A PLY file taken apart: the header before and behind its number of vertices, the vertices. */
+/* The three parts of a PLY file: the header before and after its number of vertices,
+ * and the vertices. */
 struct ply {
     const uint8_t *bytes;
     size_t n_before;
@@ -77,7 +79,7 @@ struct ply {
     uint64_t n;
 };
 
-/* Where `text` begins in the first n bytes; n where it does not. */
+/* Where `text` begins in the first n bytes; n if it does not occur. */
 static size_t find(const uint8_t *bytes, size_t n, const char *text)
 {
     size_t length = strlen(text);
@@ -113,14 +115,14 @@ static bool take_apart(const struct voxeld_scene_cells *part, struct ply *out)
     return out->behind > out->n_before && part->ply[out->behind] == '\n';
 }
 
-/* A file that grows by parts. */
+/* A file to which each reply is appended. */
 struct whole {
     struct vxd_out_file file;
     uint64_t version;
     uint64_t generation;
-    uint64_t n_cells; /* that it is to have */
+    uint64_t n_cells; /* vertices in the complete file */
     uint64_t n_written;
-    size_t vertex_bytes; /* 0 before the first */
+    size_t vertex_bytes; /* 0 before the first reply */
 };
 
 static enum vxd_status write_header(struct whole *w, const struct ply *ply,
@@ -180,16 +182,16 @@ out:
     return status;
 }
 
-/* One part: a call of its own. */
+/* Fetches one reply and appends it. */
 static enum voxeld_status fetch(struct voxeld_client *client,
                                 const struct voxeld_scene_export_request *request,
                                 struct whole *w, struct voxeld_error *error)
 {
     struct voxeld_scene_cells *part = NULL;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
     if (w->file.path == NULL) {
         status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "path", "is NULL");
         goto out;
@@ -199,7 +201,7 @@ static enum voxeld_status fetch(struct voxeld_client *client,
     VXD_TRY(append(w, part, &call.err));
 out:
     voxeld_scene_cells_free(part);
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that look at scenes: values, rays, nearest, overlap. */
+/* Calls that query scenes: values, rays, nearest, overlap. */
 #include "client/c/scene/scene_call.h"
 
-/* Sends, and hands the answer of n rows out. */
-static enum vxd_status exchange(struct vxd_map_call *call, size_t n, bool counts,
+/* Sends the request and opens the answer of n rows. */
+static enum vxd_status exchange(struct vxd_exchange *call, size_t n, bool counts,
                                 struct voxeld_scene_found **out)
 {
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_call_send(call));
+    VXD_TRY(vxd_exchange_send(call));
     VXD_TRY(vxd_scene_found_open(call, n, counts, out));
 out:
     return status;
 }
 
-/* A tensor of an array that must be there. */
-static enum vxd_status build(struct vxd_map_call *call, const char *field,
+/* Makes the tensor of an array that must be given. */
+static enum vxd_status build(struct vxd_exchange *call, const char *field,
                              const struct voxeld_array *in, Voxeld__V1__Tensor **out)
 {
     if (in == NULL) {
         return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "is NULL");
     }
-    return vxd_map_tensor(call, field, in, out);
+    return vxd_exchange_tensor(call, field, in, out);
 }
 
 enum voxeld_status
@@ -30,18 +30,18 @@ voxeld_scene_values(struct voxeld_client *client, const struct voxeld_call *opti
                     struct voxeld_scene_found **out, struct voxeld_error *error)
 {
     Voxeld__V1__SceneValuesRequest body = VOXELD__V1__SCENE_VALUES_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
     VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     VXD_TRY(build(&call, "points", points, &body.points));
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_VALUES;
     call.request.scene_values = &body;
     VXD_TRY(exchange(&call, points->n, false, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status
@@ -51,11 +51,11 @@ voxeld_scene_cast_rays(struct voxeld_client *client, const struct voxeld_call *o
                        struct voxeld_scene_found **out, struct voxeld_error *error)
 {
     Voxeld__V1__SceneCastRaysRequest body = VOXELD__V1__SCENE_CAST_RAYS_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
     VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     VXD_TRY(build(&call, "origins", origins, &body.origins));
     VXD_TRY(build(&call, "directions", directions, &body.directions));
@@ -64,7 +64,7 @@ voxeld_scene_cast_rays(struct voxeld_client *client, const struct voxeld_call *o
     call.request.scene_cast_rays = &body;
     VXD_TRY(exchange(&call, directions->n, false, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status voxeld_scene_nearest(struct voxeld_client *client,
@@ -75,11 +75,11 @@ enum voxeld_status voxeld_scene_nearest(struct voxeld_client *client,
                                         struct voxeld_error *error)
 {
     Voxeld__V1__SceneNearestRequest body = VOXELD__V1__SCENE_NEAREST_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
     VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     VXD_TRY(build(&call, "points", points, &body.points));
     body.radius_m = radius_m;
@@ -87,7 +87,7 @@ enum voxeld_status voxeld_scene_nearest(struct voxeld_client *client,
     call.request.scene_nearest = &body;
     VXD_TRY(exchange(&call, points->n, false, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }
 
 enum voxeld_status
@@ -96,11 +96,11 @@ voxeld_scene_overlap(struct voxeld_client *client, const struct voxeld_call *opt
                      struct voxeld_scene_found **out, struct voxeld_error *error)
 {
     Voxeld__V1__SceneOverlapRequest body = VOXELD__V1__SCENE_OVERLAP_REQUEST__INIT;
-    struct vxd_map_call call;
+    struct vxd_exchange call;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_map_call_begin(&call, client, options, false));
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
     VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     if (shapes == NULL || (shapes->n_elements != 6 && shapes->n_elements != 4)) {
         status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "shapes",
@@ -118,5 +118,5 @@ voxeld_scene_overlap(struct voxeld_client *client, const struct voxeld_call *opt
     call.request.scene_overlap = &body;
     VXD_TRY(exchange(&call, shapes->n, counts, out));
 out:
-    return vxd_map_call_end(&call, status, error);
+    return vxd_exchange_end(&call, status, error);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the wire's replies about scenes to the public structs. The server is not trusted:
- * every length is checked against the counts before a pointer goes out. */
+/* Turns the wire's replies about scenes into the public structs. The server is not
+ * trusted: every length is checked against the counts before a pointer goes out. */
 #include "client/c/scene/scene_call.h"
 
 /* Scenes -------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
     return VXD_OK;
 }
 
-enum vxd_status vxd_scenes_open(struct vxd_map_call *call,
+enum vxd_status vxd_scenes_open(struct vxd_exchange *call,
                                 Voxeld__V1__SceneInfo *const *in, size_t n,
                                 struct voxeld_scenes **out)
 {
@@ -113,7 +113,7 @@ enum vxd_status vxd_scene_change_copy(const Voxeld__V1__SceneChange *in,
 
 /* Queries ------------------------------------------------------------------------------- */
 
-/* n rows of n_columns. */
+/* Opens an array of n rows of n_columns numbers. */
 static enum vxd_status rows(const Voxeld__V1__Tensor *tensor, const char *name,
                             Voxeld__V1__DType dtype, size_t n, size_t n_columns,
                             const void **out, struct vxd_err *err)
@@ -123,7 +123,7 @@ static enum vxd_status rows(const Voxeld__V1__Tensor *tensor, const char *name,
     return vxd_reply_tensor(tensor, name, dtype, shape, n_columns > 1 ? 2 : 1, out, err);
 }
 
-/* Of scenes without materials there are none. */
+/* Scenes without materials have none of these. */
 static enum vxd_status materials(const Voxeld__V1__Tensor *tensor, size_t n,
                                  const uint16_t **out, struct vxd_err *err)
 {
@@ -233,7 +233,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_found_open(struct vxd_map_call *call, size_t n, bool counts,
+enum vxd_status vxd_scene_found_open(struct vxd_exchange *call, size_t n, bool counts,
                                      struct voxeld_scene_found **out)
 {
     struct voxeld_scene_found *found =
@@ -322,7 +322,8 @@ static enum vxd_status open_dense(const Voxeld__V1__SceneExportResponse *in,
     VXD_TRY(vxd_reply_tensor(in->states, "states", VOXELD__V1__DTYPE__UINT8, c->shape, 3,
                              &data, err));
     c->states = data;
-    c->n = c->shape[0] * c->shape[1] * c->shape[2]; /* their bytes are there */
+    /* No overflow: the states are in memory. */
+    c->n = c->shape[0] * c->shape[1] * c->shape[2];
     if (in->materials != NULL) {
         VXD_TRY(vxd_reply_tensor(in->materials, "materials", VOXELD__V1__DTYPE__UINT16,
                                  c->shape, 3, &data, err));
@@ -345,7 +346,7 @@ static enum vxd_status open_export(const Voxeld__V1__SceneExportResponse *in,
     vxd_reply_vec3(in->origin, c->origin_m);
     if (format == VOXELD_SCENE_PLY) {
         if (in->ply.len == 0) {
-            return vxd_reply_bad(err, "ply", "asked for, but not there");
+            return vxd_reply_bad(err, "ply", "requested, but missing");
         }
         c->ply = in->ply.data;
         c->n_ply_bytes = in->ply.len;
@@ -357,7 +358,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_cells_open(struct vxd_map_call *call,
+enum vxd_status vxd_scene_cells_open(struct vxd_exchange *call,
                                      enum voxeld_scene_format format, bool counts,
                                      struct voxeld_scene_cells **out)
 {

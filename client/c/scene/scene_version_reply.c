@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the wire's logs and differences to the public structs; checked as in scene_reply.c. */
+/* Turns the wire's logs and differences into the public structs, checked as in
+ * scene_reply.c. */
 #include "client/c/scene/scene_call.h"
 
 /* Log ----------------------------------------------------------------------------------- */
@@ -35,7 +36,8 @@ static enum vxd_status open_log(struct voxeld_scene_log *log, struct vxd_err *er
     }
     for (size_t i = 0; i < in->n_versions; i++) {
         copy_version(in->versions[i], &versions[i]);
-        /* Whoever goes on below the last one must come to an end. */
+        /* Versions must fall, so that a caller that goes on below the last one comes
+         * to an end. */
         if (i > 0 && versions[i].version >= versions[i - 1].version) {
             return vxd_reply_bad(err, "versions", "not newest first");
         }
@@ -62,7 +64,7 @@ static enum vxd_status open_log(struct voxeld_scene_log *log, struct vxd_err *er
     return VXD_OK;
 }
 
-enum vxd_status vxd_scene_log_open(struct vxd_map_call *call,
+enum vxd_status vxd_scene_log_open(struct vxd_exchange *call,
                                    struct voxeld_scene_log **out)
 {
     struct voxeld_scene_log *log = vxd_result_new(&call->reply, sizeof *log, &call->err);
@@ -117,7 +119,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_diff_open(struct vxd_map_call *call,
+enum vxd_status vxd_scene_diff_open(struct vxd_exchange *call,
                                     struct voxeld_scene_diff **out)
 {
     struct voxeld_scene_diff *diff =

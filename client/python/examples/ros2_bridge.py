@@ -31,7 +31,7 @@ RECORD = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("count", "<u4")])
 def voxelize_message(
     client: voxeld.Client, message: Any, size: float, range: Sequence[float] = ()
 ) -> voxeld.Voxels:
-    """The voxels of a PointCloud2: coordinates and counts, nothing else is computed.
+    """Asks for the voxels of a PointCloud2: coordinates and counts, nothing else is computed.
 
     Raises voxeld.Aborted when a newer message took its place.
     """
@@ -42,7 +42,7 @@ def voxelize_message(
 
 
 def records_of(voxels: voxeld.Voxels) -> np.ndarray:
-    """x, y, z of the centres and the count of each voxel."""
+    """Returns x, y, z of the centres and the count of each voxel."""
     records = np.empty(len(voxels), RECORD)
     centres = voxels.centres()
     for axis, name in enumerate("xyz"):

@@ -43,7 +43,7 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
-from .map_records import (
+from .generated.map_records import (
     Entries,
     Erased,
     Found,
@@ -51,20 +51,12 @@ from .map_records import (
     Lattice,
     MapArray,
     MapInfo,
-    Merge,
     Saved,
     Updated,
 )
-from .maps import Map
-from .networks import (
-    Inference,
-    InferItem,
-    InferOutput,
-    NetworkInfo,
-    NetworkLayer,
-    NetworkOutput,
-    Timings,
-)
+from .maps import Map, Merge
+from .networks import Inference, InferItem, InferOutput
+from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
 from .repeat import repeat
 from .reply import (
     Backup,

@@ -4,35 +4,20 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
-import os
-import secrets
-import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import admin_pb2, rpc_pb2, voxelize_pb2
 
 from . import wire
+from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
 from .cloud import Pose
-from .durability import set_map_durability
-from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
-from .map_records import (
-    ArraySpec,
-    Lattice,
-    MapInfo,
-    Merge,
-    create_request,
-    info_of,
-    merge_request,
-)
-from .maps import Map
+from .errors import Error, InvalidArgument
+from .generated import map_client
+from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .points import Points, clouds_of, pose_of
 from .reply import (
@@ -45,24 +30,15 @@ from .reply import (
     ServerInfo,
     Status,
     Voxels,
-    code_of,
     record_of,
     server_info_of,
     status_of,
     voxels_of,
 )
 from .scenes import SceneCalls
-from .transport import Connection, choose_url
 
-DEFAULT_IN_FLIGHT = 16
-MAX_IN_FLIGHT = 1024
-DEFAULT_REPLY_BYTES = 1 << 30
-MAX_TIMEOUT_S = (2**31 - 1) / 1000
-# Requests below this go out unmeasured when the server's limit is not known.
-SURELY_TAKEN_BYTES = 1 << 20
 ORDERS = ("morton", "first_point")
 DEFAULT_OUTPUTS = ("coords", "counts")
-
 
 
 def connect(
@@ -81,13 +57,13 @@ def connect(
                      else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that socket
                      exists, else ipc:///run/voxeld/voxeld.sock
     token            None: $VOXELD_TOKEN, else none
-    client_id        who sends, for fairness and for calls that change something (see Client):
+    client_id        names the sender, for fairness and calls that change something (see Client):
                      [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. None: a random one
-    timeout          seconds, of every call that says none itself
+    timeout          seconds, of every call that names none
     wait             seconds to wait for the first connection. None: 1, but a Unix socket
                      that does not exist fails at once; 0: not at all, connect in the
                      background
-    max_in_flight    calls under way at once, 1 to 1024
+    max_in_flight    calls in flight at once, 1 to 1024
     max_reply_bytes  largest reply taken
 
     Raises Unavailable (nobody answers there), InvalidArgument (a malformed URL or option),
@@ -140,28 +116,15 @@ class Client(NetworkCalls, SceneCalls):
         max_in_flight: int,
         max_reply_bytes: int,
     ) -> None:
-        self._timeout = checked_timeout(timeout)
-        if wait is not None and not (math.isfinite(wait) and wait >= 0):
-            raise InvalidArgument(f"{wait}; None, 0 or more seconds are right", "wait")
-        if not 1 <= max_in_flight <= MAX_IN_FLIGHT:
-            raise InvalidArgument(f"{max_in_flight}; 1 to {MAX_IN_FLIGHT}", "max_in_flight")
-        if max_reply_bytes < 1:
-            raise InvalidArgument(f"{max_reply_bytes}; at least 1", "max_reply_bytes")
-        self._token = os.environ.get("VOXELD_TOKEN", "") if token is None else token
-        self._client_id = client_id or f"c-{secrets.token_hex(8)}"
-        self._last_sequence = 0
-        self._id_prefix = secrets.token_hex(4)
-        self._ids = itertools.count(1)
-        self._mutex = threading.Lock()
-        # The server's limit, and the number of the connection it was learnt on.
-        self._limit = (0, 0)
-        self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
-        if wait != 0:
-            try:
-                self._connection.wait(wait)
-            except BaseException:
-                self._connection.close()
-                raise
+        super().__init__(
+            url,
+            token,
+            client_id,
+            timeout,
+            wait=wait,
+            max_in_flight=max_in_flight,
+            max_reply_bytes=max_reply_bytes,
+        )
 
     def __enter__(self) -> Client:
         return self
@@ -175,33 +138,23 @@ class Client(NetworkCalls, SceneCalls):
         self.close()
 
     def close(self) -> None:
-        """Ends the connection. Calls under way on other threads raise Cancelled. Closing again
+        """Ends the connection. Calls in flight on other threads raise Cancelled. Closing again
         is fine."""
         self._connection.close()
 
     @property
-    def url(self) -> str:
-        """Where it connects to."""
-        return self._connection.url
-
-    @property
     def is_connected(self) -> bool:
-        """A connection stands at this moment."""
+        """Whether a connection stands at this moment."""
         return self._connection.is_connected
 
     def server_info(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> ServerInfo:
-        """Version, backend, methods and limits of the server."""
-        number = self._connection.number
-        request = rpc_pb2.Request(server_info=admin_pb2.ServerInfoRequest())
-        response = self._call("server_info", request, timeout, request_id)
-        with self._mutex:
-            self._limit = (number, response.server_info.max_message_bytes)
-        return server_info_of(response.server_info)
+        """Returns version, backend, methods and limits of the server."""
+        return server_info_of(self._get_server_info(timeout, request_id))
 
     def status(self, *, timeout: float | None = None, request_id: str | None = None) -> Status:
-        """Load, memory, counts of the methods and the slowest recent requests."""
+        """Returns load, memory, counts of the methods and the slowest recent requests."""
         request = rpc_pb2.Request(status=admin_pb2.StatusRequest())
         return status_of(self._call("status", request, timeout, request_id).status)
 
@@ -302,7 +255,7 @@ class Client(NetworkCalls, SceneCalls):
         stream, keep_last
                     with both, at most keep_last requests of this client and stream wait at
                     the server; an older one ends with Aborted
-        max_age_ms  do not start when it has waited longer: Aborted. 0: no limit
+        max_age_ms  a request that has waited longer does not start: Aborted. 0: no limit
 
         The size is checked against the server's limit before anything is sent.
         """
@@ -336,195 +289,11 @@ class Client(NetworkCalls, SceneCalls):
             e.sequence = header.sequence
             raise
 
-    def map_create(
-        self,
-        name: str,
-        values: Mapping[str, ArraySpec] | None = None,
-        *,
-        key_dtype: npt.DTypeLike = np.int32,
-        n_components: int = 3,
-        capacity: int = 0,
-        max_bytes: int = 0,
-        ttl_s: float = 0.0,
-        lattice: Lattice | None = None,
-        durable: str | None = None,
-        journal_max_bytes: int = 0,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Map:
-        """Makes a named hash map; one that is there, made with the same parameters (capacity
-        aside), is fine.
-
-        values        the value arrays by name: a dtype, or (dtype, elements an entry). At most
-                      16; none: a set
-        key_dtype     int16, int32 or int64
-        n_components  integers a key, 1 to 8
-        capacity      entries to make room for at once; maps grow by themselves
-        max_bytes     device memory it may take; 0: what the server's limits give
-        ttl_s         dropped when nobody used it for so long; 0: never
-        lattice       what keys mean, where they are voxels
-        durable       None: a restart of the server forgets it. Else it is on the server's disk,
-                      numbers and erase_epoch included, without ttl_s, and a change that was
-                      answered outlives a loss of power ("always"), or the server's process and,
-                      a second ("everysec") or some time ("off") later, that
-        journal_max_bytes  of durable: then a snapshot file is written; 0: 256 MiB
-
-        Raises AlreadyExists where a map of this name differs.
-        """
-        message = create_request(name, values or {}, key_dtype, n_components, lattice)
-        try:
-            message.capacity = capacity
-            message.max_bytes = max_bytes
-            message.ttl_s = ttl_s
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-        set_map_durability(message, durable, journal_max_bytes)
-        response = self._change("map_create", message, timeout, request_id, sequence)
-        return Map(self, info_of(response.map_create.map))
-
-    def map(
-        self, name: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> Map:
-        """The map of this name. Raises NotFound."""
-        request = rpc_pb2.Request(map_get=hashmap_pb2.MapGetRequest(name=name))
-        response = self._call("map_get", request, timeout, request_id)
-        return Map(self, info_of(response.map_get.map))
-
-    def maps(
-        self, *, timeout: float | None = None, request_id: str | None = None
-    ) -> tuple[MapInfo, ...]:
-        """All maps, by name."""
-        request = rpc_pb2.Request(map_list=hashmap_pb2.MapListRequest())
-        response = self._call("map_list", request, timeout, request_id)
-        return tuple(info_of(m) for m in response.map_list.maps)
-
-    def map_load(
-        self,
-        name: str,
-        file: str = "",
-        *,
-        replace: bool = False,
-        max_bytes: int = 0,
-        ttl_s: float = 0.0,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Map:
-        """Makes a map of a file that Map.save wrote, the entries' numbers included.
-
-        file     "": the map's name
-        replace  drops a map of this name; else AlreadyExists
-        """
-        try:
-            message = hashmap_pb2.MapLoadRequest(
-                name=name, file=file, replace=replace, max_bytes=max_bytes, ttl_s=ttl_s
-            )
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-        response = self._change("map_load", message, timeout, request_id, sequence)
-        return Map(self, info_of(response.map_load.map))
-
-    def map_drop(
-        self,
-        name: str,
-        *,
-        missing_ok: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> bool:
-        """Forgets a map; False where there was none, with missing_ok (else NotFound)."""
-        message = hashmap_pb2.MapDropRequest(name=name, missing_ok=missing_ok)
-        response = self._change("map_drop", message, timeout, request_id, sequence)
-        return response.map_drop.existed
-
-    def _numbered(self, sequence: int) -> int:
-        """The sequence of a call: the given one, else the client's next one."""
-        if not 0 <= sequence < 2**64:
-            raise InvalidArgument(f"{sequence}; 0, or a number of 64 bits", "sequence")
-        # By the clock, so that a client that starts anew goes on above the numbers of the one
-        # that had its client_id before; rising where the clock does not.
-        with self._mutex:
-            number = sequence or max(self._last_sequence + 1, time.time_ns() // 1000)
-            self._last_sequence = max(self._last_sequence, number)
-            return number
-
-    def _change(
-        self,
-        method: str,
-        message: Any,
-        timeout: float | None,
-        request_id: str | None,
-        sequence: int,
-    ) -> rpc_pb2.Response:
-        """A method that changes something, without arrays."""
-        header = rpc_pb2.RequestHeader(sequence=self._numbered(sequence))
-        parts: list[wire.Part] = [rpc_pb2.Request(**{method: message}).SerializeToString()]
-        return self._exchange(method, header, parts, timeout, request_id)[0]
-
-    def _call(
-        self, method: str, request: rpc_pb2.Request, timeout: float | None, request_id: str | None
-    ) -> rpc_pb2.Response:
-        parts: list[wire.Part] = [request.SerializeToString()]
-        return self._exchange(method, rpc_pb2.RequestHeader(), parts, timeout, request_id)[0]
-
-    def _exchange(
-        self,
-        method: str,
-        header: rpc_pb2.RequestHeader,
-        parts: list[wire.Part],
-        timeout: float | None,
-        request_id: str | None,
-    ) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
-        timeout_s = self._timeout if timeout is None else checked_timeout(timeout)
-        n_bytes = sum(len(part) for part in parts)
-        self._check_size(n_bytes, timeout_s)
-        header.request_id = request_id or f"{self._id_prefix}-{next(self._ids)}"
-        header.timeout_ms = max(round(timeout_s * 1000), 1)
-        header.token = self._token
-        header.client_id = self._client_id
-        head = rpc_pb2.Request(header=header).SerializeToString()
-        try:
-            data = self._connection.exchange([head, *parts], timeout_s)
-            return opened(data, method)
-        except Error as e:
-            e.request_id = header.request_id
-            e.sequence = header.sequence
-            raise
-
-    def _check_size(self, n_bytes: int, timeout_s: float) -> None:
-        if n_bytes <= SURELY_TAKEN_BYTES:
-            return
-        if self._limit[0] != self._connection.number:
-            self.server_info(timeout=timeout_s)
-        limit = self._limit[1]
-        if 0 < limit < n_bytes:
-            raise ResourceExhausted(
-                f"the request has {n_bytes} bytes, the server takes at most {limit}"
-            )
-
-
-def checked_timeout(timeout: float) -> float:
-    if not 0 < timeout <= MAX_TIMEOUT_S:
-        raise InvalidArgument(f"{timeout}; more than 0 s, at most {MAX_TIMEOUT_S:.0f}", "timeout")
-    return timeout
-
-
-def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
-    """The reply to a request of the method; raises the server's error if it is one."""
-    try:
-        response, arrays = wire.open_response(data)
-    except (ValueError, IndexError) as e:
-        raise Internal(f"the reply of {len(data)} bytes is none of voxeld's: {e}") from None
-    if not response.HasField("header"):
-        raise Internal("the reply has no header")
-    header = response.header
-    if header.code != common_pb2.OK:
-        raise error_of(code_of(header.code), header.message or "no reason given", header.field)
-    if response.WhichOneof("method") != method:
-        raise Internal(f"the reply answers {response.WhichOneof('method')}, not {method}")
-    return response, arrays
+    map_create = map_client.map_create
+    map = map_client.map
+    maps = map_client.maps
+    map_load = map_client.map_load
+    map_drop = map_client.map_drop
 
 
 def chosen(
@@ -558,8 +327,8 @@ def voxelize_request(
     outputs: str | Sequence[str] | None,
     n_clouds: int,
 ) -> tuple[voxelize_pb2.VoxelizeRequest, Expect]:
-    """The request without its clouds, and what its reply must have."""
-    wanted = chosen(outputs, OUTPUTS, DEFAULT_OUTPUTS, "outputs")
+    """Makes the request without its clouds, and what its reply must have."""
+    requested = chosen(outputs, OUTPUTS, DEFAULT_OUTPUTS, "outputs")
     reductions = chosen(reduce, REDUCTIONS, ("mean",), "reduce")
     no_features = features is not None and len(features) == 0
     sizes = (size, size, size) if np.isscalar(size) else size
@@ -569,7 +338,7 @@ def voxelize_request(
         order=chosen(order, ORDERS, ORDERS[:1], "order")[0].upper(),
         features=features or (),
         no_features=no_features,
-        outputs=[f"OUTPUT_{name.upper()}" for name in wanted],
+        outputs=[f"OUTPUT_{name.upper()}" for name in requested],
         reduce=[] if no_features else [f"REDUCE_{name.upper()}" for name in reductions],
     )
     if range is not None:
@@ -577,4 +346,4 @@ def voxelize_request(
     if origin is not None:
         request.origin.CopyFrom(wire.vec3(origin, "origin"))
     reduced = frozenset() if no_features else frozenset(reductions)
-    return request, Expect(n_clouds, frozenset(wanted), reduced, 0)
+    return request, Expect(n_clouds, frozenset(requested), reduced, 0)

@@ -91,7 +91,8 @@ class Pose:
         is_rotation = np.allclose(r @ r.T, np.eye(3), atol=1e-3) and np.linalg.det(r) > 0
         if not np.isfinite(m).all() or not is_rotation:
             raise InvalidArgument("the matrix has no rotation in its left part", "pose")
-        # Each component by its square, signs by the largest one: never divides by little.
+        # Each component is computed from its square, with the signs of the largest one, so that
+        # nothing is divided by a small number.
         w, x, y, z = (
             1 + r[0, 0] + r[1, 1] + r[2, 2],
             1 + r[0, 0] - r[1, 1] - r[2, 2],
@@ -127,7 +128,7 @@ class Cloud:
     """n records of point_step bytes.
 
     data          anything with the buffer protocol, n * point_step bytes, little-endian;
-                  borrowed, not copied: leave it alone while a call with it is under way
+                  borrowed, not copied: leave it alone while a call with it is in flight
     stamp_ns      echoed in the result's item
     frame_id      echoed; at most 255 bytes
     T_map_sensor  positions are moved to the map frame, minus the request's origin
@@ -143,7 +144,7 @@ class Cloud:
 
     @property
     def n_points(self) -> int:
-        """Points of the cloud without its sweeps."""
+        """Number of points of the cloud without its sweeps."""
         return memoryview(self.data).nbytes // self.point_step
 
     @classmethod
@@ -208,7 +209,7 @@ class Cloud:
 
 
 def rows_of(message: Any) -> npt.NDArray[np.uint8]:
-    """The records of a PointCloud2 without the padding of its rows."""
+    """Returns the records of a PointCloud2 without the padding of its rows."""
     height, width = int(message.height), int(message.width)
     point_step, row_step = int(message.point_step), int(message.row_step)
     if height < 0 or width < 0 or not 0 < point_step <= MAX_POINT_STEP:
@@ -234,7 +235,7 @@ def rows_of(message: Any) -> npt.NDArray[np.uint8]:
         )
     if row_step == row_bytes:
         return raw[: height * row_bytes]
-    # The last row may come without its padding.
+    # The last row may lack its padding.
     rows = np.lib.stride_tricks.as_strided(raw, (height, row_bytes), (row_step, 1), writeable=False)
     return np.ascontiguousarray(rows).reshape(-1)
 

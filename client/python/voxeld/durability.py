@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reply to a change of a durable scene or map promises."""
+"""What the reply to a change of a durable scene promises."""
 
 from __future__ import annotations
 
-from voxeld.v1 import hashmap_pb2, scene_pb2
+from voxeld.v1 import scene_pb2
 
 from .errors import InvalidArgument
 
@@ -27,23 +27,5 @@ def durability_of(
         return scene_pb2.SceneDurability(
             fsync=f"SCENE_FSYNC_{durable.upper()}", journal_max_bytes=journal_max_bytes
         )
-    except (TypeError, ValueError) as e:
-        raise InvalidArgument(str(e), "journal_max_bytes") from None
-
-
-def set_map_durability(
-    message: hashmap_pb2.MapCreateRequest, durable: str | None, journal_max_bytes: int
-) -> None:
-    """Says in the request how the map is kept."""
-    if durable is None:
-        if journal_max_bytes:
-            raise InvalidArgument("goes with durable", "journal_max_bytes")
-        return
-    if durable not in FSYNCS:
-        raise InvalidArgument(f"{durable!r}; one of {', '.join(FSYNCS)}", "durable")
-    message.durable = True
-    message.fsync = hashmap_pb2.MapFsync.Value(f"MAP_FSYNC_{durable.upper()}")
-    try:
-        message.journal_max_bytes = journal_max_bytes
     except (TypeError, ValueError) as e:
         raise InvalidArgument(str(e), "journal_max_bytes") from None

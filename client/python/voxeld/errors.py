@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong: one exception class a status code."""
+"""The errors of calls: one exception class for each status code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Error(Exception):
     """Any failure of a call. Catch this one, or the subclass of a code.
 
     code        the status code
-    field       the member to blame, "clouds[0].fields[2].offset"; may be ""
+    field       the wrong member, "clouds[0].fields[2].offset"; may be ""
     message     what was wrong and what would be right
     request_id  as in the server's log; "" where the request was never sent
     sequence    number of a call that changes something, to repeat it by (see Client); 0: none
@@ -60,7 +60,7 @@ class Cancelled(Error):
 
 
 class Unknown(Error):
-    """A failure that says no more."""
+    """A failure without a more precise code."""
 
     code = Code.UNKNOWN
 
@@ -79,25 +79,25 @@ class DeadlineExceeded(Error):
 
 
 class NotFound(Error):
-    """What was named is not there."""
+    """The named object does not exist."""
 
     code = Code.NOT_FOUND
 
 
 class AlreadyExists(Error):
-    """It is there already, and different."""
+    """The object exists already, and differs."""
 
     code = Code.ALREADY_EXISTS
 
 
 class PermissionDenied(Error):
-    """The token is good, but not for this."""
+    """The token is valid, but not for this call."""
 
     code = Code.PERMISSION_DENIED
 
 
 class ResourceExhausted(Error):
-    """Too large, or too many calls in flight."""
+    """The request is too large, or too many calls are in flight."""
 
     code = Code.RESOURCE_EXHAUSTED
 
@@ -109,13 +109,13 @@ class FailedPrecondition(Error):
 
 
 class Aborted(Error):
-    """Superseded by a newer request of the same stream, or waited longer than max_age_ms."""
+    """A newer request of its stream superseded this one, or it waited longer than max_age_ms."""
 
     code = Code.ABORTED
 
 
 class OutOfRange(Error):
-    """Outside of what there is."""
+    """The request lies outside of the object's bounds."""
 
     code = Code.OUT_OF_RANGE
 
@@ -127,13 +127,14 @@ class Unimplemented(Error):
 
 
 class Internal(Error):
-    """A fault of the server; also a reply that is inconsistent or none of voxeld's."""
+    """The server is at fault, or its reply is inconsistent or not voxeld's."""
 
     code = Code.INTERNAL
 
 
 class Unavailable(Error):
-    """No connection, or the server takes no more at the moment. Trying later may help."""
+    """There is no connection, or the server accepts no more at the moment. A later try may
+    succeed."""
 
     code = Code.UNAVAILABLE
 
@@ -145,7 +146,7 @@ class DataLoss(Error):
 
 
 class Unauthenticated(Error):
-    """No token, or a wrong one."""
+    """The token is missing or wrong."""
 
     code = Code.UNAUTHENTICATED
 
@@ -154,5 +155,5 @@ BY_CODE: dict[int, type[Error]] = {int(c.code): c for c in Error.__subclasses__(
 
 
 def error_of(code: int, message: str, field: str = "", request_id: str = "") -> Error:
-    """The exception of a code; Unknown for a number that is none."""
+    """Returns the exception of a code; Unknown for a number that is no code."""
     return BY_CODE.get(code, Unknown)(message, field, request_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the labels of a network become in a scene."""
+"""Which materials a network's labels become in a scene."""
 
 from __future__ import annotations
 

@@ -4,44 +4,53 @@ server's device."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import hashmap_pb2, rpc_pb2
+from voxeld.v1 import hashmap_pb2, voxelize_pb2
 
-from . import wire
+from . import exchange, wire
+from .calls import Calls
 from .cloud import DType
 from .errors import InvalidArgument
-from .map_records import (
-    Array,
-    Entries,
-    Erased,
-    Found,
-    Inserted,
-    MapInfo,
-    Reply,
-    Saved,
-    Updated,
-    Values,
-    info_of,
-    int32s,
-    lattice_of,
-    tensor,
-    tensor_of,
-    typed,
-    update_request,
-)
-from .reply import bad, record_of
+from .generated import map_methods
+from .generated.map_records import MapInfo
 
-if TYPE_CHECKING:
-    from .client import Client
 
-NEIGHBOURS = (0, 6, 8, 27)
+@dataclasses.dataclass(frozen=True)
+class Merge:
+    """Where Client.voxelize adds its voxels.
+
+    create     makes the map where it is missing, with the request's size, origin and features;
+               else NotFound. A map that differs in these is FailedPrecondition
+    ttl_s, max_bytes
+               of one that is made, as in Client.map_create
+    """
+
+    map: str
+    create: bool = True
+    ttl_s: float = 0.0
+    max_bytes: int = 0
+
+
+def drop_map(
+    client: Calls,
+    name: str,
+    missing_ok: bool,
+    timeout: float | None,
+    request_id: str | None,
+    sequence: int,
+) -> bool:
+    """Whether there was a map."""
+    message = hashmap_pb2.MapDropRequest(name=name, missing_ok=missing_ok)
+    response = client._change("map_drop", message, timeout, request_id, sequence)
+    return response.map_drop.existed
 
 
 class Map:
@@ -56,7 +65,7 @@ class Map:
     values  rows by array name: n x n_elements (or n) of the map's types; lists are converted
     """
 
-    def __init__(self, client: Client, info: MapInfo) -> None:
+    def __init__(self, client: Calls, info: MapInfo) -> None:
         self._client = client
         self.name = info.name
         self.key_dtype = info.key_dtype
@@ -67,174 +76,17 @@ class Map:
     def __repr__(self) -> str:
         return f"<voxeld.Map {self.name!r} at {self._client.url}>"
 
-    def info(self, *, timeout: float | None = None, request_id: str | None = None) -> MapInfo:
-        """What it is now."""
-        request = rpc_pb2.Request(map_get=hashmap_pb2.MapGetRequest(name=self.name))
-        response = self._client._call("map_get", request, timeout, request_id)
-        return info_of(response.map_get.map)
-
-    def insert(
-        self,
-        keys: npt.ArrayLike,
-        values: Values | None = None,
-        *,
-        counts_only: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Inserted:
-        """Inserts keys; those that are there keep their values. Arrays that are not given
-        start as zeros."""
-        array = self._keys(keys)
-        message = hashmap_pb2.MapInsertRequest(name=self.name, counts_only=counts_only)
-        parts = [*tensor("keys", message, array), *self._rows(message, values or {})]
-        number = self._client._numbered(sequence)
-        reply = self._exchange("map_insert", message, parts, timeout, request_id, number)
-        with reply:
-            wanted = None if counts_only or reply.dropped else len(array)
-            return record_of(
-                Inserted,
-                reply.message,
-                indices=reply.numbers("indices", wanted),
-                is_new=reply.mask("is_new", wanted),
-                replayed=reply.replayed,
-                arrays_dropped=reply.dropped,
-            )
-
-    def find(
-        self,
-        keys: npt.ArrayLike,
-        values: str | Sequence[str] = "*",
-        *,
-        neighbours: int = 0,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> Found:
-        """Finds keys.
-
-        values      names of the arrays whose rows to get; "*": all, (): none
-        neighbours  6 (-x +x -y +y -z +z), 8 (each axis +0, +1) or 27 (each -1, 0, +1; z is
-                    the fastest): the entries of each key's neighbours as well
-        """
-        if neighbours not in NEIGHBOURS:
-            raise InvalidArgument(f"{neighbours}; one of {NEIGHBOURS}", "neighbours")
-        array = self._keys(keys)
-        message = self._find_request(values, neighbours=neighbours)
-        parts = tensor("keys", message, array)
-        return self._found(message, parts, len(array), timeout, request_id)
-
-    def gather(
-        self,
-        indices: npt.ArrayLike,
-        erase_epoch: int,
-        values: str | Sequence[str] = "*",
-        *,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> Found:
-        """Keys and rows of entries by number, with the erase_epoch that came with them.
-        Raises FailedPrecondition when entries were erased since."""
-        array = int32s(indices)
-        message = self._find_request(values, return_keys=True, erase_epoch=erase_epoch)
-        parts = tensor("indices", message, array)
-        return self._found(message, parts, len(array), timeout, request_id)
-
-    def update(
-        self,
-        keys: npt.ArrayLike,
-        values: Values,
-        combine: str = "set",
-        *,
-        insert_missing: bool = False,
-        counts_only: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Updated:
-        """Combines rows with those that are there; rows of one entry in order.
-
-        combine         "set", "add" (integers clamp at their range), "min" or "max"
-        insert_missing  keys that are not there are inserted, with zeros, first; else skipped
-        """
-        array = self._keys(keys)
-        message = update_request(self.name, combine, insert_missing=insert_missing)
-        message.counts_only = counts_only
-        parts = [*tensor("keys", message, array), *self._rows(message, values)]
-        return self._updated(message, parts, len(array), timeout, request_id, sequence)
-
-    def update_at(
-        self,
-        indices: npt.ArrayLike,
-        erase_epoch: int,
-        values: Values,
-        combine: str = "set",
-        *,
-        counts_only: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Updated:
-        """The same of entries by number, with the erase_epoch that came with them. Raises
-        FailedPrecondition when entries were erased since."""
-        array = int32s(indices)
-        message = update_request(self.name, combine, erase_epoch=erase_epoch)
-        message.counts_only = counts_only
-        parts = [*tensor("indices", message, array), *self._rows(message, values)]
-        return self._updated(message, parts, len(array), timeout, request_id, sequence)
-
-    def erase(
-        self,
-        keys: npt.ArrayLike,
-        *,
-        counts_only: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Erased:
-        """Erases keys."""
-        array = self._keys(keys)
-        message = hashmap_pb2.MapEraseRequest(name=self.name, counts_only=counts_only)
-        parts = tensor("keys", message, array)
-        wanted = None if counts_only else len(array)
-        return self._erased(message, parts, wanted, timeout, request_id, sequence)
-
-    def clear(
-        self, *, timeout: float | None = None, request_id: str | None = None, sequence: int = 0
-    ) -> Erased:
-        """Erases everything."""
-        message = hashmap_pb2.MapEraseRequest(name=self.name, all=True, counts_only=True)
-        return self._erased(message, [], None, timeout, request_id, sequence)
-
-    def export(
-        self,
-        values: str | Sequence[str] = "*",
-        *,
-        first: int = 0,
-        limit: int = 0,
-        timeout: float | None = None,
-        request_id: str | None = None,
-    ) -> Entries:
-        """Entries by ascending number.
-
-        values        names of the arrays to get; "*": all, (): none
-        first, limit  skip so many entries, get at most so many; limit 0: all
-        """
-        message = self._export_request(values, first, limit)
-        reply = self._exchange("map_export", message, [], timeout, request_id, 0)
-        with reply:
-            shape = reply.message.indices.shape
-            if len(shape) != 1 or shape[0] < 0:
-                raise bad("indices", "not one number an entry")
-            indices = reply.numbers("indices", shape[0])
-            assert indices is not None
-            return Entries(
-                indices=indices,
-                keys=reply.rows("keys", reply.message.keys, len(indices)),
-                values=reply.all_rows(len(indices)),
-                n_entries=reply.message.n_entries,
-                erase_epoch=reply.message.erase_epoch,
-                lattice=lattice_of(reply.message),
-            )
+    info = map_methods.info
+    insert = map_methods.insert
+    find = map_methods.find
+    gather = map_methods.gather
+    update = map_methods.update
+    update_at = map_methods.update_at
+    erase = map_methods.erase
+    clear = map_methods.clear
+    export = map_methods.export
+    save = map_methods.save
+    drop = map_methods.drop
 
     def export_ply(
         self,
@@ -247,9 +99,15 @@ class Map:
         """Writes a PLY file, a vertex an entry: the centre of its voxel in metres where the
         map has a lattice, else its key; then the values. Returns how many entries the map
         has. The file appears whole or not at all."""
-        message = self._export_request(values, 0, 0)
-        message.format = hashmap_pb2.MAP_PLY
-        reply = self._exchange("map_export", message, [], timeout, request_id, 0)
+        names = exchange.names_of(values)
+        message = exchange.message_of(
+            hashmap_pb2.MapExportRequest,
+            name=self.name,
+            format=hashmap_pb2.MAP_PLY,
+            values=[] if names == ["*"] else names,
+            keys_only=not names,
+        )
+        reply = exchange.send(self._client, "map_export", message, [], timeout, request_id, None)
         beside = Path(f"{os.fspath(path)}.part")
         try:
             beside.write_bytes(reply.message.ply)
@@ -259,38 +117,7 @@ class Map:
             raise
         return int(reply.message.n_entries)
 
-    def save(
-        self,
-        file: str = "",
-        *,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> Saved:
-        """Saves it in the server's data directory, in place of an older file of that name;
-        "": the map's name."""
-        message = hashmap_pb2.MapSaveRequest(name=self.name, file=file)
-        response = self._client._change("map_save", message, timeout, request_id, sequence)
-        return record_of(Saved, response.map_save)
-
-    def drop(
-        self,
-        *,
-        missing_ok: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> bool:
-        """Forgets it, as Client.map_drop."""
-        return self._client.map_drop(
-            self.name,
-            missing_ok=missing_ok,
-            timeout=timeout,
-            request_id=request_id,
-            sequence=sequence,
-        )
-
-    def _keys(self, keys: npt.ArrayLike) -> Array:
+    def _keys(self, keys: npt.ArrayLike) -> exchange.Array:
         array = np.asarray(keys)
         if array.size == 0 and array.ndim == 1:
             array = array.reshape((0, self.n_components)).astype(np.int32)
@@ -303,7 +130,7 @@ class Map:
             )
         return array
 
-    def _rows(self, message: Any, values: Values) -> list[wire.Part]:
+    def _rows(self, message: Any, values: exchange.Values) -> list[wire.Part]:
         number = message.DESCRIPTOR.fields_by_name["values"].number
         parts: list[wire.Part] = []
         for name, rows in values.items():
@@ -311,111 +138,18 @@ class Map:
             field = f"values[{name!r}]"
             if spec is None:
                 raise InvalidArgument(f"the map has {', '.join(self.arrays) or 'no'} arrays", field)
-            array = typed(rows, spec.numpy, field)
+            array = exchange.typed(rows, spec.numpy, field)
             dtype = DType.BFLOAT16 if spec.dtype == DType.BFLOAT16 else None
-            inner = tensor_of(wire.MAP_ROWS_ROWS, array, dtype)
+            inner = exchange.tensor_of(wire.MAP_ROWS_ROWS, array, dtype)
             parts += wire.rows_parts(number, name, inner)
         return parts
 
-    def _names(self, values: str | Sequence[str]) -> list[str]:
-        return [values] if isinstance(values, str) else list(values)
 
-    def _find_request(self, values: str | Sequence[str], **members: Any) -> Any:
-        try:
-            return hashmap_pb2.MapFindRequest(name=self.name, values=self._names(values), **members)
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-
-    def _export_request(self, values: str | Sequence[str], first: int, limit: int) -> Any:
-        names = self._names(values)
-        try:
-            return hashmap_pb2.MapExportRequest(
-                name=self.name,
-                values=[] if names == ["*"] else names,
-                keys_only=not names,
-                first=first,
-                limit=limit,
-            )
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(str(e)) from None
-
-    def _found(
-        self,
-        message: Any,
-        parts: list[wire.Part],
-        n: int,
-        timeout: float | None,
-        request_id: str | None,
-    ) -> Found:
-        reply = self._exchange("map_find", message, parts, timeout, request_id, 0)
-        with reply:
-            found = reply.mask("found", n)
-            indices = reply.numbers("indices", n)
-            assert found is not None and indices is not None
-            columns = message.neighbours
-            keys = reply.message.keys
-            return record_of(
-                Found,
-                reply.message,
-                indices=indices,
-                found=found,
-                values=reply.all_rows(n),
-                neighbours=reply.numbers("neighbours", n if columns else None, columns),
-                keys=reply.rows("keys", keys, n) if message.return_keys else None,
-            )
-
-    def _updated(
-        self,
-        message: Any,
-        parts: list[wire.Part],
-        n: int,
-        timeout: float | None,
-        request_id: str | None,
-        sequence: int,
-    ) -> Updated:
-        number = self._client._numbered(sequence)
-        reply = self._exchange("map_update", message, parts, timeout, request_id, number)
-        with reply:
-            wanted = None if message.counts_only or reply.dropped else n
-            return record_of(
-                Updated,
-                reply.message,
-                updated=reply.mask("updated", wanted),
-                replayed=reply.replayed,
-                arrays_dropped=reply.dropped,
-            )
-
-    def _erased(
-        self,
-        message: Any,
-        parts: list[wire.Part],
-        n: int | None,
-        timeout: float | None,
-        request_id: str | None,
-        sequence: int,
-    ) -> Erased:
-        number = self._client._numbered(sequence)
-        reply = self._exchange("map_erase", message, parts, timeout, request_id, number)
-        with reply:
-            return record_of(
-                Erased,
-                reply.message,
-                erased=reply.mask("erased", None if reply.dropped else n),
-                replayed=reply.replayed,
-                arrays_dropped=reply.dropped,
-            )
-
-    def _exchange(
-        self,
-        method: str,
-        message: Any,
-        parts: list[wire.Part],
-        timeout: float | None,
-        request_id: str | None,
-        sequence: int,
-    ) -> Reply:
-        header = rpc_pb2.RequestHeader(sequence=sequence)
-        number = rpc_pb2.Request.DESCRIPTOR.fields_by_name[method].number
-        body = wire.enclosed(number, [message.SerializeToString(), *parts])
-        response, arrays = self._client._exchange(method, header, body, timeout, request_id)
-        return Reply(response, arrays, sequence)
+def merge_request(merge: Merge | str) -> voxelize_pb2.VoxelizeMerge:
+    merge = Merge(merge) if isinstance(merge, str) else merge
+    try:
+        return voxelize_pb2.VoxelizeMerge(
+            map=merge.map, create=merge.create, ttl_s=merge.ttl_s, max_bytes=merge.max_bytes
+        )
+    except (TypeError, ValueError) as e:
+        raise InvalidArgument(str(e), "merge") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse convolution networks: what goes into calls on them, and what comes out."""
+"""Sparse convolution networks: their calls, with arguments and results."""
 
 from __future__ import annotations
 
@@ -13,81 +13,24 @@ import numpy.typing as npt
 from voxeld.v1 import common_pb2, network_pb2, rpc_pb2
 
 from . import wire
+from .calls import Calls
 from .cloud import Pose
 from .errors import Code, Error, InvalidArgument
+from .exchange import name_of, vec3_of
+from .generated import network_client
+from .generated.network_records import (
+    NETWORK_OUTPUT_KINDS,
+    NETWORK_PRECISIONS,
+    Timings,
+    timings_of,
+)
 from .points import Points, clouds_of, pose_of
 from .reply import WIRE_TYPES, array_of, bad, code_of, record_of
 
-PRECISIONS = ("", "fp32", "tf32", "fp16", "bf16")
-KINDS = ("", "voxels", "points", "dense", "vector")
-
-
-@dataclasses.dataclass(frozen=True)
-class Timings:
-    """Of one run in the engine, milliseconds; what it ran on: items of one or several requests,
-    and their voxels."""
-
-    voxelize_ms: float
-    sets_ms: float
-    layers_ms: float
-    outputs_ms: float
-    n_items: int
-    n_voxels: int
-
-
-@dataclasses.dataclass(frozen=True)
-class NetworkOutput:
-    """kind: "voxels", "points", "dense" or "vector". argmax: a label and a score a row. stride:
-    cells of the network's input that one of this output's spans. labels: names of the channels.
-    by_default: sent where a request names none."""
-
-    name: str
-    kind: str
-    argmax: bool
-    n_channels: int
-    stride: tuple[int, ...]
-    labels: tuple[str, ...]
-    by_default: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class NetworkLayer:
-    """From Client.network only."""
-
-    name: str
-    op: str
-    n_in: int
-    n_out: int
-    n_parameters: int
-
-
-@dataclasses.dataclass(frozen=True)
-class NetworkInfo:
-    """A loaded network. features: the fields it looks at. last: None before the first run.
-    normalizes: it scales its points first, so coordinates are not metres."""
-
-    name: str
-    digest: str
-    precision: str
-    n_parameters: int
-    n_bytes: int
-    n_sets: int
-    n_maps: int
-    features: tuple[str, ...]
-    outputs: tuple[NetworkOutput, ...]
-    size: tuple[float, float, float]
-    normalizes: bool
-    loaded_ns: int
-    n_requests: int
-    last: Timings | None
-    layers: tuple[NetworkLayer, ...]
-
-
 @dataclasses.dataclass(frozen=True)
 class InferItem:
-    """What became of one cloud. code: OK, or why its rows mean nothing (they are there all the
-    same). n_points = n_used + the six counts of others. points: slice of its rows in points
-    outputs."""
+    """The outcome of one cloud. code: OK, or why its rows mean nothing (they exist all the same).
+    n_points = n_used + the six counts of others. points: slice of its rows in points outputs."""
 
     code: Code
     message: str
@@ -145,13 +88,13 @@ class Inference:
     request_id: str
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """An output's labels where it has them, else its values."""
+        """Returns an output's labels where it has them, else its values."""
         output = self.outputs[name]
         return output.values if output.labels is None else output.labels
 
 
-class NetworkCalls:
-    """The calls of Client on networks; threads, errors and options as there."""
+class NetworkCalls(Calls):
+    """The calls of Client on networks; threads, errors and options are as there."""
 
     def infer(
         self,
@@ -214,103 +157,18 @@ class NetworkCalls:
         if origin is not None:
             request.origin.CopyFrom(wire.vec3(origin, "origin"))
         parts = wire.infer_parts(request, clouds)
-        response, arrays = self._exchange("infer", header, parts, timeout, request_id)  # type: ignore[attr-defined]
+        response, arrays = self._exchange("infer", header, parts, timeout, request_id)
         try:
             return inference_of(response, arrays, len(clouds), "<f2" if half else "<f4", coords)
         except Error as e:
             e.request_id = response.header.request_id
             raise
 
-    def network_load(
-        self,
-        name: str,
-        precision: str = "",
-        *,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> NetworkInfo:
-        """Loads a network of the server's networks_dir, or loads it anew; where its files are
-        faulty the old one stays. May take seconds.
-
-        precision  "fp32", "tf32", "fp16" or "bf16"; "": what its config recommends
-        """
-        if precision not in PRECISIONS:
-            raise InvalidArgument(f"{precision!r}; one of {PRECISIONS[1:]}", "precision")
-        message = network_pb2.NetworkLoadRequest(
-            name=name, precision=PRECISIONS.index(precision)
-        )
-        response = self._change("network_load", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
-        return network_of(response.network_load.network)
-
-    def network_unload(
-        self,
-        name: str,
-        *,
-        missing_ok: bool = False,
-        timeout: float | None = None,
-        request_id: str | None = None,
-        sequence: int = 0,
-    ) -> bool:
-        """Forgets a network; False where there was none, with missing_ok (else NotFound)."""
-        message = network_pb2.NetworkUnloadRequest(name=name, missing_ok=missing_ok)
-        response = self._change("network_unload", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
-        return response.network_unload.existed
-
-    def network(
-        self, name: str, *, timeout: float | None = None, request_id: str | None = None
-    ) -> NetworkInfo:
-        """The loaded network of this name, layers included. Raises NotFound."""
-        request = rpc_pb2.Request(network_get=network_pb2.NetworkGetRequest(name=name))
-        response = self._call("network_get", request, timeout, request_id)  # type: ignore[attr-defined]
-        return network_of(response.network_get.network)
-
-    def networks(
-        self, *, timeout: float | None = None, request_id: str | None = None
-    ) -> tuple[NetworkInfo, ...]:
-        """All loaded networks, by name."""
-        request = rpc_pb2.Request(network_list=network_pb2.NetworkListRequest())
-        response = self._call("network_list", request, timeout, request_id)  # type: ignore[attr-defined]
-        return tuple(network_of(n) for n in response.network_list.networks)
-
-    def networks_available(
-        self, *, timeout: float | None = None, request_id: str | None = None
-    ) -> tuple[str, ...]:
-        """Names in the server's networks_dir, loaded or not."""
-        request = rpc_pb2.Request(network_list=network_pb2.NetworkListRequest())
-        response = self._call("network_list", request, timeout, request_id)  # type: ignore[attr-defined]
-        return tuple(response.network_list.available)
-
-
-def word_of(number: int, words: tuple[str, ...]) -> str:
-    return words[number] if 0 <= number < len(words) else ""
-
-
-def vector_of(message: common_pb2.Vec3) -> tuple[float, float, float]:
-    return (message.x, message.y, message.z)
-
-
-def network_of(message: network_pb2.NetworkInfo) -> NetworkInfo:
-    outputs = tuple(
-        record_of(
-            NetworkOutput,
-            o,
-            kind=word_of(o.kind, KINDS),
-            stride=tuple(o.stride),
-            labels=tuple(o.labels),
-        )
-        for o in message.outputs
-    )
-    return record_of(
-        NetworkInfo,
-        message,
-        precision=word_of(message.precision, PRECISIONS),
-        features=tuple(f.name for f in message.features),
-        outputs=outputs,
-        size=vector_of(message.size),
-        last=record_of(Timings, message.last) if message.HasField("last") else None,
-        layers=tuple(record_of(NetworkLayer, layer) for layer in message.layers),
-    )
+    network_load = network_client.network_load
+    network_unload = network_client.network_unload
+    network = network_client.network
+    networks = network_client.networks
+    networks_available = network_client.networks_available
 
 
 def items_of(message: network_pb2.InferResponse, n_clouds: int) -> tuple[InferItem, ...]:
@@ -344,7 +202,7 @@ def output_of(
     dtype: str,
     coords: bool,
 ) -> InferOutput:
-    kind = word_of(message.kind, KINDS)
+    kind = name_of(NETWORK_OUTPUT_KINDS, message.kind)
     shape = tuple(message.values.shape)
     has_labels = message.HasField("labels")
     n_axes = 4 if kind == "dense" else 1 if has_labels else 2
@@ -388,16 +246,16 @@ def inference_of(
         for i, o in enumerate(message.outputs)
     ]
     lattice = {
-        name: vector_of(getattr(message, name)) if message.HasField(name) else None
+        name: vec3_of(getattr(message, name)) if message.HasField(name) else None
         for name in ("size", "origin", "low")
     }
     return record_of(
         Inference,
         message,
-        precision=word_of(message.precision, PRECISIONS),
+        precision=name_of(NETWORK_PRECISIONS, message.precision),
         items=items,
         outputs={o.name: o for o in outputs},
-        timings=record_of(Timings, message.timings),
+        timings=timings_of(message.timings),
         queue_ms=response.header.queue_ms,
         total_ms=response.header.total_ms,
         request_id=response.header.request_id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points as callers have them, to clouds."""
+"""Turns points as callers have them into clouds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pose_of(pose: Pose | npt.ArrayLike | None) -> Pose | None:
 
 
 def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
-    """members are for arrays."""
+    """Makes clouds of the points; members are those of clouds that are made of arrays."""
     batch = list(points) if isinstance(points, list | tuple) else [points]
     # A list of rows is one array.
     if batch and not any(isinstance(p, Cloud | np.ndarray) for p in batch):

@@ -26,7 +26,7 @@ RULES = ("", "spconv", "minkowski")
 
 @dataclasses.dataclass(frozen=True)
 class ServerInfo:
-    """Who serves, and within which limits. instance_id is another one after a restart."""
+    """The server and its limits. instance_id is a new one after every restart."""
 
     version: str
     backend: str
@@ -115,11 +115,10 @@ class SelfTest:
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """What became of one cloud. n_points = n_used + the four counts of dropped points.
+    """The outcome of one cloud. n_points = n_used + the four counts of dropped points.
 
     voxels  slice of this item's rows in coords, counts, mean, ...
-    points  slice of this item's rows in inverse
-    """
+    points  slice of this item's rows in inverse"""
 
     stamp_ns: int
     frame_id: str
@@ -147,8 +146,8 @@ class Voxels:
     """m voxels of all items, item by item, C feature channels, n points.
 
     Arrays that were not asked for are None, and so are all where arrays_dropped says so. The
-    others are aligned, and parts of the reply
-    itself where it has them aligned; they live as long as anybody holds them.
+    others are aligned. Those that the reply has aligned lie in the reply itself; they live as
+    long as anybody holds them.
 
     coords       int32 m x 4: item, x, y, z
     counts       uint32 m: points reduced into each voxel
@@ -202,7 +201,7 @@ class Voxels:
         return self.n_voxels
 
     def centres(self) -> npt.NDArray[np.float64]:
-        """m x 3: centres of the voxels in the map frame, metres. Needs coords."""
+        """Returns m x 3 centres of the voxels in the map frame, metres. Needs coords."""
         if self.coords is None:
             raise ValueError("the centres of voxels need the output coords")
         corner = np.add(self.origin, self.low)
@@ -212,7 +211,7 @@ class Voxels:
 
 @dataclasses.dataclass(frozen=True)
 class Expect:
-    """What a voxelize request lets one expect of its reply."""
+    """What the reply to a voxelize request must have."""
 
     n_clouds: int
     outputs: frozenset[str]
@@ -230,7 +229,7 @@ def code_of(number: int) -> Code:
 
 
 def record_of(kind: type[Record], message: Any, /, **over: Any) -> Record:
-    """A dataclass of the message's fields of the same names."""
+    """Makes a dataclass of the message's fields of the same names."""
     members = dataclasses.fields(kind)  # type: ignore[arg-type]
     names = [f.name for f in members if f.name not in over]
     return kind(**{name: getattr(message, name) for name in names}, **over)
@@ -261,7 +260,7 @@ WIRE_TYPES = {
     common_pb2.INT64: "<i8",
     common_pb2.UINT64: "<u8",
     common_pb2.FLOAT16: "<f2",
-    common_pb2.BFLOAT16: "<u2",  # NumPy has none: its bits
+    common_pb2.BFLOAT16: "<u2",  # NumPy lacks the type: its bits
 }
 
 
@@ -313,7 +312,7 @@ def voxels_of(
     dropped = response.header.arrays_dropped
     items = items_of(message, expect, dropped)
     if expect.merges and not message.HasField("merged"):
-        raise bad("merged", "asked for, but not there")
+        raise bad("merged", "requested, but missing")
     m, n, c = message.n_voxels, sum(item.n_points for item in items), len(message.features)
     layouts = {
         "coords": ("<i4", (m, 4)),
@@ -323,15 +322,15 @@ def voxels_of(
         "points": ("<f4", (m, expect.max_points, c)),
         **{name: ("<f4", (m, c)) for name in REDUCTIONS},
     }
-    wanted: frozenset[str] = frozenset() if dropped else expect.outputs | expect.reduce
+    expected: frozenset[str] = frozenset() if dropped else expect.outputs | expect.reduce
     checked: dict[str, npt.NDArray[Any] | None] = dict.fromkeys(layouts)
-    for name in wanted:
+    for name in expected:
         if not message.HasField(name):
-            raise bad(name, "asked for, but not there")
+            raise bad(name, "requested, but missing")
         checked[name] = array_of(name, getattr(message, name), arrays.get(name), *layouts[name])
     inverse = checked["inverse"]
     if inverse is not None and n > 0 and not -1 <= inverse.min() <= inverse.max() < m:
-        raise bad("inverse", "a voxel that is not there")
+        raise bad("inverse", "a voxel that does not exist")
     if len(message.grid) not in (0, 3):
         raise bad("grid", "not three numbers")
     return Voxels(

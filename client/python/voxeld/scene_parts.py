@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports that come in parts."""
+"""Exports that take several replies."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from .scene_records import Cells
 
 
 class PlyParts:
-    """A PLY file of several: each with the same header but for its number of vertices."""
+    """Joins PLY files into one: each has the same header except for its number of vertices."""
 
     HEAD = re.compile(rb"(ply\n.*?element vertex )(\d+)(\n.*?end_header\n)", re.DOTALL)
 
     def __init__(self) -> None:
         self.n_written = 0
-        self.n_cells = 1  # before the first part: some are missing
+        self.n_cells = 1  # before the first reply
         self._seen: tuple[int, int] | None = None
 
     def append(self, message: scene_pb2.SceneExportResponse) -> tuple[bytes, bool]:
-        """What to write next, and whether the part is of the version before."""
+        """Returns what to write next, and whether the reply is of the same version as those
+        before."""
         match = self.HEAD.match(message.ply)
         if match is None:
             raise bad("ply", "no PLY file of vertices")
@@ -45,7 +46,7 @@ class PlyParts:
 
 
 def joined(parts: list[Cells]) -> Cells:
-    """Parts of one export as one."""
+    """Joins the replies of one export."""
     first = parts[0]
     if len(parts) == 1:
         return first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into calls on scenes, and what comes out of them."""
+"""The arguments and results of calls on scenes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import wire
 from .cloud import OF_NUMPY
 from .durability import fsync_of
 from .errors import InvalidArgument
-from .map_records import Array, Reply
+from .exchange import Array, Reply
 from .networks import Timings
 from .reply import bad, record_of
 
@@ -33,7 +33,7 @@ SHAPE_HEIGHTFIELD = scene_pb2.SceneOperation.HEIGHTFIELD_FIELD_NUMBER
 
 
 class VoxelState(enum.IntFlag):
-    """Of a voxel, or several. UNKNOWN is empty where free space is not tracked."""
+    """States of a voxel, or of several. UNKNOWN is empty where free space is not tracked."""
 
     UNKNOWN = 1
     OCCUPIED = 2
@@ -53,7 +53,7 @@ class Material:
 
 @dataclasses.dataclass(frozen=True)
 class Box:
-    """low <= p < high."""
+    """The positions low <= p < high."""
 
     low: Vector
     high: Vector
@@ -61,7 +61,7 @@ class Box:
 
 @dataclasses.dataclass(frozen=True)
 class Ball:
-    """noise: value noise added to the radius, up to this much either way, on a lattice of
+    """noise: value noise adds at most this to the radius, or subtracts it, on a lattice of
     2**noise_cell_bits voxels."""
 
     centre: Vector
@@ -73,7 +73,7 @@ class Ball:
 
 @dataclasses.dataclass(frozen=True)
 class Capsule:
-    """Within radius of the segment from a to b."""
+    """The positions within radius of the segment from a to b."""
 
     a: Vector
     b: Vector
@@ -82,7 +82,7 @@ class Capsule:
 
 @dataclasses.dataclass(frozen=True)
 class HalfSpace:
-    """normal . p <= offset, with a normal of any length."""
+    """The positions with normal . p <= offset; the normal has any length."""
 
     normal: Vector
     offset: float
@@ -90,8 +90,8 @@ class HalfSpace:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PointList:
-    """Voxels: n x 3 integers are voxel indices, floating-point numbers metres. materials: n,
-    instead of the operation's; of equal voxels the last one's."""
+    """A list of voxels: n x 3 integers are voxel indices, floating-point numbers metres.
+    materials: n, instead of the operation's; of equal voxels the last one's counts."""
 
     points: npt.ArrayLike
     materials: npt.ArrayLike | None = None
@@ -99,8 +99,8 @@ class PointList:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Heightfield:
-    """Columns from low_z up to heights (n_x x n_y, NaN: no column there) above square cells,
-    the first of which has its low corner at (x, y). cell: a whole number of voxels."""
+    """Columns that reach from low_z up to heights (n_x x n_y, NaN: no column there) above square
+    cells, the first of which has its low corner at (x, y). cell: a whole number of voxels."""
 
     heights: npt.ArrayLike
     x: float
@@ -333,7 +333,7 @@ class Cells:
         return len(self.cells)
 
     def centres(self) -> npt.NDArray[np.float64]:
-        """n x 3, metres."""
+        """Returns n x 3 centres, metres."""
         return np.asarray(np.add(self.origin, (self.cells + 0.5) * self.cell_size), np.float64)
 
 
@@ -353,7 +353,7 @@ class Dense:
 
 
 class SceneReply(Reply):
-    """A reply of a query: which version it saw, and its arrays."""
+    """The reply of a query: the version it read, and its arrays."""
 
     def seen(self) -> dict[str, Any]:
         if not self.message.HasField("seen"):
@@ -372,15 +372,15 @@ class SceneReply(Reply):
         return self._array(name, dtype, shape)
 
     def materials(self, *shape: int) -> Array | None:
-        """None where the scene has none."""
+        """Takes materials; None where the scene has none."""
         return (
             self.array("materials", "<u2", *shape) if self.message.HasField("materials") else None
         )
 
     def extents(self, name: str, n_axes: int) -> tuple[int, ...]:
-        """Of an array whose size the server decides."""
+        """Returns the size of an array that the server decides."""
         if not self.message.HasField(name):
-            raise bad(name, "asked for, but not there")
+            raise bad(name, "requested, but missing")
         shape = tuple(getattr(self.message, name).shape)
         if len(shape) != n_axes or min(shape) < 0:
             raise bad(name, "another number of axes")
@@ -448,7 +448,7 @@ def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
 
 
 def tensor_of(number: int, array: Array) -> list[wire.Part]:
-    """A tensor of the array's own shape as a field; borrowed where it is C-contiguous and
+    """Makes a field with a tensor of the array's own shape; borrowed where it is C-contiguous and
     little-endian, else copied."""
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
@@ -469,7 +469,8 @@ def numbers_of(values: npt.ArrayLike, field: str) -> Array:
 
 
 def metres_of(values: npt.ArrayLike, field: str, *widths: int) -> Array:
-    """n rows of one of these widths, float32 or float64; one row may come without its axis."""
+    """Makes n rows of one of these widths, float32 or float64; one row may come without its axis.
+    """
     array = numbers_of(values, field)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
@@ -487,7 +488,7 @@ def rows_of(array: Array, field: str, *widths: int) -> Array:
 
 
 def places_of(values: npt.ArrayLike, field: str) -> Array:
-    """n x 3: integers are voxels, floating-point numbers metres."""
+    """Makes n x 3 positions: integers are voxels, floating-point numbers metres."""
     array = numbers_of(values, field)
     if array.dtype.kind == "f":
         return metres_of(array, field, 3)
@@ -573,7 +574,7 @@ def copy_of(copy: Copy, field: str) -> scene_pb2.SceneCopy:
 
 
 def operation_parts(operation: Operation | Shape, i: int) -> list[wire.Part]:
-    """An operation as a field of the request; a shape alone is filled."""
+    """Makes a field of an operation; a shape alone is filled."""
     if not isinstance(operation, Operation):
         operation = Operation(operation)
     field = f"operations[{i}]"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions of scenes: what was, undoing it, keeping it, branching from it."""
+"""Versions of scenes: listing, undoing, naming and branching from them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from voxeld.v1 import rpc_pb2, scene_version_pb2
 
+from .calls import Calls
 from .errors import Aborted
 from .reply import bad, record_of
 from .scene_records import Box, Change, SceneInfo, SceneReply, info_of, message_of, plain_shape
@@ -24,9 +25,6 @@ from .version_records import (
     log_of,
 )
 
-if TYPE_CHECKING:
-    from .client import Client
-
 Self = TypeVar("Self", bound="SceneVersions")
 
 
@@ -36,10 +34,10 @@ class SceneVersions:
     takes `at` looks at any of them: a version's number, or a snapshot's name."""
 
     name: str
-    _client: Client
+    _client: Calls
 
-    def __init__(self, client: Client, info: SceneInfo) -> None:
-        raise NotImplementedError  # Scene's
+    def __init__(self, client: Calls, info: SceneInfo) -> None:
+        raise NotImplementedError  # defined by Scene
 
     def _exchange(
         self,
@@ -50,7 +48,7 @@ class SceneVersions:
         request_id: str | None,
         sequence: int = 0,
     ) -> SceneReply:
-        raise NotImplementedError  # Scene's
+        raise NotImplementedError  # defined by Scene
 
     def log(
         self,
@@ -60,7 +58,7 @@ class SceneVersions:
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Log:
-        """The kept versions below `below` (0: from the newest on), at most limit (0: 100; at
+        """Lists the kept versions below `below` (0: from the newest on), at most limit (0: 100; at
         most 10000), and all snapshots."""
         message = message_of(
             scene_version_pb2.SceneLogRequest, "limit", name=self.name, below=below, limit=limit
@@ -77,11 +75,12 @@ class SceneVersions:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Undone:
-        """Gives the voxels that a version changed, and that are as it left them, what they held
-        before it: what others changed since stays. One change.
+        """Gives the voxels that a version changed, and that are as it left them, the values that
+        they had before it; later changes of others stay. This is one change.
 
-        of_version  kept, and so the one before it; 0: the newest that this client (its token
-                    and client_id) made by an edit or a scan and that is not undone
+        of_version  a version that is kept together with the one before it; 0: the newest that
+                    this client (its token and client_id) made by an edit or a scan and that is
+                    not undone
         if_version  Aborted unless the scene is at this version; 0: at any
         """
         message = message_of(
@@ -117,8 +116,8 @@ class SceneVersions:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Snapshot:
-        """Gives a version (None: the newest) a name, which keeps it. A name that there is moves
-        only with replace (else AlreadyExists)."""
+        """Gives a version (None: the newest) a name, which keeps it. A name that exists moves only
+        with replace (else AlreadyExists)."""
         message = scene_version_pb2.SceneSnapshotRequest(
             name=self.name, snapshot=snapshot, at=at_of(at), replace=replace
         )
@@ -135,7 +134,7 @@ class SceneVersions:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> None:
-        """Forgets the name. Raises NotFound where there is none."""
+        """Drops the name. Raises NotFound where there is none."""
         message = scene_version_pb2.SceneSnapshotRequest(
             name=self.name, snapshot=snapshot, drop=True
         )
@@ -150,8 +149,8 @@ class SceneVersions:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Self:
-        """Makes a scene that is what a version (None: the newest) of this one is: same space
-        and palette, own versions. Raises AlreadyExists where the name is taken."""
+        """Makes a scene that equals a version (None: the newest) of this one: the same space and
+        palette, but versions of its own. Raises AlreadyExists where the name is taken."""
         message = scene_version_pb2.SceneBranchRequest(
             name=self.name, new_name=new_name, at=at_of(at)
         )
@@ -199,13 +198,13 @@ class SceneVersions:
             parts.append(part)
             if limit or not len(part) or message.first + len(part) >= part.n_cells:
                 return joined_diffs(parts)
-            # What follows is of the same versions.
+            # The replies that follow are of the same versions.
             getattr(message, "from").CopyFrom(at_of(part.from_version, "from"))
             message.to.CopyFrom(at_of(part.to_version, "to"))
 
     def verify(self, *, timeout: float | None = None, request_id: str | None = None) -> Verified:
-        """Walks all that kept versions and snapshots hold. Raises DataLoss where a node breaks
-        a rule."""
+        """Checks all nodes that kept versions and snapshots hold. Raises DataLoss where a node
+        breaks a rule."""
         message = scene_version_pb2.SceneVerifyRequest(name=self.name)
         request = rpc_pb2.Request(scene_verify=message)
         response = self._client._call("scene_verify", request, timeout, request_id)
@@ -218,8 +217,7 @@ class SceneVersions:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Collected:
-        """Gives back the memory of what no kept version holds; the server also does so by
-        itself."""
+        """Frees the memory that no kept version holds; the server also does so by itself."""
         message = scene_version_pb2.SceneCollectRequest(name=self.name)
         response = self._client._change("scene_collect", message, timeout, request_id, sequence)
         return record_of(

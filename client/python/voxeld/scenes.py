@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes: voxels that are edited, fed with scans and looked at, on the server's device."""
+"""Scenes: voxels on the server's device that are edited, fed with scans and queried."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
 from voxeld.v1 import rpc_pb2, scene_pb2
 
 from . import wire
+from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
@@ -48,10 +49,6 @@ from .scene_records import (
 from .scene_versions import SceneVersions
 from .version_records import At, at_of
 
-if TYPE_CHECKING:
-    from .client import Client
-
-
 class Scene(SceneVersions):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
 
@@ -63,7 +60,7 @@ class Scene(SceneVersions):
     and sequence as of Client.
     """
 
-    def __init__(self, client: Client, info: SceneInfo) -> None:
+    def __init__(self, client: Calls, info: SceneInfo) -> None:
         self._client = client
         self.name = info.name
         self.voxel_size = info.voxel_size
@@ -142,7 +139,7 @@ class Scene(SceneVersions):
         sequence: int = 0,
     ) -> Integrated:
         """Adds a scan: its points become occupied, and with carve the voxels between the sensor
-        and each point are emptied, but for those that a point of this scan hits. One change.
+        and each point are emptied, except those that a point of this scan hits. One change.
 
         points     one cloud, or an array as in Client.voxelize
         pose       sensor to map; rays start at its translation. With frame_id and stamp_ns
@@ -171,7 +168,7 @@ class Scene(SceneVersions):
             name=self.name, network=network, label_to_material=labels_of(labels), output=output,
             expect_digest=expect_digest, if_version=if_version,
         )  # fmt: skip
-        # Beside a network only one that is not the default, for the server to refuse.
+        # With a network, only a rule that is not the default is sent, for the server to refuse.
         if not network or rule != "constant" or material or field:
             message.rule.CopyFrom(rule_of(rule, material, field, range))
         if carve:
@@ -196,8 +193,8 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> VoxelValues:
-        """States and materials of voxels: n x 3 integers are voxel indices, floating-point
-        numbers metres. Outside is unknown."""
+        """Returns states and materials of voxels: n x 3 integers are voxel indices, floating-point
+        numbers metres. Voxels outside the scene are unknown."""
         message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at))
         places = places_of(points, "points")
         parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
@@ -218,18 +215,18 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> RayHits:
-        """First occupied voxel along each ray. origins: n x 3, or one for all; directions: n x
-        3, of any length but 0; max_range: metres, 0: no limit."""
+        """Finds the first occupied voxel along each ray. origins: n x 3, or one for all;
+        directions: n x 3, of any length but 0; max_range: metres, 0: no limit."""
         message = message_of(
             scene_pb2.SceneCastRaysRequest, "max_range",
             name=self.name, max_range_m=max_range, at=at_of(at),
         )  # fmt: skip
-        ways = metres_of(directions, "directions", 3)
+        vectors = metres_of(directions, "directions", 3)
         parts = tensor_of(message.ORIGINS_FIELD_NUMBER, metres_of(origins, "origins", 3))
-        parts += tensor_of(message.DIRECTIONS_FIELD_NUMBER, ways)
+        parts += tensor_of(message.DIRECTIONS_FIELD_NUMBER, vectors)
         reply = self._exchange("scene_cast_rays", message, parts, timeout, request_id)
         with reply:
-            n = len(ways)
+            n = len(vectors)
             return RayHits(
                 distances=reply.array("distances", "<f4", n),
                 voxels=reply.array("voxels", "<i4", n, 3),
@@ -248,7 +245,8 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> NearestVoxels:
-        """Occupied voxel whose centre is nearest to each of n x 3 points, within the radius."""
+        """Finds the occupied voxel whose centre is nearest to each of n x 3 points, within the
+        radius."""
         message = message_of(
             scene_pb2.SceneNearestRequest, "radius",
             name=self.name, radius_m=radius, at=at_of(at),
@@ -275,8 +273,8 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Overlap:
-        """What boxes (n x 6: low x y z, high x y z) or balls (n x 4: x y z radius) hold.
-        counts: count the voxels too."""
+        """Finds out which states the voxels in boxes (n x 6: low x y z, high x y z) or balls (n x
+        4: x y z radius) have. counts: count the voxels, too."""
         message = scene_pb2.SceneOverlapRequest(name=self.name, counts=counts, at=at_of(at))
         rows = metres_of(shapes, "shapes", 6, 4)
         kind = scene_pb2.SceneOverlapRequest
@@ -344,7 +342,7 @@ class Scene(SceneVersions):
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Dense:
-        """The cells of a box as an array."""
+        """Exports the cells of a box as an array."""
         message = self._export_request(box, in_voxels, level, at=at)
         message.format = scene_pb2.SCENE_DENSE
         reply = self._exchange("scene_export", message, [], timeout, request_id)
@@ -364,8 +362,8 @@ class Scene(SceneVersions):
         request_id: str | None = None,
     ) -> int:
         """Writes a PLY file, a vertex a cell: its centre in metres, its material and, with a
-        palette, its colour. Returns how many. The file appears whole or not at all, and is of
-        one version; NotFound where the scene changes until that is not kept any more."""
+        palette, its colour. Returns how many. The file appears whole or not at all, and is of one
+        version; NotFound where the scene changes until that version is not kept."""
         beside = Path(f"{os.fspath(path)}.part")
         ply = PlyParts()
         try:
@@ -396,13 +394,9 @@ class Scene(SceneVersions):
         request_id: str | None = None,
         sequence: int = 0,
     ) -> bool:
-        """Forgets it, as Client.scene_drop."""
-        return self._client.scene_drop(
-            self.name,
-            missing_ok=missing_ok,
-            timeout=timeout,
-            request_id=request_id,
-            sequence=sequence,
+        """Drops the scene, as Client.scene_drop does."""
+        return drop_scene(
+            self._client, self.name, missing_ok, timeout, request_id, sequence
         )
 
     def _export_request(
@@ -441,8 +435,22 @@ class Scene(SceneVersions):
         return SceneReply(response, arrays, sequence)
 
 
-class SceneCalls:
-    """The calls of Client on scenes as wholes; threads, errors and options as there."""
+def drop_scene(
+    client: Calls,
+    name: str,
+    missing_ok: bool,
+    timeout: float | None,
+    request_id: str | None,
+    sequence: int,
+) -> bool:
+    """Whether there was a scene."""
+    message = scene_pb2.SceneDropRequest(name=name, missing_ok=missing_ok)
+    response = client._change("scene_drop", message, timeout, request_id, sequence)
+    return response.scene_drop.existed
+
+
+class SceneCalls(Calls):
+    """The calls of Client on whole scenes; threads, errors and options are as there."""
 
     def scene_create(
         self,
@@ -464,13 +472,13 @@ class SceneCalls:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Scene:
-        """Makes a scene of 2**depth voxels a side; one that is there, made with the same
-        parameters, is fine.
+        """Makes a scene of 2**depth voxels a side; one that exists with the same parameters is
+        fine.
 
         voxel_size     edge in metres
         depth          4 to 21; 0: 17
         material_bits  a voxel: 0, 4, 8 or 16
-        track_free     tell free voxels from unknown ones; takes the highest material
+        track_free     track free and unknown voxels apart; takes the highest material
         origin         low corner in the map frame; None: the centre lies at (0, 0, 0)
         palette        names and colours of the materials, from 0
         max_bytes      device memory it may take; 0: what the server's limits give
@@ -505,23 +513,23 @@ class SceneCalls:
             ),
             durability=durability_of(durable, journal_max_bytes),
         )  # fmt: skip
-        response = self._change("scene_create", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
-        return Scene(self, info_of(response.scene_create.scene))  # type: ignore[arg-type]
+        response = self._change("scene_create", message, timeout, request_id, sequence)
+        return Scene(self, info_of(response.scene_create.scene))
 
     def scene(
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> Scene:
-        """The scene of this name. Raises NotFound."""
+        """Returns the scene of this name. Raises NotFound."""
         request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name))
-        response = self._call("scene_get", request, timeout, request_id)  # type: ignore[attr-defined]
-        return Scene(self, info_of(response.scene_get.scene))  # type: ignore[arg-type]
+        response = self._call("scene_get", request, timeout, request_id)
+        return Scene(self, info_of(response.scene_get.scene))
 
     def scenes(
         self, *, timeout: float | None = None, request_id: str | None = None
     ) -> tuple[SceneInfo, ...]:
-        """All scenes, by name."""
+        """Returns all scenes, by name."""
         request = rpc_pb2.Request(scene_list=scene_pb2.SceneListRequest())
-        response = self._call("scene_list", request, timeout, request_id)  # type: ignore[attr-defined]
+        response = self._call("scene_list", request, timeout, request_id)
         return tuple(info_of(s) for s in response.scene_list.scenes)
 
     def scene_drop(
@@ -533,7 +541,5 @@ class SceneCalls:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> bool:
-        """Forgets a scene; False where there was none, with missing_ok (else NotFound)."""
-        message = scene_pb2.SceneDropRequest(name=name, missing_ok=missing_ok)
-        response = self._change("scene_drop", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
-        return response.scene_drop.existed
+        """Drops a scene; False where there was none, with missing_ok (else NotFound)."""
+        return drop_scene(self, name, missing_ok, timeout, request_id, sequence)

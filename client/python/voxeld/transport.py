@@ -58,7 +58,8 @@ def nng_error(number: int, doing: str, field: str = "") -> Error:
 
 
 def choose_url(given: str | None) -> str:
-    """As libvoxeld does: given, $VOXELD_URL, the user's socket where it exists, the system's."""
+    """Chooses as libvoxeld does: the given URL, $VOXELD_URL, the user's socket where it exists,
+    the system's."""
     url = given if given is not None else os.environ.get("VOXELD_URL", "")
     if url:
         return url
@@ -70,7 +71,7 @@ def choose_url(given: str | None) -> str:
 
 
 class Connection:
-    """Threads: any number may exchange at once; close gives up what is under way."""
+    """Any number of threads may exchange at once; close gives up what is in flight."""
 
     def __init__(self, url: str, max_in_flight: int, max_reply_bytes: int) -> None:
         if len(url.encode()) >= MAX_URL_BYTES:
@@ -83,7 +84,7 @@ class Connection:
         self._receiving: set[Any] = set()  # aios that wait for a reply
         self._n_in_flight = 0
         self._closing = False
-        # Counts connections: what was learnt of a server holds for one of them.
+        # Counts connections: what was learnt about a server holds for one of them.
         self.number = 0
         try:
             self._socket = pynng.Req0(
@@ -116,7 +117,8 @@ class Connection:
             self._changed.notify_all()
 
     def _abort_sends(self) -> None:
-        """With the lock: nng would keep what waits for a connection until its time is over."""
+        """Aborts sends; the caller holds the lock. nng would keep what waits for a connection
+        until its time is over."""
         if not self._pipes:
             for aio in self._sending:
                 lib.nng_aio_abort(aio, lib.NNG_ECONNRESET)
@@ -188,14 +190,14 @@ class Connection:
                 finally:
                     lib.nng_aio_free(aio[0])
             finally:
-                # Also makes nng forget a request whose reply may still come.
+                # This also makes nng forget a request whose reply may still come.
                 lib.nng_ctx_close(context[0])
         finally:
             if message != ffi.NULL:
                 lib.nng_msg_free(message)
 
     def _send(self, context: Any, aio: Any, message: Any, deadline: float) -> Any:
-        """NULL: the message is nng's now. A failed send leaves it ours."""
+        """NULL means that the message is nng's. After a failed send it is ours."""
         set_timeout(aio, deadline)
         lib.nng_aio_set_msg(aio, message)
         with self._changed:
@@ -230,10 +232,10 @@ class Connection:
         return view_of(lib.nng_aio_get_msg(aio))
 
     def close(self) -> None:
-        """Ends the connection; calls under way on other threads fail.
+        """Ends the connection; calls in flight on other threads fail.
 
-        They end before the socket does: nng 1.6 can wait for ever when its socket is closed
-        while others close their contexts.
+        They end before the socket does: nng 1.6 can wait for ever when its socket is closed while
+        others close their contexts.
         """
         with self._changed:
             self._closing = True
@@ -253,7 +255,7 @@ def set_timeout(aio: Any, deadline: float) -> None:
 
 
 def message_of(parts: Sequence[Any]) -> Any:
-    """One nng message of the parts; the only copy a request takes."""
+    """Makes one nng message of the parts; this is the only copy of a request."""
     message = ffi.new("nng_msg **")
     check(lib.nng_msg_alloc(message, 0), "making the request")
     try:
@@ -269,7 +271,7 @@ def message_of(parts: Sequence[Any]) -> Any:
 
 
 def view_of(message: Any) -> memoryview:
-    """The body; the message is freed with the last view of it."""
+    """Returns the body; the message is freed with the last view of it."""
     n_bytes = lib.nng_msg_len(message)
     body = ffi.cast("char *", lib.nng_msg_body(message))
     if n_bytes == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls on versions of scenes give."""
+"""The results of calls on versions of scenes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ VERSION_KINDS = ("made", "edited", "integrated", "undone", "redone")
 
 
 class Difference(enum.IntFlag):
-    """What became of some voxel of a cell. CHANGED: of another material; UNFREED: free no
-    more."""
+    """How some voxel of a cell changed. CHANGED: it has another material; UNFREED: it was free."""
 
     ADDED = 1
     REMOVED = 2
@@ -115,11 +114,11 @@ class Diff:
         return len(self.cells)
 
     def where(self, difference: Difference) -> npt.NDArray[np.int32]:
-        """The cells with any of these."""
+        """Returns the cells with any of these differences."""
         return self.cells[(self.changes & np.uint8(difference)) != 0]
 
     def centres(self) -> npt.NDArray[np.float64]:
-        """n x 3, metres."""
+        """Returns n x 3 centres, metres."""
         return np.asarray(np.add(self.origin, (self.cells + 0.5) * self.cell_size), np.float64)
 
 
@@ -188,7 +187,7 @@ def diff_of(reply: SceneReply) -> Diff:
 
 
 def joined_diffs(parts: list[Diff]) -> Diff:
-    """Parts of one diff as one."""
+    """Joins the replies of one diff."""
     if len(parts) == 1:
         return parts[0]
     cells = np.concatenate([p.cells for p in parts])

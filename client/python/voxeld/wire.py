@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stock protobuf, except that large arrays pass by it: they are spliced into requests and
-cut out of replies as bytes, which saves two copies of each."""
+"""Stock protobuf, except for large arrays: they are spliced into requests and cut out of replies
+as bytes, which saves two copies of each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def varint(value: int) -> bytes:
 
 
 def enclosed(number: int, parts: list[Part]) -> list[Part]:
-    """The parts as one length-delimited field."""
+    """Returns the parts as one length-delimited field."""
     n_bytes = sum(len(part) for part in parts)
     return [varint(number << 3 | LENGTH_DELIMITED) + varint(n_bytes), *parts]
 
@@ -66,7 +66,7 @@ def vec3(values: Any, field: str) -> common_pb2.Vec3:
 
 
 def pose(value: Pose, field: str) -> common_pb2.Pose | None:
-    """None for the identity."""
+    """Makes the wire's pose; None for the identity."""
     try:
         x, y, z, w = (float(v) for v in value.rotation)
     except (TypeError, ValueError):
@@ -101,9 +101,9 @@ def field_of(field: Field) -> common_pb2.Field:
 
 
 def cloud_parts(cloud: Cloud, where: str, number: int) -> list[Part]:
-    """A cloud as a field.
+    """Makes a field of a cloud.
 
-    Raises InvalidArgument for what the schema cannot even say; the server checks the rest.
+    Raises InvalidArgument for what the schema cannot express; the server checks the rest.
     """
     try:
         head = common_pb2.Cloud(
@@ -131,7 +131,7 @@ def cloud_parts(cloud: Cloud, where: str, number: int) -> list[Part]:
 
 
 def voxelize_parts(request: voxelize_pb2.VoxelizeRequest, clouds: list[Cloud]) -> list[Part]:
-    """The method's field of Request."""
+    """Makes the method's field of Request."""
     parts: list[Part] = [request.SerializeToString()]
     for i, cloud in enumerate(clouds):
         parts += cloud_parts(cloud, f"clouds[{i}]", CLOUDS)
@@ -139,7 +139,7 @@ def voxelize_parts(request: voxelize_pb2.VoxelizeRequest, clouds: list[Cloud]) -
 
 
 def infer_parts(request: network_pb2.InferRequest, clouds: list[Cloud]) -> list[Part]:
-    """The method's field of Request."""
+    """Makes the method's field of Request."""
     parts: list[Part] = [request.SerializeToString()]
     for i, cloud in enumerate(clouds):
         parts += cloud_parts(cloud, f"clouds[{i}]", INFER_CLOUDS)
@@ -147,13 +147,13 @@ def infer_parts(request: network_pb2.InferRequest, clouds: list[Cloud]) -> list[
 
 
 def tensor_parts(number: int, dtype: DType, shape: tuple[int, ...], data: memoryview) -> list[Part]:
-    """A tensor as a field."""
+    """Makes a field of a tensor."""
     head = common_pb2.Tensor(dtype=dtype.name, shape=shape)
     return enclosed(number, [head.SerializeToString(), *enclosed(TENSOR_DATA, [data])])
 
 
 def rows_parts(number: int, name: str, tensor: list[Part]) -> list[Part]:
-    """A MapRows as a field; its tensor is a field MAP_ROWS_ROWS."""
+    """Makes a field of a MapRows; its tensor is a field MAP_ROWS_ROWS."""
     head = hashmap_pb2.MapRows(name=name)
     return enclosed(number, [head.SerializeToString(), *tensor])
 
@@ -170,7 +170,7 @@ def read_varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def fields_of(data: memoryview) -> Iterator[tuple[int, memoryview, memoryview | None]]:
-    """Number, whole bytes and (where length-delimited) content of each field.
+    """Yields number, whole bytes and (where length-delimited) content of each field.
 
     Raises ValueError or IndexError for what is no protobuf message.
     """
@@ -220,7 +220,7 @@ def open_response(data: memoryview) -> tuple[rpc_pb2.Response, dict[str, memoryv
 def without_arrays(
     data: memoryview, message: Any, where: str, arrays: dict[str, memoryview]
 ) -> list[Part]:
-    """The fields of a message (its descriptor) without what its tensors hold."""
+    """Returns the fields of a message (its descriptor) without what its tensors hold."""
     rest: list[Part] = []
     seen: dict[int, int] = {}
     for number, whole, content in fields_of(data):

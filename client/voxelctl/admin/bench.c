@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl bench becomes the load tool, bench_load, which is a program of its own: it has
- * threads, an HTTP client and options that no other command wants. */
+/* voxelctl bench becomes the load tool, bench_load, which is a program of its own: it
+ * has threads, an HTTP client and options that no other command needs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/admin/voxelctl_admin.h"
 
 enum {
-    MAX_ADDED = 9 /* name, shared options and their values, NULL */
+    MAX_ADDED = 9 /* the name, shared options and their values, NULL */
 };
 
-/* Where it may lie, seen from voxelctl: beside it in a build, else where it is installed. */
+/* Places of the tool, seen from voxelctl: beside it in a build, else where it is
+ * installed. */
 static const char *const places[] = {"bench_load", CTL_LIBEXEC "/bench_load"};
 
-/* Returns only where there is no such program, or it does not start; after a message. */
+/* Returns only if there is no such program, or it does not start; after a message. */
 static int become(char **words)
 {
     int result =
@@ -30,8 +31,8 @@ static int become(char **words)
     return CTL_FAILED;
 }
 
-/* The token goes through the environment: it stands in no file that could be read again,
- * and on a command line every user of the machine could read it. */
+/* The token goes through the environment. On a command line every user of the machine
+ * could read it, and a file might be read again. */
 static bool pass_token(const struct ctl_globals *globals)
 {
     if (globals->options.token != NULL &&
@@ -42,7 +43,7 @@ static bool pass_token(const struct ctl_globals *globals)
     return true;
 }
 
-/* execv writes to no word; its type is from before const. */
+/* execv does not write to the words; its type is from before const. */
 static void add_word(char **words, size_t *n, const char *word)
 {
     words[(*n)++] = (char *)word;
@@ -78,7 +79,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
     }
     (void)snprintf(timeout_ms, sizeof timeout_ms, "%u",
                    (unsigned)globals->options.timeout_ms);
-    add_word(words, &n, "voxelctl bench"); /* as its messages are to name it */
+    add_word(words, &n, "voxelctl bench"); /* the name for its messages */
     add_option(words, &n, "--url", globals->options.url);
     add_option(words, &n, "--ca-file", globals->options.tls_ca_file);
     add_option(words, &n, "--timeout-ms", timeout_ms);
@@ -96,9 +97,9 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
 
 const struct ctl_command ctl_bench = {
     .name = "bench",
-    .summary = "loads the daemon and tells how it answers",
+    .summary = "loads the daemon and measures its answers",
     .help =
-        "voxelctl bench - loads the daemon and tells how it answers\n"
+        "voxelctl bench - loads the daemon and measures its answers\n"
         "\n"
         "usage: voxelctl [OPTIONS] bench [BENCH OPTIONS]\n"
         "\n"

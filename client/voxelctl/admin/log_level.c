@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/admin/voxelctl_admin.h"
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {

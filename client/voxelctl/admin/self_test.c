@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/admin/voxelctl_admin.h"
 
 enum {
     OPT_DURATION = CTL_OPT_FIRST_OWN,
@@ -65,7 +65,8 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         VOXELD_OK) {
         result = ctl_failed("self-test", &error);
     } else if (globals->json) {
-        /* As text: 64 bits are more than JSON's numbers hold everywhere. */
+        /* The digest is text, because not every reader of JSON keeps numbers of 64
+         * bits. */
         (void)printf("{\"n_stages\": %" PRIu64 ", \"digest\": \"%016" PRIx64
                      "\", \"elapsed_ms\": ",
                      test.n_stages, test.digest);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/admin/voxelctl_admin.h"
 
 static void json_methods(const struct voxeld_server_status *s)
 {

@@ -91,8 +91,8 @@ const char *ctl_thousands(uint64_t n, char *text)
     return text;
 }
 
-/* The first line of the file, without blanks at its end: a token never stands on a command
- * line, where every user of the machine could read it. */
+/* Reads the first line of the file, without blanks at its end. A token never stands on
+ * a command line, where every user of the machine could read it. */
 static int read_token(struct ctl_globals *globals, const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -161,7 +161,7 @@ bool ctl_common_option(struct ctl_globals *globals, const struct ctl_command *co
         (void)printf("voxelctl %s\n", voxeld_version());
         *result = ctl_flush();
         return true;
-    case '?': /* getopt_long has said what */
+    case '?': /* getopt_long has printed what is wrong */
         (void)fprintf(stderr, "Try: voxelctl %s --help\n", command->name);
         *result = CTL_USAGE;
         return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commands that other programs do: voxelctl becomes them. */
+/* Commands that are other programs: voxelctl becomes them. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -7,14 +7,15 @@
 
 #include "client/voxelctl/cli/cli.h"
 
-/* The folder that voxelctl itself lies in, with a slash at its end. False after a message. */
+/* Finds the folder that voxelctl itself lies in, with a slash at its end. False after
+ * a message. */
 static bool own_folder(const char *who, char *path, size_t n_path)
 {
     ssize_t n = readlink("/proc/self/exe", path, n_path);
     char *slash;
 
     if (n < 0 || (size_t)n >= n_path) {
-        (void)fprintf(stderr, "%s: cannot tell where voxelctl lies: %s\n", who,
+        (void)fprintf(stderr, "%s: cannot find out where voxelctl lies: %s\n", who,
                       n < 0 ? strerror(errno) : "its path is too long");
         return false;
     }

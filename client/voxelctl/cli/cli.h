@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl's subcommands and what they share. */
+/* What voxelctl's commands share. */
 #ifndef VXD_CLIENT_VOXELCTL_CLI_CLI_H
 #define VXD_CLIENT_VOXELCTL_CLI_CLI_H
 
@@ -7,16 +7,18 @@
 #include <stdio.h>
 
 #include "client/c/include/voxeld.h"
+#include "client/files/files.h"
 #include "proto/base/base.h"
 
-/* What the process ends with. */
+/* Exit status of the process. */
 enum {
     CTL_OK = 0,
     CTL_FAILED = 1, /* the request, the connection or a file; the message says which */
     CTL_USAGE = 2
 };
 
-/* Options that every subcommand takes; zeroed, then ctl_globals_defaults. */
+/* Options that every subcommand takes. The caller zeroes it and calls
+ * ctl_globals_defaults. */
 struct ctl_globals {
     struct voxeld_options options;
     bool json;
@@ -36,7 +38,7 @@ enum {
     CTL_OPT_FIRST_OWN
 };
 
-/* Goes into every subcommand's list of long options, before its own. */
+/* Every subcommand's list of long options begins with these. */
 #define CTL_GLOBAL_OPTIONS                                                               \
     {"url", required_argument, NULL, CTL_OPT_URL},                                       \
         {"token-file", required_argument, NULL, CTL_OPT_TOKEN_FILE},                     \
@@ -56,19 +58,6 @@ struct ctl_command {
     int (*run)(struct ctl_globals *globals, int argc, char **argv);
 };
 
-extern const struct ctl_command ctl_info;
-extern const struct ctl_command ctl_status;
-extern const struct ctl_command ctl_voxelize;
-extern const struct ctl_command ctl_map;
-extern const struct ctl_command ctl_scene;
-extern const struct ctl_command ctl_infer;
-extern const struct ctl_command ctl_net;
-extern const struct ctl_command ctl_convert;
-extern const struct ctl_command ctl_self_test;
-extern const struct ctl_command ctl_log_level;
-extern const struct ctl_command ctl_backup;
-extern const struct ctl_command ctl_bench;
-
 /* args.c ------------------------------------------------------------------------------- */
 
 void ctl_globals_defaults(struct ctl_globals *globals);
@@ -76,13 +65,13 @@ void ctl_globals_defaults(struct ctl_globals *globals);
 /* Takes one shared option. CTL_OK, or CTL_USAGE or CTL_FAILED after a message. */
 int ctl_global_option(struct ctl_globals *globals, int id, const char *value);
 
-/* What getopt_long gave for -h, --version, or an option unknown ('?'): handles those and
- * the shared ones. True when the subcommand is to end with *result. */
+/* Handles what getopt_long gave for -h, --version, an unknown option ('?') and the
+ * shared options. True when the subcommand is to end with *result. */
 bool ctl_common_option(struct ctl_globals *globals, const struct ctl_command *command,
                        int id, const char *value, int *result);
 
-/* For subcommands without options of their own: parses argv and checks that n_min to n_max
- * words follow, which begin at argv[optind]. True when the subcommand is to end. */
+/* Parses argv for a subcommand without options of its own, and checks that n_min to
+ * n_max words follow, which begin at argv[optind]. True when the subcommand is to end. */
 bool ctl_plain_options(struct ctl_globals *globals, const struct ctl_command *command,
                        int argc, char **argv, int n_min, int n_max, int *result);
 
@@ -95,21 +84,21 @@ int ctl_usage(const char *command, const char *format, ...);
 /* Prints what went wrong with a request. Returns CTL_FAILED. */
 int ctl_failed(const char *what, const struct voxeld_error *error);
 
-/* Numbers separated by commas, all finite. How many, 0 where it is no such list or longer
- * than max. */
+/* Parses numbers separated by commas, all finite. Returns how many, 0 for anything
+ * else and for a list longer than max. */
 size_t ctl_parse_doubles(const char *text, double *out, size_t max);
 
-/* A whole number in low .. high. */
+/* Parses a whole number in low .. high. */
 bool ctl_parse_u32(const char *text, uint32_t low, uint32_t high, uint32_t *out);
 
-/* 1234567 as "1,234,567"; text has at least 32 bytes. Returns text. */
+/* Prints 1234567 as "1,234,567"; text has at least 32 bytes. Returns text. */
 const char *ctl_thousands(uint64_t n, char *text);
 
 /* Connects as the options say; NULL after a message. */
 struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
 
-/* What came of dropping one, and what all of them take, "maps" say; the text, or of the second the
- * end of a JSON object behind its list. */
+/* Print the outcome of dropping one, and what all of them together take, as text or
+ * JSON. The second ends the JSON object that holds their list; what is "maps", say. */
 void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name);
 void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
                      uint64_t n_bytes, uint64_t limit_bytes);
@@ -123,20 +112,40 @@ enum {
     CTL_MAX_OWN = 64 /* a bit each */
 };
 
-/* Option number CTL_OPT_FIRST_OWN + its place in its list. */
+/* An option; its number is CTL_OPT_FIRST_OWN plus its place in the list. */
 struct ctl_own_option {
     const char *name;
-    const char *right; /* what its value may be, or what is wrong where the flag stands */
+    const char *right; /* describes valid values, or for a flag where it may stand */
     bool is_flag;      /* it has no value */
+};
+
+/* What an option means beside others. */
+struct ctl_relation {
+    uint64_t option;   /* its bit */
+    uint64_t needs;    /* the bit of an option that must be given, too; 0 = none */
+    uint64_t excludes; /* the bit of one that must not */
+};
+
+/* The manual of a noun's subcommand, and what its command line may be. */
+struct ctl_manual {
+    struct ctl_command command; /* .run unused */
+    uint64_t options;           /* a bit for each that it takes, and ... */
+    uint64_t required;          /* ... must have */
+    size_t n_min;               /* words after the options */
+    size_t n_max;
 };
 
 struct ctl_own_options {
     const struct ctl_own_option *known;
     size_t n_known;
-    uint64_t taken; /* a bit for each that this subcommand has */
-    size_t n_min;   /* words behind the options */
+    const struct ctl_relation *relations;
+    size_t n_relations;
+    uint64_t taken;    /* a bit for each that this subcommand has, and ... */
+    uint64_t required; /* ... must have */
+    size_t n_min;      /* words after the options */
     size_t n_max;
-    /* One was given; false where its value is none, or where it stands. */
+    /* Takes an option that was given; false where its value is invalid, or it may not
+     * stand there. */
     bool (*take)(void *args, int id, const char *value);
     void *args;
 };
@@ -147,15 +156,47 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
                           const struct ctl_own_options *own, int argc, char **argv,
                           int *result);
 
-/* Values of options; false where they are none. */
+/* Parse values of options; false where they are invalid. */
 bool ctl_parse_u64(const char *text, uint64_t *out);
 bool ctl_parse_between(const char *text, double low, double high, double *out);
-/* One edge for all axes, or three, > 0. */
+/* Parses one edge for all axes, or three, each > 0. */
 bool ctl_parse_size(const char *text, double size_m[3]);
-/* Which of the names, that end with NULL, it is; -1 = none. */
+/* Finds the text among the names, the last of which is NULL; -1 = none. */
 int ctl_parse_choice(const char *text, const char *const *names);
-/* VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...: always, everysec, off; -1 = none. */
+/* Parses always, everysec, off to VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...; -1 = none. */
 int ctl_parse_fsync(const char *text);
+
+/* lists.c ------------------------------------------------------------------------------- */
+
+enum {
+    CTL_MAX_NAMES = 64,
+    CTL_MAX_LISTED = 16, /* options that may be given several times */
+    CTL_NAMES_BYTES = 4096,
+    CTL_NAME_BYTES = 64
+};
+
+/* Names separated by commas; they point into text. */
+struct ctl_names {
+    char text[CTL_NAMES_BYTES];
+    const char *names[CTL_MAX_NAMES];
+    size_t n;
+};
+bool ctl_parse_names(struct ctl_names *names, const char *text);
+
+/* Value arrays, each given as NAME:DTYPE or NAME:DTYPE:ELEMENTS. */
+struct ctl_specs {
+    struct voxeld_map_array specs[CTL_MAX_LISTED];
+    char names[CTL_MAX_LISTED][CTL_NAME_BYTES];
+    size_t n;
+};
+bool ctl_add_spec(struct ctl_specs *specs, const char *text);
+
+/* Texts that must have a certain character in them. */
+struct ctl_texts {
+    const char *texts[CTL_MAX_LISTED];
+    size_t n;
+};
+bool ctl_add_text(struct ctl_texts *texts, const char *text, char must_have);
 
 /* json.c ------------------------------------------------------------------------------- */
 
@@ -165,10 +206,15 @@ void ctl_json_string(FILE *stream, const char *s);
 /* Writes a number that reads back as the same double; null where it is not finite. */
 void ctl_json_number(FILE *stream, double value);
 
-/* "name": and one of the two, with a comma before unless first. */
+/* Write "name": and a value, after a comma unless it is the first. */
 void ctl_json_member_string(FILE *stream, bool first, const char *name, const char *s);
 void ctl_json_member_number(FILE *stream, bool first, const char *name, double value);
 void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
+/* Writes three numbers as an array. */
+void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3]);
+/* Writes names[i], "?" where there are only n. */
+void ctl_json_member_choice(FILE *stream, bool first, const char *name,
+                            const char *const *names, size_t n, size_t i);
 
 /* progress.c --------------------------------------------------------------------------- */
 
@@ -176,67 +222,87 @@ void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t 
  * that is a terminal and total > 1. */
 void ctl_progress_show(size_t n_done, size_t total, const char *name);
 
-/* Erases it; before anything else is printed. */
+/* Erases the bar, before anything else is printed. */
 void ctl_progress_clear(size_t total);
 
 /* drive.c ------------------------------------------------------------------------------ */
 
-#define CTL_DRIVE_RETRY_S 10.0 /* where nothing else is said */
+#define CTL_DRIVE_RETRY_S 10.0 /* when --retry is not given */
 
-/* Files of a cloud each. */
+/* The files of a drive, a cloud each. */
 struct ctl_drive {
     const char *const *paths;
     size_t n;
     const char *format;              /* of all; NULL = by their endings */
     const struct voxeld_pose *poses; /* n; NULL = the files' own */
     double retry_s;
-    /* Makes one call, as `call` says, that changes something once. */
+    /* Makes one call with the options `call`, which changes something once. */
     enum voxeld_status (*send)(void *user, const struct voxeld_call *call,
                                const struct voxeld_cloud *cloud,
                                struct voxeld_error *error);
     void *user;
 };
 
-/* Sends all that can be read, repeats what got no answer. CTL_FAILED, after a message, where that
- * did not work for one of them. */
+/* Sends all files that can be read, and repeats calls that got no answer. CTL_FAILED,
+ * after a message, if one of them failed. */
 int ctl_drive_send(const struct ctl_drive *drive);
 
 /* out_file.c --------------------------------------------------------------------------- */
 
-/* Writes to an open file; fills *err where it fails. */
+/* Writes to an open file; fills *err on failure. */
 typedef enum vxd_status ctl_write_fn(FILE *file, void *context, struct vxd_err *err);
 
-/* Writes a file beside this one that then takes its place, so that a file that is there is
- * whole. A device, a pipe or a link is written to as it is. CTL_FAILED after a message. */
+/* Writes a file under another name, which then takes this one's place, so that readers
+ * always see a whole file. A device, a pipe or a link is written to directly.
+ * CTL_FAILED after a message. */
 int ctl_write_file(const char *path, ctl_write_fn *write, void *context);
 
-/* voxelize_out.c ----------------------------------------------------------------------- */
+/* arrays.c ----------------------------------------------------------------------------- */
 
-/* An output file by its name's ending; CTL_USAGE after a message for an ending other than
- * .ply and .npy, or a tensor that is none. *outputs and *reduce get the bits that the
- * request needs for it. */
-int ctl_out_plan(const char *path, const char *tensor, uint32_t *outputs,
-                 uint32_t *reduce);
+/* The name of a type, "float32"; "?" where it is none. Static. */
+const char *ctl_dtype_name(enum voxeld_dtype dtype);
+/* The type whose name the n characters are; false where they are none. */
+bool ctl_parse_dtype(const char *text, size_t n, enum voxeld_dtype *out);
 
-/* Writes it as ctl_write_file does. CTL_FAILED after a message. */
-int ctl_out_write(const char *path, const char *tensor,
-                  const struct voxeld_voxels *voxels);
+/* Whether the path ends in this and has more before it. */
+bool ctl_has_ending(const char *path, const char *ending);
+
+/* Reads a whole file ("-": standard input); the caller frees *out. CTL_FAILED after a message. */
+int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes);
+
+/* An array of a file and the bytes it lies in. */
+struct ctl_array {
+    struct vxd_array_file array;
+    uint8_t *bytes;
+};
+
+/* Reads FILE.npy, or any other file as text ("-": standard input as text). Text becomes
+ * text_dtype. CTL_FAILED after a message; the caller clears *out in either case. */
+int ctl_array_read(const char *path, enum voxeld_dtype text_dtype, struct ctl_array *out);
+void ctl_array_clear(struct ctl_array *array);
+
+/* The array as libvoxeld takes it; it borrows the bytes. */
+struct voxeld_array ctl_array_view(const struct ctl_array *array, const char *name);
+
+enum {
+    CTL_MAX_WRITTEN = 19 /* arrays of one file */
+};
+
+/* Writes arrays as .npy (the first) or .npz, by the path's ending. CTL_FAILED after a message. */
+int ctl_write_arrays(const char *path, const struct voxeld_array *arrays, size_t n);
+
+/* poses.c ------------------------------------------------------------------------------ */
+
+/* Reads a pose for each of n_poses clouds. Each is a line of 12 numbers: the upper rows of the
+ * 4 x 4 matrix from the sensor's frame to the map's, row-major. The caller frees *out. CTL_FAILED
+ * after a message. */
+int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out);
 
 /* become.c ----------------------------------------------------------------------------- */
 
-/* Becomes the first of the programs at `places`, seen from voxelctl's folder, with the words
- * (words[0] is its name, NULL behind the last). Returns only where that fails: CTL_FAILED after
- * a message, CTL_OK after one that says that there is none. */
+/* Becomes the first of the programs at `places`, seen from voxelctl's folder, with the
+ * words (words[0] is its name, NULL after the last). Returns only on failure:
+ * CTL_FAILED after a message, CTL_OK where no such program exists. */
 int ctl_become(const char *who, const char *const *places, size_t n_places, char **words);
-
-/* infer_out.c -------------------------------------------------------------------------- */
-
-/* An output of an inference as .npy (labels where it has them, else values) or, of voxels and
- * points, .ply. CTL_USAGE after a message for another ending, CTL_FAILED for an output that is
- * not there or cannot be written so. */
-int ctl_infer_check_out(const char *path);
-int ctl_infer_write(const char *path, const char *output,
-                    const struct voxeld_cloud *cloud,
-                    const struct voxeld_inference *inference);
 
 #endif

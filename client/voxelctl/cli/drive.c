@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The clouds of a recorded drive, sent one after the other. */
+/* Sends the clouds of a recorded drive one after the other. */
 #include "client/voxelctl/cli/cli.h"
 
 static int send_file(const struct ctl_drive *drive, size_t i)
@@ -40,7 +40,7 @@ int ctl_drive_send(const struct ctl_drive *drive)
 
         ctl_progress_show(i, drive->n, drive->paths[i]);
         one = send_file(drive, i);
-        /* The other files may be better. */
+        /* A bad file does not keep the others from being sent. */
         result = one != CTL_OK ? one : result;
     }
     ctl_progress_clear(drive->n);

@@ -6,8 +6,8 @@
 #include "proto/base/number.h"
 #include "client/voxelctl/cli/cli.h"
 
-/* Bytes of the UTF-8 character at s, 0 where there is none. No surrogates, nothing overlong,
- * nothing past U+10FFFF. */
+/* Returns the length of the UTF-8 character at s, 0 where it is none: a surrogate, an
+ * overlong form, or more than U+10FFFF. */
 static size_t utf8_length(const unsigned char *s)
 {
     unsigned low = 0x80;
@@ -64,7 +64,7 @@ void ctl_json_number(FILE *stream, double value)
         (void)fputs("null", stream);
         return;
     }
-    /* The shortest that reads back the same. */
+    /* This prints the shortest text that reads back the same. */
     for (int digits = 6; digits <= 17; digits++) {
         double back;
 
@@ -99,4 +99,21 @@ void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t 
 {
     begin_member(stream, first, name);
     (void)fprintf(stream, "%" PRIu64, n);
+}
+
+void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3])
+{
+    begin_member(stream, first, name);
+    (void)fputc('[', stream);
+    for (size_t i = 0; i < 3; i++) {
+        (void)fputs(i > 0 ? ", " : "", stream);
+        ctl_json_number(stream, v[i]);
+    }
+    (void)fputc(']', stream);
+}
+
+void ctl_json_member_choice(FILE *stream, bool first, const char *name,
+                            const char *const *names, size_t n, size_t i)
+{
+    ctl_json_member_string(stream, first, name, i < n ? names[i] : "?");
 }

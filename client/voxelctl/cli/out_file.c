@@ -47,8 +47,8 @@ static enum vxd_status write_beside(const char *path, ctl_write_fn *write, void 
     return status;
 }
 
-/* Renaming over a device, a pipe or a link would put a file in its place: root could lose
- * /dev/null so. */
+/* Renaming over a device, a pipe or a link would replace it with a file: root could
+ * lose /dev/null that way. */
 static bool may_replace(const char *path)
 {
     struct stat there;

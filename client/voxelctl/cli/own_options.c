@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Subcommands that take some of a list of options beside the shared ones, and what the values of
- * several of them may be. */
+/* Parses options of subcommands that take some of a list beside the shared ones, and
+ * values that several of them have. */
 #include <string.h>
 
 #include "proto/base/number.h"
@@ -28,11 +28,46 @@ static void fill_options(const struct ctl_own_options *own, struct option *optio
     options[n] = (struct option){NULL, 0, NULL, 0};
 }
 
+static const char *name_of(const struct ctl_own_options *own, uint64_t bit)
+{
+    size_t i = 0;
+
+    while (i + 1 < own->n_known && (bit >> i & 1) == 0) {
+        i++;
+    }
+    return own->known[i].name;
+}
+
+/* Checks that the options that were given go with each other; *result after a message. */
+static bool go_together(const struct ctl_command *command,
+                        const struct ctl_own_options *own, uint64_t given, int *result)
+{
+    uint64_t missing = own->required & ~given;
+
+    if (missing != 0) {
+        *result = ctl_usage(command->name, "no --%s", name_of(own, missing));
+        return false;
+    }
+    for (size_t i = 0; i < own->n_relations; i++) {
+        const struct ctl_relation *r = &own->relations[i];
+        bool lacks = r->needs != 0 && (given & r->needs) == 0;
+
+        if ((given & r->option) != 0 && (lacks || (given & r->excludes) != 0)) {
+            *result = ctl_usage(command->name, "--%s %s --%s", name_of(own, r->option),
+                                lacks ? "goes with" : "excludes",
+                                name_of(own, lacks ? r->needs : r->excludes));
+            return false;
+        }
+    }
+    return true;
+}
+
 bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command *command,
                           const struct ctl_own_options *own, int argc, char **argv,
                           int *result)
 {
     struct option options[MAX_SHARED + CTL_MAX_OWN];
+    uint64_t given = 0;
     size_t n_words;
     int id;
 
@@ -41,6 +76,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
         if (id >= CTL_OPT_FIRST_OWN) {
             const struct ctl_own_option *option = &own->known[id - CTL_OPT_FIRST_OWN];
 
+            given |= UINT64_C(1) << (id - CTL_OPT_FIRST_OWN);
             if (!own->take(own->args, id, optarg)) {
                 *result = ctl_usage(command->name, "--%s%s%s: %s", option->name,
                                     option->is_flag ? "" : " ",
@@ -56,7 +92,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
         *result = ctl_usage(command->name, "%zu words after the options", n_words);
         return true;
     }
-    return false;
+    return !go_together(command, own, given, result);
 }
 
 bool ctl_parse_u64(const char *text, uint64_t *out)

@@ -8,7 +8,7 @@ enum {
     NAME_CHARS = 40
 };
 
-static bool wanted(size_t total)
+static bool is_drawn(size_t total)
 {
     return total > 1 && isatty(STDERR_FILENO) == 1;
 }
@@ -17,7 +17,7 @@ void ctl_progress_show(size_t n_done, size_t total, const char *name)
 {
     char bar[BAR_CHARS + 1];
 
-    if (!wanted(total)) {
+    if (!is_drawn(total)) {
         return;
     }
     for (size_t i = 0; i < BAR_CHARS; i++) {
@@ -31,7 +31,7 @@ void ctl_progress_show(size_t n_done, size_t total, const char *name)
 
 void ctl_progress_clear(size_t total)
 {
-    if (wanted(total)) {
+    if (is_drawn(total)) {
         (void)fputs("\r\033[K", stderr);
         (void)fflush(stderr);
     }

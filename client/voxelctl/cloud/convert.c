@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client/files/files.h"
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/cloud/voxelctl_cloud.h"
 
 enum {
     OPT_FORMAT = CTL_OPT_FIRST_OWN,
@@ -37,7 +37,7 @@ static bool can_write(const char *format)
     return false;
 }
 
-/* CTL_OK and *go_on, or what the program ends with. */
+/* Parses the command line: CTL_OK and *go_on, or the exit status. */
 static int parse(struct ctl_globals *globals, int argc, char **argv, struct job *job,
                  bool *go_on)
 {
@@ -200,7 +200,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
     view(cloud, &job.file);
     result = write_out(&job);
     if (result == CTL_OK) {
-        /* Where the points take standard output, what is said of them goes beside. */
+        /* If the points go to standard output, the summary goes to standard error. */
         FILE *stream = is_stdout(&job) ? stderr : stdout;
 
         if (globals->json) {

@@ -3,7 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/cloud/voxelctl_cloud.h"
+#include "client/voxelctl/cloud/voxelize_out.h"
 
 enum {
     OPT_SIZE = CTL_OPT_FIRST_OWN,
@@ -23,7 +24,7 @@ enum {
     MAX_FEATURE_TEXT = 4096
 };
 
-/* The command line: what every file is asked with. */
+/* The command line, with the request for every file. */
 struct job {
     struct voxeld_voxelize_request request;
     const char *format;
@@ -33,7 +34,7 @@ struct job {
     const char *features[MAX_FEATURES];
 };
 
-/* A word of a list and the bit or number it stands for. */
+/* A word of a list, and its bit or number. */
 struct choice {
     const char *name;
     uint32_t value;
@@ -75,7 +76,7 @@ static bool parse_reduce(const char *text, uint32_t *bits)
     }
 }
 
-/* The low corner and the high corner, or low and high for all axes. */
+/* Parses the low corner and the high corner, or low and high for all axes. */
 static bool parse_range(const char *text, struct voxeld_voxelize_request *request)
 {
     double v[6];
@@ -210,7 +211,7 @@ static int take_option(struct job *job, int id, const char *value)
     return result;
 }
 
-/* CTL_OK and *go_on, or what the program ends with. */
+/* Parses the command line: CTL_OK and *go_on, or the exit status. */
 static int parse(struct ctl_globals *globals, int argc, char **argv, struct job *job,
                  bool *go_on)
 {
@@ -345,7 +346,8 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* One file of n_files. The progress bar is taken away before anything is printed. */
+/* Voxelizes one file of n_files. The progress bar is erased before anything is
+ * printed. */
 static int run_file(struct voxeld_client *client, struct job *job, const char *path,
                     size_t n_files, bool json)
 {
@@ -406,7 +408,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
 
         ctl_progress_show(i, n_files, path);
         one = run_file(client, &job, path, n_files, globals->json);
-        /* The other files may be better. */
+        /* A bad file does not keep the others from being sent. */
         result = one != CTL_OK ? one : result;
     }
     voxeld_close(client);
@@ -444,7 +446,7 @@ const struct ctl_command ctl_voxelize = {
         "  --order NAME       morton (default), or first: by each voxel's first point\n"
         "  --origin X,Y,Z     map position of the lattice's zero; default 0,0,0\n"
         "  --max-points N     points kept a voxel, the first ones; default all\n"
-        "  --max-voxels N     voxels kept, those met first; default all\n"
+        "  --max-voxels N     voxels kept, those with the earliest points; default all\n"
         "\n"
         "features\n"
         "  --features A,B,..  channels: names of the file's fields; default x, y, z and "

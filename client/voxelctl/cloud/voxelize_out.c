@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/files.h"
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/cloud/voxelize_out.h"
 
 enum {
     N_REDUCTIONS = 5,
@@ -27,21 +26,14 @@ static const struct reduction integers[] = {{"coords", VOXELD_OUTPUT_COORDS},
                                             {"inverse", VOXELD_OUTPUT_INVERSE},
                                             {"first_index", VOXELD_OUTPUT_FIRST_INDEX}};
 
-static bool ends_with(const char *path, const char *ending)
-{
-    size_t n = strlen(path);
-
-    return n > strlen(ending) && strcmp(path + n - strlen(ending), ending) == 0;
-}
-
 int ctl_out_plan(const char *path, const char *tensor, uint32_t *outputs,
                  uint32_t *reduce)
 {
     *outputs = (uint32_t)VOXELD_OUTPUT_COORDS | VOXELD_OUTPUT_COUNTS;
-    if (ends_with(path, ".ply") && tensor == NULL) {
+    if (ctl_has_ending(path, ".ply") && tensor == NULL) {
         return CTL_OK;
     }
-    if (!ends_with(path, ".npy")) {
+    if (!ctl_has_ending(path, ".npy")) {
         return ctl_usage("voxelize", "--out %s: a name ending in %s", path,
                          tensor != NULL ? ".npy, for --tensor" : ".ply or .npy");
     }
@@ -100,7 +92,8 @@ static enum vxd_status write_npy(FILE *file, const char *tensor,
                     tensor);
 }
 
-/* x, y, z, count, and a column a feature and reduction. NULL when memory runs out. */
+/* Makes columns x, y, z, count, and one for each feature and reduction. NULL when
+ * memory runs out. */
 static struct vxd_write_column *ply_columns(const struct voxeld_voxels *v,
                                             const double *centers, char *names, size_t *n)
 {
@@ -184,7 +177,7 @@ static enum vxd_status write_output(FILE *file, void *context, struct vxd_err *e
 {
     const struct output *output = context;
 
-    return ends_with(output->path, ".ply")
+    return ctl_has_ending(output->path, ".ply")
                ? write_ply(file, output->voxels, err)
                : write_npy(file, output->tensor, output->voxels, err);
 }

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl map: named hash maps. */
 #include <string.h>
-
 #include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/map/voxelctl_map.h"
 
-static const struct ctl_map_sub *const subs[] = {
-    &ctl_map_create, &ctl_map_drop, &ctl_map_list,  &ctl_map_info,
-    &ctl_map_insert, &ctl_map_find, &ctl_map_erase, &ctl_map_update,
-    &ctl_map_export, &ctl_map_save, &ctl_map_load,  &ctl_map_merge,
+struct sub {
+    const struct ctl_manual *manual;
+    ctl_map_run *run;
+    int (*check)(const struct ctl_map_args *args); /* NULL: nothing */
+};
+
+static const struct sub subs[] = {
+    {&ctl_map_create_manual, ctl_map_create, NULL},
+    {&ctl_map_drop_manual, ctl_map_drop, NULL},
+    {&ctl_map_list_manual, ctl_map_list, NULL},
+    {&ctl_map_info_manual, ctl_map_info, NULL},
+    {&ctl_map_insert_manual, ctl_map_insert, ctl_map_check_out},
+    {&ctl_map_find_manual, ctl_map_find, ctl_map_check_out},
+    {&ctl_map_erase_manual, ctl_map_erase, ctl_map_check_erase},
+    {&ctl_map_update_manual, ctl_map_update, NULL},
+    {&ctl_map_export_manual, ctl_map_export, ctl_map_check_export},
+    {&ctl_map_save_manual, ctl_map_save, NULL},
+    {&ctl_map_load_manual, ctl_map_load, NULL},
+    {&ctl_map_merge_manual, ctl_map_merge, NULL},
 };
 
 enum {
@@ -17,29 +32,30 @@ enum {
 static int run(struct ctl_globals *globals, int argc, char **argv)
 {
     struct ctl_map_args args = {0};
-    const struct ctl_map_sub *sub = NULL;
+    const struct sub *sub = NULL;
     struct voxeld_client *client;
-    bool go_on;
-    int result;
+    int result = CTL_OK;
 
     if (argc < 2) {
         return ctl_usage("map", "no subcommand");
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        (void)fputs(ctl_map.help, stdout);
+        (void)fputs(ctl_map_help, stdout);
         return ctl_flush();
     }
     for (size_t i = 0; i < N_SUBS && sub == NULL; i++) {
-        if (strcmp(strchr(subs[i]->command.name, ' ') + 1, argv[1]) == 0) {
-            sub = subs[i];
+        if (strcmp(strchr(subs[i].manual->command.name, ' ') + 1, argv[1]) == 0) {
+            sub = &subs[i];
         }
     }
     if (sub == NULL) {
         return ctl_usage("map", "no subcommand \"%s\"", argv[1]);
     }
-    result = ctl_map_parse(globals, sub, argc - 1, argv + 1, &args, &go_on);
-    if (!go_on) {
+    if (!ctl_map_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
         return result;
+    }
+    if (sub->check != NULL && sub->check(&args) != CTL_OK) {
+        return CTL_USAGE;
     }
     client = ctl_connect(globals);
     if (client == NULL) {
@@ -52,36 +68,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
 
 const struct ctl_command ctl_map = {
     .name = "map",
-    .summary = "named hash maps: running maps of drives, and any other",
-    .help =
-        "voxelctl map - named hash maps on the server\n"
-        "\n"
-        "usage: voxelctl map SUBCOMMAND ... [OPTIONS]\n"
-        "\n"
-        "A map leads from integer vectors (keys) to rows of typed arrays (values). Its\n"
-        "entries are numbered from 0. Maps live in the server's memory: a restart\n"
-        "forgets those that were neither saved nor made --durable.\n"
-        "\n"
-        "subcommands (voxelctl map SUBCOMMAND --help is the manual of each)\n"
-        "  create NAME          makes an empty map\n"
-        "  drop NAME            forgets a map\n"
-        "  list                 all maps\n"
-        "  info NAME            one map\n"
-        "  insert NAME KEYS     inserts keys\n"
-        "  find NAME KEYS       finds keys, their values and neighbours\n"
-        "  erase NAME KEYS      erases keys, or everything\n"
-        "  update NAME KEYS     changes values: set, add, min, max\n"
-        "  export NAME FILE     all entries as .ply, .npz or .npy\n"
-        "  save NAME            to a file of the server's\n"
-        "  load NAME            from one\n"
-        "  merge FILE ...       adds point clouds, as voxels: a running map of a drive\n"
-        "\n"
-        "KEYS is a file: .npy, or text with the numbers of a key on each line; - is "
-        "text\n"
-        "on standard input. The shared options: voxelctl --help.\n"
-        "\n"
-        "examples\n"
-        "  voxelctl map merge scans/*.pcd --map drive --size 0.1\n"
-        "  voxelctl map export drive drive.ply\n",
+    .summary = ctl_map_summary,
+    .help = ctl_map_help,
     .run = run,
 };

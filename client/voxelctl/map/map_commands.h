@@ -1,161 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the subcommands of voxelctl map share. */
+/* What the subcommands of voxelctl map share: each prints what its generated manual promises. */
 #ifndef VXD_CLIENT_VOXELCTL_MAP_MAP_COMMANDS_H
 #define VXD_CLIENT_VOXELCTL_MAP_MAP_COMMANDS_H
 
-#include "client/files/files.h"
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/generated/map_args.h"
 
-enum {
-    CTL_MAP_MAX_ARRAYS = 16,
-    CTL_MAP_MAX_NAMES = 64,
-    CTL_MAP_TEXT_BYTES = 4096
-};
+/* Runs one subcommand and returns the exit status. */
+typedef int ctl_map_run(struct voxeld_client *client, const struct ctl_globals *globals,
+                        const struct ctl_map_args *args);
 
-/* Options of voxelctl map; each subcommand takes some of them. */
-enum ctl_map_option {
-    CTL_MAP_KEY_DTYPE = CTL_OPT_FIRST_OWN,
-    CTL_MAP_COMPONENTS,
-    CTL_MAP_VALUE,
-    CTL_MAP_CAPACITY,
-    CTL_MAP_MAX_BYTES,
-    CTL_MAP_TTL,
-    CTL_MAP_SIZE,
-    CTL_MAP_ORIGIN,
-    CTL_MAP_FRAME,
-    CTL_MAP_MISSING_OK,
-    CTL_MAP_VALUES,
-    CTL_MAP_OUT,
-    CTL_MAP_ARRAYS,
-    CTL_MAP_NEIGHBOURS,
-    CTL_MAP_ALL,
-    CTL_MAP_COMBINE,
-    CTL_MAP_INSERT_MISSING,
-    CTL_MAP_FIRST,
-    CTL_MAP_LIMIT,
-    CTL_MAP_FILE,
-    CTL_MAP_REPLACE,
-    CTL_MAP_NAME,
-    CTL_MAP_FEATURES,
-    CTL_MAP_NO_FEATURES,
-    CTL_MAP_FORMAT,
-    CTL_MAP_POSES,
-    CTL_MAP_NO_CREATE,
-    CTL_MAP_RETRY,
-    CTL_MAP_DURABLE,
-    CTL_MAP_JOURNAL_MAX_BYTES,
-    CTL_MAP_END
-};
+ctl_map_run ctl_map_create;
+ctl_map_run ctl_map_drop;
+ctl_map_run ctl_map_list;
+ctl_map_run ctl_map_info;
+ctl_map_run ctl_map_insert;
+ctl_map_run ctl_map_find;
+ctl_map_run ctl_map_erase;
+ctl_map_run ctl_map_update;
+ctl_map_run ctl_map_export;
+ctl_map_run ctl_map_save;
+ctl_map_run ctl_map_load;
+ctl_map_run ctl_map_merge;
 
-#define CTL_MAP_BIT(option) (UINT64_C(1) << ((option)-CTL_OPT_FIRST_OWN))
-
-/* A list of names given with commas; they point into text. */
-struct ctl_map_names {
-    char text[CTL_MAP_TEXT_BYTES];
-    const char *names[CTL_MAP_MAX_NAMES];
-    size_t n;
-};
-
-/* A command line, parsed. What was not given is zero or NULL. */
-struct ctl_map_args {
-    const char *const *words; /* behind the options */
-    size_t n_words;
-    uint64_t given; /* CTL_MAP_BIT of the options that were */
-    enum voxeld_dtype key_dtype;
-    uint32_t n_components;
-    struct voxeld_map_array arrays[CTL_MAP_MAX_ARRAYS]; /* --value */
-    char array_names[CTL_MAP_MAX_ARRAYS][64];
-    size_t n_arrays;
-    uint64_t capacity;
-    uint64_t max_bytes;
-    double ttl_s;
-    double size_m[3];
-    double origin_m[3];
-    const char *frame_id;
-    const char *values[CTL_MAP_MAX_ARRAYS]; /* NAME=FILE */
-    size_t n_values;
-    const char *out;
-    struct ctl_map_names names; /* --arrays, --features */
-    uint32_t neighbours;
-    enum voxeld_combine combine;
-    uint64_t first;
-    uint64_t limit;
-    const char *file;
-    const char *map; /* --map */
-    const char *format;
-    const char *poses;
-    double retry_s;
-    enum voxeld_map_fsync fsync; /* --durable */
-    uint64_t journal_max_bytes;
-};
-
-struct ctl_map_sub {
-    struct ctl_command command; /* .run unused */
-    uint64_t options;           /* bits of those it takes */
-    size_t n_min;               /* words behind the options */
-    size_t n_max;
-    /* What getopt cannot see: CTL_OK, or CTL_USAGE after a message. NULL: nothing. */
-    int (*check)(const struct ctl_map_args *args);
-    int (*run)(struct voxeld_client *client, const struct ctl_globals *globals,
-               const struct ctl_map_args *args);
-};
-
-extern const struct ctl_map_sub ctl_map_create;
-extern const struct ctl_map_sub ctl_map_drop;
-extern const struct ctl_map_sub ctl_map_list;
-extern const struct ctl_map_sub ctl_map_info;
-extern const struct ctl_map_sub ctl_map_insert;
-extern const struct ctl_map_sub ctl_map_find;
-extern const struct ctl_map_sub ctl_map_erase;
-extern const struct ctl_map_sub ctl_map_update;
-extern const struct ctl_map_sub ctl_map_export;
-extern const struct ctl_map_sub ctl_map_save;
-extern const struct ctl_map_sub ctl_map_load;
-extern const struct ctl_map_sub ctl_map_merge;
-
-/* map_args.c: CTL_OK and *go_on, or what the program ends with. */
-int ctl_map_parse(struct ctl_globals *globals, const struct ctl_map_sub *sub, int argc,
-                  char **argv, struct ctl_map_args *args, bool *go_on);
-
-/* Name of a type, "float32"; "?" where it is none. Static. */
-const char *ctl_dtype_name(enum voxeld_dtype dtype);
-
-static inline bool ctl_map_has(const struct ctl_map_args *args,
-                               enum ctl_map_option option)
-{
-    return (args->given & CTL_MAP_BIT(option)) != 0;
-}
-
-/* map_admin.c: what a map is, as a line of text, or as a JSON object without its end. */
-void ctl_map_print_json(const struct voxeld_map_info *map);
-
-/* map_read.c: an array of a file and the bytes it lies in. */
-struct ctl_map_array {
-    struct vxd_array_file array;
-    uint8_t *bytes;
-};
-
-/* All of a file, "-": standard input; free *out. CTL_FAILED after a message. */
-int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes);
-
-/* Reads FILE.npy, or any other file as text ("-": standard input as text). Text becomes
- * text_dtype. CTL_FAILED after a message; to be cleared in either case. */
-int ctl_map_read(const char *path, enum voxeld_dtype text_dtype,
-                 struct ctl_map_array *out);
-void ctl_map_array_clear(struct ctl_map_array *array);
-
-/* Whether a file is one that ctl_map_read reads as .npy: ends in ".npy", ".NPY". */
-bool ctl_has_ending(const char *path, const char *ending);
-
-/* The array as libvoxeld takes it. */
-struct voxeld_array ctl_map_view(const struct ctl_map_array *array, const char *name);
-
-/* map_poses.c: one pose a file, each a line of 12 numbers: the upper rows of the 4 x 4
- * matrix from the sensor's frame to the map's, row-major. CTL_FAILED after a message. */
-int ctl_map_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out);
-
-/* map_export.c: arrays as .npy (the first) or .npz, by the path's ending. CTL_FAILED after a
- * message. */
-int ctl_map_write_arrays(const char *path, const struct voxeld_array *arrays, size_t n);
+/* Check what options cannot say: CTL_OK, or CTL_USAGE after a message. */
+int ctl_map_check_erase(const struct ctl_map_args *args);
+int ctl_map_check_export(const struct ctl_map_args *args);
+int ctl_map_check_out(const struct ctl_map_args *args);
 
 #endif

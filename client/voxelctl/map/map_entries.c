@@ -6,32 +6,32 @@
 
 #include "client/voxelctl/map/map_commands.h"
 
-/* Rows that find prints; more are for --out. */
+/* find prints at most so many rows; --out takes more. */
 enum {
     MAX_PRINTED = 100,
-    MAX_OUT = CTL_MAP_MAX_ARRAYS + 3
+    MAX_OUT = CTL_MAX_LISTED + 3
 };
 
-/* Keys and values of a command, with the files they lie in. */
+/* The keys and values of a command, with the files they lie in. */
 struct input {
-    struct ctl_map_array keys;
-    struct ctl_map_array files[CTL_MAP_MAX_ARRAYS];
-    char names[CTL_MAP_MAX_ARRAYS][64];
-    struct voxeld_array values[CTL_MAP_MAX_ARRAYS];
+    struct ctl_array keys;
+    struct ctl_array files[CTL_MAX_LISTED];
+    char names[CTL_MAX_LISTED][64];
+    struct voxeld_array values[CTL_MAX_LISTED];
     size_t n_values;
 };
 
 static void input_free(struct input *in)
 {
-    ctl_map_array_clear(&in->keys);
-    for (size_t i = 0; i < CTL_MAP_MAX_ARRAYS; i++) {
-        ctl_map_array_clear(&in->files[i]);
+    ctl_array_clear(&in->keys);
+    for (size_t i = 0; i < CTL_MAX_LISTED; i++) {
+        ctl_array_clear(&in->files[i]);
     }
     free(in);
 }
 
-/* Type of a map's array, in which numbers of a text are to be read; any where it has no such
- * array (the server then says so). */
+/* Returns the type of a map's array, in which to read the numbers of a text; any type
+ * if there is no such array, which the server then reports. */
 static enum voxeld_dtype type_of(const struct voxeld_maps *maps, const char *name)
 {
     const struct voxeld_map_info *map = &maps->maps[0];
@@ -44,7 +44,7 @@ static enum voxeld_dtype type_of(const struct voxeld_maps *maps, const char *nam
     return VOXELD_FLOAT64;
 }
 
-/* One ARRAY=FILE. */
+/* Reads one ARRAY=FILE. */
 static int read_values(const struct voxeld_maps *maps, const char *text, struct input *in)
 {
     size_t i = in->n_values;
@@ -54,11 +54,11 @@ static int read_values(const struct voxeld_maps *maps, const char *text, struct 
         return ctl_usage("map", "--values %s: a name of over 63 bytes", text);
     }
     memcpy(in->names[i], text, n_name);
-    if (ctl_map_read(text + n_name + 1, type_of(maps, in->names[i]), &in->files[i]) !=
+    if (ctl_array_read(text + n_name + 1, type_of(maps, in->names[i]), &in->files[i]) !=
         CTL_OK) {
         return CTL_FAILED;
     }
-    in->values[i] = ctl_map_view(&in->files[i], in->names[i]);
+    in->values[i] = ctl_array_view(&in->files[i], in->names[i]);
     in->n_values++;
     return CTL_OK;
 }
@@ -71,20 +71,20 @@ static int read_all(struct voxeld_client *client, const struct ctl_map_args *arg
     int result = CTL_OK;
 
     if (args->n_words > 1) {
-        result = ctl_map_read(args->words[1], VOXELD_INT64, &in->keys);
+        result = ctl_array_read(args->words[1], VOXELD_INT64, &in->keys);
     }
-    if (result == CTL_OK && args->n_values > 0 &&
+    if (result == CTL_OK && args->values.n > 0 &&
         voxeld_map_get(client, NULL, args->words[0], &maps, &error) != VOXELD_OK) {
         result = ctl_failed(args->words[0], &error);
     }
-    for (size_t i = 0; i < args->n_values && result == CTL_OK; i++) {
-        result = read_values(maps, args->values[i], in);
+    for (size_t i = 0; i < args->values.n && result == CTL_OK; i++) {
+        result = read_values(maps, args->values.texts[i], in);
     }
     voxeld_maps_free(maps);
     return result;
 }
 
-/* NULL, and *result, after a message. */
+/* Reads the command's keys and values; NULL, and *result, after a message. */
 static struct input *input_read(struct voxeld_client *client,
                                 const struct ctl_map_args *args, int *result)
 {
@@ -103,18 +103,21 @@ static struct input *input_read(struct voxeld_client *client,
     return in;
 }
 
-static void print_count(bool first, const char *name, uint64_t n)
+int ctl_map_check_out(const struct ctl_map_args *args)
 {
-    ctl_json_member_count(stdout, first, name, n);
+    if (args->out != NULL && !ctl_has_ending(args->out, ".npy") &&
+        !ctl_has_ending(args->out, ".npz")) {
+        return ctl_usage("map", "--out %s: a name ending in .npy or .npz", args->out);
+    }
+    return CTL_OK;
 }
 
-static int insert(struct voxeld_client *client, const struct ctl_globals *globals,
-                  const struct ctl_map_args *args)
+int ctl_map_insert(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_map_args *args)
 {
     int result = CTL_OK;
     struct input *in = input_read(client, args, &result);
-    struct voxeld_map_insert_request request = {.map = args->words[0],
-                                                .counts_only = args->out == NULL};
+    struct voxeld_map_insert_request request = {.counts_only = args->out == NULL};
     struct voxeld_map_result *r = NULL;
     struct voxeld_error error;
     struct voxeld_array out[2];
@@ -123,7 +126,8 @@ static int insert(struct voxeld_client *client, const struct ctl_globals *global
     if (in == NULL) {
         return result;
     }
-    request.keys = ctl_map_view(&in->keys, NULL);
+    ctl_map_insert_request(args, &request);
+    request.keys = ctl_array_view(&in->keys, NULL);
     request.values = in->values;
     request.n_values = in->n_values;
     if (voxeld_map_insert(client, &request, &r, &error) != VOXELD_OK) {
@@ -134,15 +138,10 @@ static int insert(struct voxeld_client *client, const struct ctl_globals *global
     if (args->out != NULL) {
         out[0] = (struct voxeld_array){"indices", VOXELD_INT32, r->indices, r->n, 1};
         out[1] = (struct voxeld_array){"is_new", VOXELD_UINT8, r->is_new, r->n, 1};
-        result = ctl_map_write_arrays(args->out, out, 2);
+        result = ctl_write_arrays(args->out, out, 2);
     }
     if (result == CTL_OK && globals->json) {
-        (void)fputc('{', stdout);
-        print_count(true, "n", r->n);
-        print_count(false, "n_new", r->n_new);
-        print_count(false, "n_entries", r->n_entries);
-        print_count(false, "erase_epoch", r->erase_epoch);
-        (void)fputs("}\n", stdout);
+        ctl_map_insert_json(r);
     } else if (result == CTL_OK) {
         (void)printf("%s keys, %s new; %s has %s entries\n", ctl_thousands(r->n, text[0]),
                      ctl_thousands(r->n_new, text[1]), request.map,
@@ -151,34 +150,6 @@ static int insert(struct voxeld_client *client, const struct ctl_globals *global
     voxeld_map_result_free(r);
     return result == CTL_OK ? ctl_flush() : result;
 }
-
-#define VALUES_HELP                                                                      \
-    "  --values ARRAY=FILE\n"                                                            \
-    "                     rows of a value array, one a key: .npy of the array's\n"       \
-    "                     type, or text; may be given for every array\n"
-
-const struct ctl_map_sub ctl_map_insert = {
-    .command =
-        {.name = "map insert",
-         .help =
-             "voxelctl map insert - inserts keys\n"
-             "\n"
-             "usage: voxelctl map insert NAME KEYS [OPTIONS]\n"
-             "\n"
-             "KEYS is FILE.npy, or text with the numbers of a key on each line; - is "
-             "text "
-             "on\n"
-             "standard input. Keys that are there keep their values.\n"
-             "\n" VALUES_HELP
-             "  --out FILE         .npy: the entry of each key; .npz: is_new as well\n"
-             "\n"
-             "example\n"
-             "  printf '1 2 3\\n-4 5 6\\n' | voxelctl map insert seen -\n"},
-    .options = CTL_MAP_BIT(CTL_MAP_VALUES) | CTL_MAP_BIT(CTL_MAP_OUT),
-    .n_min = 2,
-    .n_max = 2,
-    .run = insert,
-};
 
 /* One element as it is read back by JSON's parsers and ours. */
 static void print_element(const struct voxeld_array *array, size_t i)
@@ -219,7 +190,7 @@ static void print_element(const struct voxeld_array *array, size_t i)
     }
 }
 
-/* The k-th row, "[1, 2, 3]", or "7" of arrays of one element. */
+/* Prints the k-th row, "[1, 2, 3]", or "7" of arrays of one element. */
 static void print_row(const struct voxeld_array *array, size_t k)
 {
     size_t n = array->n_elements > 0 ? array->n_elements : 1;
@@ -284,9 +255,9 @@ static void print_found(const struct ctl_globals *globals,
 
     if (globals->json) {
         (void)fputc('{', stdout);
-        print_count(true, "n", r->n);
-        print_count(false, "n_found", r->n_found);
-        print_count(false, "erase_epoch", r->erase_epoch);
+        ctl_json_member_count(stdout, true, "n", r->n);
+        ctl_json_member_count(stdout, false, "n_found", r->n_found);
+        ctl_json_member_count(stdout, false, "erase_epoch", r->erase_epoch);
         (void)fputs(", \"entries\": [", stdout);
     }
     for (size_t k = 0; k < n; k++) {
@@ -305,7 +276,7 @@ static void print_found(const struct ctl_globals *globals,
     }
 }
 
-/* indices, found, neighbours where asked for, and the value arrays. */
+/* Prints indices, found, neighbours if asked for, and the value arrays. */
 static int write_found(const char *path, const struct voxeld_map_result *r)
 {
     struct voxeld_array out[MAX_OUT] = {
@@ -321,28 +292,28 @@ static int write_found(const char *path, const struct voxeld_map_result *r)
     for (size_t i = 0; i < r->n_values && n < MAX_OUT; i++) {
         out[n++] = r->values[i];
     }
-    return ctl_map_write_arrays(path, out, n);
+    return ctl_write_arrays(path, out, n);
 }
 
-static int find(struct voxeld_client *client, const struct ctl_globals *globals,
-                const struct ctl_map_args *args)
+int ctl_map_find(struct voxeld_client *client, const struct ctl_globals *globals,
+                 const struct ctl_map_args *args)
 {
     static const char *const all[] = {"*"};
     int result = CTL_OK;
     struct input *in = input_read(client, args, &result);
-    struct voxeld_map_find_request request = {
-        .map = args->words[0],
-        .arrays = args->names.n > 0 ? args->names.names : all,
-        .n_arrays = args->names.n > 0 ? args->names.n : 1,
-        .neighbours = args->neighbours,
-    };
+    struct voxeld_map_find_request request = {0};
     struct voxeld_map_result *r = NULL;
     struct voxeld_error error;
 
     if (in == NULL) {
         return result;
     }
-    request.keys = ctl_map_view(&in->keys, NULL);
+    ctl_map_find_request(args, &request);
+    if (request.n_arrays == 0) {
+        request.arrays = all;
+        request.n_arrays = 1;
+    }
+    request.keys = ctl_array_view(&in->keys, NULL);
     if (voxeld_map_find(client, &request, &r, &error) != VOXELD_OK) {
         result = ctl_failed(request.map, &error);
     } else {
@@ -357,47 +328,17 @@ static int find(struct voxeld_client *client, const struct ctl_globals *globals,
     return result;
 }
 
-const struct ctl_map_sub ctl_map_find = {
-    .command =
-        {.name = "map find",
-         .help =
-             "voxelctl map find - finds keys, their values and neighbours\n"
-             "\n"
-             "usage: voxelctl map find NAME KEYS [OPTIONS]\n"
-             "\n"
-             "KEYS as of voxelctl map insert. Prints a line a key, of 100 at most.\n"
-             "\n"
-             "  --arrays A,B,..    value arrays to get; default all\n"
-             "  --neighbours N     entries of each key's neighbours as well: 6 (-x +x -y "
-             "+y\n"
-             "                     -z +z), 8 (each +0, +1) or 27 (each -1, 0, +1; z "
-             "fastest)\n"
-             "  --out FILE.npz     instead: indices, found, neighbours, the value "
-             "arrays\n"
-             "  --out FILE.npy     indices alone\n"
-             "\n"
-             "example\n"
-             "  echo 1 2 3 | voxelctl map find drive - --arrays count\n"},
-    .options = CTL_MAP_BIT(CTL_MAP_ARRAYS) | CTL_MAP_BIT(CTL_MAP_NEIGHBOURS) |
-               CTL_MAP_BIT(CTL_MAP_OUT),
-    .n_min = 2,
-    .n_max = 2,
-    .run = find,
-};
-
-static int check_erase(const struct ctl_map_args *args)
+int ctl_map_check_erase(const struct ctl_map_args *args)
 {
     return ctl_map_has(args, CTL_MAP_ALL) == (args->n_words > 1)
                ? ctl_usage("map erase", "either KEYS or --all")
                : CTL_OK;
 }
 
-static int erase(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct ctl_map_args *args)
+int ctl_map_erase(struct voxeld_client *client, const struct ctl_globals *globals,
+                  const struct ctl_map_args *args)
 {
-    bool all = ctl_map_has(args, CTL_MAP_ALL);
-    struct voxeld_map_erase_request request = {
-        .map = args->words[0], .all = all, .counts_only = true};
+    struct voxeld_map_erase_request request = {.counts_only = true};
     struct input *in;
     struct voxeld_map_result *r = NULL;
     struct voxeld_error error;
@@ -408,8 +349,9 @@ static int erase(struct voxeld_client *client, const struct ctl_globals *globals
     if (in == NULL) {
         return result;
     }
-    if (!all) {
-        request.keys = ctl_map_view(&in->keys, NULL);
+    ctl_map_erase_request(args, &request);
+    if (!request.all) {
+        request.keys = ctl_array_view(&in->keys, NULL);
     }
     if (voxeld_map_erase(client, &request, &r, &error) != VOXELD_OK) {
         input_free(in);
@@ -417,11 +359,7 @@ static int erase(struct voxeld_client *client, const struct ctl_globals *globals
     }
     input_free(in);
     if (globals->json) {
-        (void)fputc('{', stdout);
-        print_count(true, "n_erased", r->n_erased);
-        print_count(false, "n_entries", r->n_entries);
-        print_count(false, "erase_epoch", r->erase_epoch);
-        (void)fputs("}\n", stdout);
+        ctl_map_erase_json(r);
     } else {
         (void)printf("%s entries erased; %s has %s\n",
                      ctl_thousands(r->n_erased, text[0]), request.map,
@@ -431,40 +369,12 @@ static int erase(struct voxeld_client *client, const struct ctl_globals *globals
     return ctl_flush();
 }
 
-const struct ctl_map_sub ctl_map_erase = {
-    .command = {.name = "map erase",
-                .help = "voxelctl map erase - erases keys, or everything\n"
-                        "\n"
-                        "usage: voxelctl map erase NAME KEYS | --all [OPTIONS]\n"
-                        "\n"
-                        "KEYS as of voxelctl map insert.\n"
-                        "\n"
-                        "example\n"
-                        "  echo 1 2 3 | voxelctl map erase seen -\n"},
-    .options = CTL_MAP_BIT(CTL_MAP_ALL),
-    .n_min = 1,
-    .n_max = 2,
-    .check = check_erase,
-    .run = erase,
-};
-
-static int check_update(const struct ctl_map_args *args)
-{
-    return args->n_values == 0 ? ctl_usage("map update", "no --values ARRAY=FILE")
-                               : CTL_OK;
-}
-
-static int update(struct voxeld_client *client, const struct ctl_globals *globals,
-                  const struct ctl_map_args *args)
+int ctl_map_update(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_map_args *args)
 {
     int result = CTL_OK;
     struct input *in;
-    struct voxeld_map_update_request request = {
-        .map = args->words[0],
-        .combine = args->combine,
-        .insert_missing = ctl_map_has(args, CTL_MAP_INSERT_MISSING),
-        .counts_only = true,
-    };
+    struct voxeld_map_update_request request = {.counts_only = true};
     struct voxeld_map_result *r = NULL;
     struct voxeld_error error;
     char text[3][32];
@@ -473,7 +383,8 @@ static int update(struct voxeld_client *client, const struct ctl_globals *global
     if (in == NULL) {
         return result;
     }
-    request.keys = ctl_map_view(&in->keys, NULL);
+    ctl_map_update_request(args, &request);
+    request.keys = ctl_array_view(&in->keys, NULL);
     request.values = in->values;
     request.n_values = in->n_values;
     if (voxeld_map_update(client, &request, &r, &error) != VOXELD_OK) {
@@ -482,12 +393,7 @@ static int update(struct voxeld_client *client, const struct ctl_globals *global
     }
     input_free(in);
     if (globals->json) {
-        (void)fputc('{', stdout);
-        print_count(true, "n", r->n);
-        print_count(false, "n_updated", r->n_updated);
-        print_count(false, "n_new", r->n_new);
-        print_count(false, "n_entries", r->n_entries);
-        (void)fputs("}\n", stdout);
+        ctl_map_update_json(r);
     } else {
         (void)printf("%s of %s keys updated, %s of them new\n",
                      ctl_thousands(r->n_updated, text[0]), ctl_thousands(r->n, text[1]),
@@ -496,27 +402,3 @@ static int update(struct voxeld_client *client, const struct ctl_globals *global
     voxeld_map_result_free(r);
     return ctl_flush();
 }
-
-const struct ctl_map_sub ctl_map_update = {
-    .command =
-        {.name = "map update",
-         .help =
-             "voxelctl map update - changes values\n"
-             "\n"
-             "usage: voxelctl map update NAME KEYS --values ARRAY=FILE ... [OPTIONS]\n"
-             "\n"
-             "KEYS as of voxelctl map insert. Keys that are not there are skipped.\n"
-             "\n" VALUES_HELP
-             "  --combine HOW      with what is there: set (default), add, min, max\n"
-             "  --insert-missing   insert keys that are not there, with zeros, first\n"
-             "\n"
-             "example\n"
-             "  voxelctl map update seen keys.npy --values count=counts.npy --combine "
-             "add\n"},
-    .options = CTL_MAP_BIT(CTL_MAP_VALUES) | CTL_MAP_BIT(CTL_MAP_COMBINE) |
-               CTL_MAP_BIT(CTL_MAP_INSERT_MISSING),
-    .n_min = 2,
-    .n_max = 2,
-    .check = check_update,
-    .run = update,
-};

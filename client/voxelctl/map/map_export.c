@@ -1,65 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl map export, and the files of the other subcommands. */
+/* voxelctl map export. */
 #include <string.h>
 
-#include "client/files/files.h"
 #include "client/voxelctl/map/map_commands.h"
 
 enum {
-    MAX_ARRAYS = CTL_MAP_MAX_ARRAYS + 3
+    MAX_ARRAYS = CTL_MAX_LISTED + 2 /* with keys and indices */
 };
 
-struct output {
-    const char *path;
-    const struct voxeld_array *arrays;
-    size_t n;
-};
-
-static enum vxd_status write_output(FILE *file, void *context, struct vxd_err *err)
-{
-    const struct output *output = context;
-    struct vxd_write_array arrays[MAX_ARRAYS] = {0};
-    size_t n = output->n < MAX_ARRAYS ? output->n : MAX_ARRAYS;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct voxeld_array *in = &output->arrays[i];
-
-        arrays[i] = (struct vxd_write_array){
-            .name = in->name,
-            .dtype = (enum vxd_dtype)in->dtype,
-            .shape = {in->n, in->n_elements > 0 ? in->n_elements : 1},
-            .n_axes = in->n_elements > 1 ? 2 : 1,
-            .data = in->data,
-        };
-    }
-    return ctl_has_ending(output->path, ".npz")
-               ? vxd_npz_write(file, arrays, n, err)
-               : vxd_npy_write(file, arrays[0].dtype, arrays[0].shape, arrays[0].n_axes,
-                               arrays[0].data, err);
-}
-
-int ctl_map_write_arrays(const char *path, const struct voxeld_array *arrays, size_t n)
-{
-    struct output output = {path, arrays, n};
-
-    return ctl_write_file(path, write_output, &output);
-}
-
-/* .npz: keys, indices and the value arrays. .npy: the keys, or the first array of --arrays. */
+/* Writes an .npz with keys, indices and the value arrays, or an .npy with the keys or
+ * the first array of --arrays. */
 static int write_arrays(const char *path, const struct voxeld_map_result *r, bool chosen)
 {
     struct voxeld_array out[MAX_ARRAYS];
     size_t n = 0;
 
     if (chosen && r->n_values > 0 && ctl_has_ending(path, ".npy")) {
-        return ctl_map_write_arrays(path, r->values, 1);
+        return ctl_write_arrays(path, r->values, 1);
     }
     out[n++] = r->keys;
     out[n++] = (struct voxeld_array){"indices", VOXELD_INT32, r->indices, r->n, 1};
     for (size_t i = 0; i < r->n_values && n < MAX_ARRAYS; i++) {
         out[n++] = r->values[i];
     }
-    return ctl_map_write_arrays(path, out, n);
+    return ctl_write_arrays(path, out, n);
 }
 
 static int export_arrays(struct voxeld_client *client,
@@ -79,7 +43,7 @@ static int export_arrays(struct voxeld_client *client,
     return result;
 }
 
-static int check(const struct ctl_map_args *args)
+int ctl_map_check_export(const struct ctl_map_args *args)
 {
     const char *path = args->words[1];
 
@@ -90,24 +54,19 @@ static int check(const struct ctl_map_args *args)
     return CTL_OK;
 }
 
-static int export_entries(struct voxeld_client *client, const struct ctl_globals *globals,
-                          const struct ctl_map_args *args)
+int ctl_map_export(struct voxeld_client *client, const struct ctl_globals *globals,
+                   const struct ctl_map_args *args)
 {
     const char *path = args->words[1];
     bool as_ply = ctl_has_ending(path, ".ply");
-    struct voxeld_map_export_request request = {
-        .map = args->words[0],
-        .arrays = args->names.names,
-        .n_arrays = args->names.n,
-        .keys_only = ctl_has_ending(path, ".npy") && args->names.n == 0,
-        .first = args->first,
-        .limit = args->limit,
-    };
+    struct voxeld_map_export_request request = {0};
     struct voxeld_error error;
     uint64_t n_entries = 0;
     char text[32];
     int result = CTL_OK;
 
+    ctl_map_export_request(args, &request);
+    request.keys_only = ctl_has_ending(path, ".npy") && request.n_arrays == 0;
     if (!as_ply) {
         result = export_arrays(client, &request, path, &n_entries);
     } else if (voxeld_map_export_file(client, &request, path, &n_entries, &error) !=
@@ -128,32 +87,3 @@ static int export_entries(struct voxeld_client *client, const struct ctl_globals
     }
     return ctl_flush();
 }
-
-const struct ctl_map_sub ctl_map_export = {
-    .command =
-        {.name = "map export",
-         .help =
-             "voxelctl map export - all entries, by ascending number\n"
-             "\n"
-             "usage: voxelctl map export NAME FILE [OPTIONS]\n"
-             "\n"
-             "  FILE.ply           a vertex an entry: the centre of its voxel in metres "
-             "where\n"
-             "                     the map has voxels, else its key; then the value "
-             "arrays\n"
-             "  FILE.npz           keys, indices, and the value arrays by their names\n"
-             "  FILE.npy           the keys alone, or the array that --arrays names\n"
-             "\n"
-             "  --arrays A,B,..    value arrays to take; default all\n"
-             "  --first N          leave the first N entries out\n"
-             "  --limit N          take at most N\n"
-             "\n"
-             "example\n"
-             "  voxelctl map export drive drive.ply\n"},
-    .options = CTL_MAP_BIT(CTL_MAP_ARRAYS) | CTL_MAP_BIT(CTL_MAP_FIRST) |
-               CTL_MAP_BIT(CTL_MAP_LIMIT),
-    .n_min = 2,
-    .n_max = 2,
-    .check = check,
-    .run = export_entries,
-};

@@ -77,44 +77,37 @@ static void print_totals(const struct ctl_globals *globals, const char *map,
     }
 }
 
-static int check(const struct ctl_map_args *args)
-{
-    if (args->map == NULL || !ctl_map_has(args, CTL_MAP_SIZE)) {
-        return ctl_usage("map merge", "no --%s", args->map == NULL ? "map" : "size");
-    }
-    return CTL_OK;
-}
-
-static int merge_all(struct voxeld_client *client, const struct ctl_globals *globals,
-                     const struct ctl_map_args *args)
+int ctl_map_merge(struct voxeld_client *client, const struct ctl_globals *globals,
+                  const struct ctl_map_args *args)
 {
     struct merge merge = {
         .client = client,
-        .request = {.features = args->names.names,
-                    .n_features = args->names.n,
+        .request = {.features = args->features.names,
+                    .n_features = args->features.n,
                     .no_features = ctl_map_has(args, CTL_MAP_NO_FEATURES),
                     .rule = VOXELD_RULE_MINKOWSKI,
-                    .outputs = VOXELD_OUTPUT_COUNTS, /* little: they are in the map */
+                    .outputs = VOXELD_OUTPUT_COUNTS, /* a small reply: the voxels are in
+                                                      * the map */
                     .merge = {.map = args->map,
                               .create = !ctl_map_has(args, CTL_MAP_NO_CREATE),
-                              .ttl_s = args->ttl_s,
+                              .ttl_s = args->ttl,
                               .max_bytes = args->max_bytes}},
     };
     struct ctl_drive drive = {
         .paths = args->words,
         .n = args->n_words,
         .format = args->format,
-        .retry_s = ctl_map_has(args, CTL_MAP_RETRY) ? args->retry_s : CTL_DRIVE_RETRY_S,
+        .retry_s = ctl_map_has(args, CTL_MAP_RETRY) ? args->retry : CTL_DRIVE_RETRY_S,
         .send = merge_cloud,
         .user = &merge,
     };
     struct voxeld_pose *poses = NULL;
     int result;
 
-    memcpy(merge.request.size_m, args->size_m, sizeof merge.request.size_m);
-    memcpy(merge.request.origin_m, args->origin_m, sizeof merge.request.origin_m);
+    memcpy(merge.request.size_m, args->size, sizeof merge.request.size_m);
+    memcpy(merge.request.origin_m, args->origin, sizeof merge.request.origin_m);
     if (args->poses != NULL &&
-        ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
+        ctl_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
     }
     drive.poses = poses;
@@ -129,52 +122,3 @@ static int merge_all(struct voxeld_client *client, const struct ctl_globals *glo
     }
     return result;
 }
-
-const struct ctl_map_sub ctl_map_merge = {
-    .command =
-        {.name = "map merge",
-         .help =
-             "voxelctl map merge - adds point clouds to a map, as voxels\n"
-             "\n"
-             "usage: voxelctl map merge FILE ... --map NAME --size METRES [OPTIONS]\n"
-             "\n"
-             "A running map of a drive: an entry a voxel, with the number of points that "
-             "ever\n"
-             "fell into it (count) and the sum of each of their features (sum). Each "
-             "file\n"
-             "counts exactly once, also where its request had to be repeated.\n"
-             "\n"
-             "  --map NAME         the map; made where it is missing\n"
-             "  --no-create        no: then it is an error\n"
-             "  --size S | X,Y,Z   edge of a voxel, metres\n"
-             "  --origin X,Y,Z     map position of the lattice's zero; default 0,0,0\n"
-             "  --poses FILE       a line a file with 12 numbers, the upper rows of the "
-             "4 x "
-             "4\n"
-             "                     matrix from sensor to map (KITTI's odometry format);\n"
-             "                     default: the files are in the map's frame\n"
-             "  --features A,B,..  names of the features; default x, y, z and all "
-             "others\n"
-             "  --no-features      count only\n"
-             "  --format NAME      of the files, as of voxelctl voxelize\n"
-             "  --ttl SECONDS      a map that is made goes when nobody used it for so "
-             "long\n"
-             "  --max-bytes N      device memory that a map that is made may take\n"
-             "  --retry SECONDS    repeat a request that got no answer for so long; "
-             "default "
-             "10\n"
-             "\n"
-             "example\n"
-             "  voxelctl map merge velodyne/*.bin --format kitti --poses poses.txt \\\n"
-             "      --map drive --size 0.1\n"},
-    .options = CTL_MAP_BIT(CTL_MAP_NAME) | CTL_MAP_BIT(CTL_MAP_NO_CREATE) |
-               CTL_MAP_BIT(CTL_MAP_SIZE) | CTL_MAP_BIT(CTL_MAP_ORIGIN) |
-               CTL_MAP_BIT(CTL_MAP_POSES) | CTL_MAP_BIT(CTL_MAP_FEATURES) |
-               CTL_MAP_BIT(CTL_MAP_NO_FEATURES) | CTL_MAP_BIT(CTL_MAP_FORMAT) |
-               CTL_MAP_BIT(CTL_MAP_TTL) | CTL_MAP_BIT(CTL_MAP_MAX_BYTES) |
-               CTL_MAP_BIT(CTL_MAP_RETRY),
-    .n_min = 1,
-    .n_max = SIZE_MAX,
-    .check = check,
-    .run = merge_all,
-};

@@ -2,7 +2,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/network/voxelctl_network.h"
+#include "client/voxelctl/network/infer_out.h"
 
 enum {
     OPT_FORMAT = CTL_OPT_FIRST_OWN,
@@ -10,7 +11,7 @@ enum {
     OPT_OUT,
     OPT_DIGEST,
     OPT_HALF,
-    SHOWN = 4 /* numbers of a vector */
+    SHOWN = 4 /* numbers of a vector to print */
 };
 
 /* The command line. */
@@ -21,7 +22,7 @@ struct job {
     const char *out;
 };
 
-/* CTL_OK and *go_on, or what the program ends with. */
+/* Parses the command line: CTL_OK and *go_on, or the exit status. */
 static int parse(struct ctl_globals *globals, int argc, char **argv, struct job *job,
                  bool *go_on)
 {
@@ -85,7 +86,7 @@ static void print_shape(const struct voxeld_infer_output *output)
     }
 }
 
-/* The first numbers of a vector: enough to see that two places differ. */
+/* Prints the first numbers of a vector, enough to see that two places differ. */
 static void print_vector(const struct voxeld_infer_output *output)
 {
     const float *values = output->values;
@@ -216,7 +217,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
     for (int i = optind + 1; i < argc; i++) {
         int one = run_file(client, &job, argv[i], globals->json);
 
-        /* The other files may be better. */
+        /* A bad file does not keep the others from being sent. */
         result = one != CTL_OK ? one : result;
     }
     voxeld_close(client);

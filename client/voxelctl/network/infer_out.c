@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/files.h"
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/network/infer_out.h"
 
 enum {
     MAX_CHANNELS = 256, /* of a .ply */
@@ -18,16 +17,9 @@ struct job {
     const struct voxeld_inference *inference;
 };
 
-static bool ends_with(const char *path, const char *ending)
-{
-    size_t n = strlen(path);
-
-    return n > strlen(ending) && strcmp(path + n - strlen(ending), ending) == 0;
-}
-
 int ctl_infer_check_out(const char *path)
 {
-    return ends_with(path, ".npy") || ends_with(path, ".ply")
+    return ctl_has_ending(path, ".npy") || ctl_has_ending(path, ".ply")
                ? CTL_OK
                : ctl_usage("infer", "--out %s: a name ending in .npy or .ply", path);
 }
@@ -42,7 +34,8 @@ static enum vxd_status write_npy(FILE *file, const struct voxeld_infer_output *o
                          output->n_axes, output->values, err);
 }
 
-/* Middles of the voxels, metres (cells of the normalized cloud where it has no size). */
+/* Computes the centres of the voxels, in metres (in cells of the normalized cloud
+ * where it has no size). */
 static void voxel_positions(const struct job *job, double *to)
 {
     const struct voxeld_inference *in = job->inference;
@@ -59,7 +52,7 @@ static void voxel_positions(const struct job *job, double *to)
     }
 }
 
-/* The points as they are in the file. */
+/* Computes the points' positions as they are in the file. */
 static enum vxd_status point_positions(const struct job *job, double *to,
                                        struct vxd_err *err)
 {
@@ -67,31 +60,31 @@ static enum vxd_status point_positions(const struct job *job, double *to,
     const struct voxeld_cloud *cloud = job->cloud;
 
     for (size_t a = 0; a < 3; a++) {
-        struct vxd_column column = {.data = NULL};
+        struct vxd_file_field axis = {.dtype = VXD_DTYPE_UNSPECIFIED};
 
         for (size_t i = 0; i < cloud->n_fields; i++) {
             const struct voxeld_field *field = &cloud->fields[i];
 
             if (strcmp(field->name, axes[a]) == 0) {
-                column.data = (const uint8_t *)cloud->data + field->offset;
-                column.stride_bytes = cloud->point_step;
-                column.from = (enum vxd_dtype)field->dtype;
-                column.scale = field->scale == 0 ? 1 : field->scale;
-                column.bias = field->bias;
+                axis.offset = field->offset;
+                axis.dtype = (enum vxd_dtype)field->dtype;
+                axis.scale = field->scale == 0 ? 1 : field->scale;
+                axis.bias = field->bias;
             }
         }
-        if (column.data == NULL) {
+        if (axis.dtype == VXD_DTYPE_UNSPECIFIED) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "out", "the file has no %s",
                             axes[a]);
         }
         for (size_t i = 0; i < job->output->shape[0]; i++) {
-            to[3 * i + a] = vxd_column_double(&column, i);
+            to[3 * i + a] = vxd_file_field_double(&axis, (const uint8_t *)cloud->data +
+                                                             i * cloud->point_step);
         }
     }
     return VXD_OK;
 }
 
-/* x, y, z, then label and score, or c0, c1, ... Returns how many. */
+/* Makes columns x, y, z, then label and score, or c0, c1, ... Returns how many. */
 static size_t make_columns(const struct voxeld_infer_output *output,
                            const double *positions, char (*names)[NAME_BYTES],
                            struct vxd_write_column *columns)
@@ -164,7 +157,7 @@ int ctl_infer_write(const char *path, const char *output,
                     const struct voxeld_inference *inference)
 {
     struct job job = {
-        .is_ply = ends_with(path, ".ply"), .cloud = cloud, .inference = inference};
+        .is_ply = ctl_has_ending(path, ".ply"), .cloud = cloud, .inference = inference};
 
     job.output = output != NULL             ? voxeld_inference_output(inference, output)
                  : inference->n_outputs > 0 ? &inference->outputs[0]

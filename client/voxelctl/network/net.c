@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/cli/cli.h"
+#include "client/voxelctl/network/voxelctl_network.h"
 
 enum {
     OPT_PRECISION = CTL_OPT_FIRST_OWN,
@@ -14,7 +14,8 @@ enum {
     MAX_WORDS = 8 /* of the daemon's command line */
 };
 
-/* The daemon, seen from voxelctl: it reads networks, clients cannot. */
+/* Places of the daemon's program, seen from voxelctl. The daemon reads networks,
+ * clients cannot. */
 static const char *const places[] = {"voxeld"};
 
 static const char *const precisions[] = {"", "fp32", "tf32", "fp16", "bf16"};
@@ -252,7 +253,7 @@ static int info(struct ctl_globals *globals, const struct net_args *args)
     return ctl_flush();
 }
 
-/* execv writes to no word; its type is from before const. */
+/* execv does not write to the words; its type is from before const. */
 static int become_daemon(const char *who, const char *const words[MAX_WORDS])
 {
     char *copy[MAX_WORDS];
@@ -313,7 +314,7 @@ static int take_option(struct net_args *args, int id, const char *value)
     return CTL_OK;
 }
 
-/* CTL_OK and *go_on, or what the program ends with. */
+/* Parses the command line: CTL_OK and *go_on, or the exit status. */
 static int parse(struct ctl_globals *globals, const struct sub *sub, int argc,
                  char **argv, struct net_args *args, bool *go_on)
 {

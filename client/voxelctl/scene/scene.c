@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl scene: scenes, sparse voxels that are edited and looked at. */
+/* voxelctl scene: sparse voxel scenes that are edited and queried. */
 #include "client/voxelctl/scene/scene_commands.h"
+#include "client/voxelctl/scene/voxelctl_scene.h"
 
 #include <stdlib.h>
 #include <string.h>

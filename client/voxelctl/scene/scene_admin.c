@@ -23,7 +23,7 @@ static const char *fsync_name(enum voxeld_scene_fsync fsync)
     return (size_t)fsync < sizeof names / sizeof names[0] ? names[fsync] : "?";
 }
 
-/* How long it is kept, and where. */
+/* Prints how long versions are kept, and where the scene is kept. */
 static void print_keeping_json(const struct voxeld_scene_info *scene)
 {
     ctl_json_member_count(stdout, false, "keep_versions", scene->keep_versions);
@@ -40,7 +40,7 @@ static void print_keeping_json(const struct voxeld_scene_info *scene)
     }
 }
 
-/* counted: of info, which alone counts the voxels. */
+/* counted: set by info, which alone counts the voxels. */
 void ctl_scene_print_json(const struct voxeld_scene_info *scene, bool counted)
 {
     (void)fputc('{', stdout);
@@ -214,7 +214,7 @@ const struct ctl_scene_sub ctl_scene_create = {
              "                     the next material, from 0: its name (may be empty) "
              "and\n"
              "                     colour; up to 256 times\n"
-             "  --track-free       tell free voxels from unknown ones; takes the "
+             "  --track-free       track free and unknown voxels apart; takes the "
              "highest\n"
              "                     material\n"
              "  --origin X,Y,Z     low corner, metres; default: the centre lies at "

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command line of voxelctl scene: one list of options, of which each subcommand takes
- * some. */
+/* Parses the command line of voxelctl scene: one list of options, of which each
+ * subcommand takes some. */
 #include <string.h>
 
 #include "client/voxelctl/scene/scene_commands.h"
 
-/* By enum ctl_scene_option. */
+/* The options by enum ctl_scene_option. */
 static const struct ctl_own_option known[] = {
     {"size", "metres > 0", false},
     {"depth", "4 to 21", false},
@@ -84,7 +84,7 @@ enum {
 _Static_assert((int)N_KNOWN == CTL_SCENE_END - CTL_OPT_FIRST_OWN, "by number");
 _Static_assert((int)N_KNOWN <= CTL_MAX_OWN, "a bit each");
 
-/* RRGGBB */
+/* Parses RRGGBB. */
 static bool parse_rgb(const char *text, uint32_t *out)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -102,7 +102,7 @@ static bool parse_rgb(const char *text, uint32_t *out)
     return n == 6;
 }
 
-/* NAME:RRGGBB; the name may be empty. */
+/* Parses NAME:RRGGBB; the name may be empty. */
 static bool add_material(struct ctl_scene_args *args, const char *text)
 {
     size_t i = args->n_palette;
@@ -124,7 +124,7 @@ static bool parse_bits(const char *text, uint32_t *out)
            (*out == 0 || *out == 4 || *out == 8 || *out == 16);
 }
 
-/* --box of an export. */
+/* Parses --box of an export. */
 static bool parse_box(const char *text, struct voxeld_scene_box *out)
 {
     double numbers[6];
@@ -137,7 +137,7 @@ static bool parse_box(const char *text, struct voxeld_scene_box *out)
     return true;
 }
 
-/* Digits: a version; else a snapshot. */
+/* Parses a version, which is all digits, or the name of a snapshot. */
 static bool parse_at(const char *text, struct voxeld_scene_at *out)
 {
     *out = (struct voxeld_scene_at){0};

@@ -3,7 +3,7 @@
 #ifndef VXD_CLIENT_VOXELCTL_SCENE_SCENE_COMMANDS_H
 #define VXD_CLIENT_VOXELCTL_SCENE_SCENE_COMMANDS_H
 
-#include "client/voxelctl/map/map_commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     CTL_SCENE_MAX_PALETTE = 256,
@@ -94,7 +94,7 @@ enum ctl_scene_option {
      CTL_SCENE_BIT(CTL_SCENE_HEIGHTS) | CTL_SCENE_BIT(CTL_SCENE_GRID) |                  \
      CTL_SCENE_BIT(CTL_SCENE_POINT_MATERIALS))
 
-/* The options that a scene is made with, beside its voxels' size. */
+/* The options for creating a scene, besides the size of its voxels. */
 #define CTL_SCENE_CREATE_BITS                                                            \
     (CTL_SCENE_BIT(CTL_SCENE_DEPTH) | CTL_SCENE_BIT(CTL_SCENE_BITS) |                    \
      CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) | CTL_SCENE_BIT(CTL_SCENE_ORIGIN) |             \
@@ -103,7 +103,7 @@ enum ctl_scene_option {
      CTL_SCENE_BIT(CTL_SCENE_KEEP_SECONDS) | CTL_SCENE_BIT(CTL_SCENE_DURABLE) |          \
      CTL_SCENE_BIT(CTL_SCENE_JOURNAL_BYTES))
 
-/* What of an operation lies in a file. */
+/* The part of an operation that lies in a file. */
 enum ctl_scene_part {
     CTL_SCENE_PART_POINTS,
     CTL_SCENE_PART_MATERIALS,
@@ -116,9 +116,9 @@ struct ctl_scene_file {
     const char *path;
 };
 
-/* A command line, parsed. What was not given is zero or NULL. */
+/* A parsed command line. Members that were not given are zero or NULL. */
 struct ctl_scene_args {
-    const char *const *words; /* behind the options */
+    const char *const *words; /* after the options */
     size_t n_words;
     uint64_t given;   /* CTL_SCENE_BIT of the options that were */
     bool makes_edits; /* shapes and actions are operations of an edit */
@@ -168,11 +168,12 @@ struct ctl_scene_args {
 struct ctl_scene_sub {
     struct ctl_command command; /* .run unused */
     uint64_t options;           /* bits of those it takes */
-    size_t n_min;               /* words behind the options */
+    size_t n_min;               /* words after the options */
     size_t n_max;
     bool makes_edits;
     bool is_local; /* run needs no daemon: its client is NULL */
-    /* What getopt cannot see: CTL_OK, or CTL_USAGE after a message. NULL: nothing. */
+    /* Checks what getopt cannot see: CTL_OK, or CTL_USAGE after a message. May be
+     * NULL. */
     int (*check)(const struct ctl_scene_args *args);
     int (*run)(struct voxeld_client *client, const struct ctl_globals *globals,
                struct ctl_scene_args *args);
@@ -196,8 +197,8 @@ extern const struct ctl_scene_sub ctl_scene_verify;
 extern const struct ctl_scene_sub ctl_scene_collect;
 extern const struct ctl_scene_sub ctl_scene_repair;
 
-/* scene_args.c: CTL_OK and *go_on, or what the program ends with. args->operations is to be
- * cleared in either case. */
+/* scene_args.c: parses a command line: CTL_OK and *go_on, or the exit status. The
+ * caller clears args->operations in either case. */
 int ctl_scene_parse(struct ctl_globals *globals, const struct ctl_scene_sub *sub,
                     int argc, char **argv, struct ctl_scene_args *args, bool *go_on);
 
@@ -207,49 +208,51 @@ static inline bool ctl_scene_has(const struct ctl_scene_args *args,
     return (args->given & CTL_SCENE_BIT(option)) != 0;
 }
 
-/* scene_shapes.c: one option that makes or changes the last operation of the edit. False where
- * its value is malformed, or no operation is there that it could change. */
+/* scene_shapes.c: takes one option that begins or changes the last operation of the
+ * edit. False where its value is malformed, or there is no operation to change. */
 bool ctl_scene_take_shape(struct ctl_scene_args *args, enum ctl_scene_option id,
                           const char *value);
 
-/* scene_labels.c: LABEL=MATERIAL,... or, where it has no '=', a file of such entries, a line
- * each or more behind commas. CTL_FAILED or CTL_USAGE after a message. *out is to be freed in
- * either case. */
+/* scene_labels.c: reads LABEL=MATERIAL,... or, if it has no '=', a file of such
+ * entries, a line each or several separated by commas. CTL_FAILED or CTL_USAGE after a
+ * message. The caller frees *out in either case. */
 struct ctl_scene_labels;
 int ctl_scene_labels_read(const char *given, struct ctl_scene_labels **out);
 const struct voxeld_scene_label *
 ctl_scene_labels_get(const struct ctl_scene_labels *labels, size_t *n);
 void ctl_scene_labels_free(struct ctl_scene_labels *labels);
 
-/* scene_admin.c: the scene as the options say, for creating it. */
+/* scene_admin.c: makes the request that creates a scene as the options say. */
 struct voxeld_scene_create_request
 ctl_scene_create_request(const struct ctl_scene_args *args, const char *name);
 
-/* scene_admin.c: a scene as a JSON object, and as a line of text. */
+/* scene_admin.c: prints a scene as a JSON object, and as a line of text. */
 void ctl_scene_print_json(const struct voxeld_scene_info *scene, bool counted);
 void ctl_scene_print_text(const struct voxeld_scene_info *scene);
 
-/* scene_export.c: room for n elements at *block, which stays where there is none. */
+/* scene_export.c: grows *block to n elements; false without memory, and then *block
+ * stays. */
 bool ctl_scene_grow(void **block, size_t n, size_t n_bytes);
 
-/* scene_undo.c: who this process is to the daemon, its user's and unlike any other one's. So
- * the changes that a user made by voxelctl on this machine can be told from all others. */
+/* scene_undo.c: makes the client_id of this process, which begins with its user's part
+ * and differs from every other one. It tells the changes that a user made by voxelctl
+ * on this machine from all others. */
 enum {
     CTL_SCENE_ID_BYTES = 64
 };
 void ctl_scene_client_id(char id[CTL_SCENE_ID_BYTES]);
 
-/* scene_edit.c: what a change did, as JSON members without the first comma. */
+/* scene_edit.c: prints what a change did, as JSON members without the first comma. */
 void ctl_scene_print_change(const struct voxeld_scene_change *change);
 
-/* The same as text, without an end of line. */
+/* Prints the same as text, without an end of line. */
 void ctl_scene_print_counts(const struct voxeld_scene_change *change);
 
-/* scene_json.c: operations of a JSON file, with what their arrays lie in. */
+/* scene_json.c: the operations of a JSON file, with the memory of their arrays. */
 struct ctl_scene_json;
 
-/* Appends the file's operations to the list. CTL_FAILED after a message. *out is to be freed
- * after the list was used, in either case. */
+/* Appends the file's operations to the list. CTL_FAILED after a message. In either
+ * case the caller frees *out, after it has used the list. */
 int ctl_scene_json_read(const char *path, struct voxeld_scene_operations *list,
                         struct ctl_scene_json **out);
 void ctl_scene_json_free(struct ctl_scene_json *json);

@@ -19,28 +19,28 @@ static const struct {
                     {"n_freed", "freed"},
                     {"n_unfreed", "free no more"}};
 
-/* Cells of all parts that came. */
+/* The cells of all replies so far. */
 struct gathered {
     int32_t *cells;
     uint8_t *changes;
     size_t n;
-    uint64_t counts[N_KINDS]; /* of cells in which there is such a voxel */
+    uint64_t counts[N_KINDS]; /* cells with a voxel of each difference */
     uint64_t from_version;
     uint64_t to_version;
 };
 
-/* False without memory. */
+/* Appends the cells of a reply; false without memory. */
 static bool gather(struct gathered *g, const struct voxeld_scene_diff *part)
 {
     void *cells = g->cells;
     void *changes = g->changes;
     size_t n = g->n + part->n;
-    bool has_room = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells) &&
-                    ctl_scene_grow(&changes, n, sizeof *g->changes);
+    bool has_grown = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells) &&
+                     ctl_scene_grow(&changes, n, sizeof *g->changes);
 
     g->cells = cells;
     g->changes = changes;
-    if (!has_room) {
+    if (!has_grown) {
         return false;
     }
     memcpy(g->cells + 3 * g->n, part->cells, 3 * part->n * sizeof *g->cells);
@@ -54,7 +54,8 @@ static bool gather(struct gathered *g, const struct voxeld_scene_diff *part)
     return true;
 }
 
-/* All cells, in as many replies as it takes: the first one says of which versions. */
+/* Fetches all cells, in as many replies as it takes; the first one says of which
+ * versions. */
 static int fetch_all(struct voxeld_client *client,
                      struct voxeld_scene_diff_request *request, struct gathered *g)
 {
@@ -141,8 +142,8 @@ static int diff(struct voxeld_client *client, const struct ctl_globals *globals,
             {"changes", VOXELD_UINT8, g.changes, g.n, 1},
         };
 
-        result = ctl_map_write_arrays(args->out, arrays,
-                                      ctl_has_ending(args->out, ".npy") ? 1 : 2);
+        result = ctl_write_arrays(args->out, arrays,
+                                  ctl_has_ending(args->out, ".npy") ? 1 : 2);
     }
     if (result == CTL_OK) {
         if (globals->json) {

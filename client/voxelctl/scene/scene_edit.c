@@ -45,7 +45,7 @@ static int print_edited(const struct ctl_globals *globals, const char *scene,
     return ctl_flush();
 }
 
-/* What text becomes; files of arrays have types of their own. */
+/* The type that text is read as; other files of arrays have types of their own. */
 static enum voxeld_dtype text_dtype(const struct ctl_scene_args *args,
                                     enum ctl_scene_part part)
 {
@@ -57,8 +57,8 @@ static enum voxeld_dtype text_dtype(const struct ctl_scene_args *args,
                : VOXELD_FLOAT64;
 }
 
-/* The files of shapes, into the operations they belong to. */
-static int read_files(struct ctl_scene_args *args, struct ctl_map_array *arrays)
+/* Reads the files of shapes into the operations they belong to. */
+static int read_files(struct ctl_scene_args *args, struct ctl_array *arrays)
 {
     for (size_t i = 0; i < args->n_files; i++) {
         const struct ctl_scene_file *file = &args->files[i];
@@ -68,11 +68,11 @@ static int read_files(struct ctl_scene_args *args, struct ctl_map_array *arrays)
             : file->part == CTL_SCENE_PART_MATERIALS ? &op->in.points.materials
                                                      : &op->in.heightfield.heights;
 
-        if (ctl_map_read(file->path, text_dtype(args, file->part), &arrays[i]) !=
+        if (ctl_array_read(file->path, text_dtype(args, file->part), &arrays[i]) !=
             CTL_OK) {
             return CTL_FAILED;
         }
-        *to = ctl_map_view(&arrays[i], NULL);
+        *to = ctl_array_view(&arrays[i], NULL);
     }
     return CTL_OK;
 }
@@ -107,7 +107,7 @@ static int check(const struct ctl_scene_args *args)
 static int edit(struct voxeld_client *client, const struct ctl_globals *globals,
                 struct ctl_scene_args *args)
 {
-    struct ctl_map_array *arrays = calloc(CTL_SCENE_MAX_FILES, sizeof *arrays);
+    struct ctl_array *arrays = calloc(CTL_SCENE_MAX_FILES, sizeof *arrays);
     struct ctl_scene_json *json = NULL;
     int result;
 
@@ -124,7 +124,7 @@ static int edit(struct voxeld_client *client, const struct ctl_globals *globals,
     }
     ctl_scene_json_free(json);
     for (size_t i = 0; i < args->n_files; i++) {
-        ctl_map_array_clear(&arrays[i]);
+        ctl_array_clear(&arrays[i]);
     }
     free(arrays);
     return result;

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/files.h"
 #include "client/voxelctl/scene/scene_commands.h"
 
-/* Cells of all parts that came. */
+/* The cells of all replies so far. */
 struct gathered {
     int32_t *cells;
     uint16_t *materials;
@@ -37,16 +36,16 @@ static bool gather(struct gathered *g, const struct voxeld_scene_cells *part)
     void *materials = g->materials;
     void *counts = g->counts;
     size_t n = g->n + part->n;
-    bool has_room = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells);
+    bool has_grown = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells);
 
-    has_room = has_room &&
-               (part->materials == NULL ||
-                ctl_scene_grow(&materials, n, sizeof *g->materials)) &&
-               (part->counts == NULL || ctl_scene_grow(&counts, n, sizeof *g->counts));
+    has_grown = has_grown &&
+                (part->materials == NULL ||
+                 ctl_scene_grow(&materials, n, sizeof *g->materials)) &&
+                (part->counts == NULL || ctl_scene_grow(&counts, n, sizeof *g->counts));
     g->cells = cells;
     g->materials = materials;
     g->counts = counts;
-    if (!has_room) {
+    if (!has_grown) {
         return false;
     }
     memcpy(g->cells + 3 * g->n, part->cells, 3 * part->n * sizeof *g->cells);
@@ -60,7 +59,7 @@ static bool gather(struct gathered *g, const struct voxeld_scene_cells *part)
     return true;
 }
 
-/* All cells, in as many replies as it takes, of one version. */
+/* Fetches all cells, in as many replies as it takes, of one version. */
 static int fetch_all(struct voxeld_client *client,
                      const struct voxeld_scene_export_request *options,
                      struct gathered *g)
@@ -123,7 +122,7 @@ static int export_list(struct voxeld_client *client,
         if (g.counts != NULL) {
             out[n++] = (struct voxeld_array){"counts", VOXELD_UINT64, g.counts, g.n, 1};
         }
-        result = ctl_map_write_arrays(path, out, n);
+        result = ctl_write_arrays(path, out, n);
         *n_cells = g.n;
     }
     gathered_free(&g);

@@ -150,7 +150,7 @@ static int check(const struct ctl_scene_args *args)
     return check_network(args);
 }
 
-/* With --size the scene is made where it is missing. */
+/* With --size a missing scene is created. */
 static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args)
 {
     struct voxeld_scene_create_request create =
@@ -203,7 +203,7 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
     int result;
 
     if (args->poses != NULL &&
-        ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
+        ctl_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
     }
     if (make_scene(client, args) != CTL_OK) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations from a file, as the schema's JSON has them: {"operations": [{"ball": {"centre":
- * {"x": 1, "y": 2, "z": 0}, "radius": 0.5}, "action": "SCENE_FILL", "material": 3}]}. What is
- * said here about members is checked; what they mean the server checks. */
+/* Reads operations from a file, in the schema's JSON: {"operations": [{"ball":
+ * {"centre": {"x": 1, "y": 2, "z": 0}, "radius": 0.5}, "action": "SCENE_FILL",
+ * "material": 3}]}. This file checks which members there are; the server checks what
+ * they mean. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,14 @@ enum member_kind {
     MEMBER_ACTION
 };
 
-/* A member of a message, and where it goes. */
+/* A member of a message, and where its value goes. */
 struct member {
-    const char *name; /* as in the schema; its lowerCamelCase is right too */
+    const char *name; /* as in the schema; its lowerCamelCase is accepted, too */
     enum member_kind kind;
     size_t at;
 };
 
-/* A table ends with a name of NULL. */
+/* The last entry of a table has the name NULL. */
 static const struct member box_members[] = {
     {"low", MEMBER_VEC3, offsetof(struct voxeld_scene_box, low)},
     {"high", MEMBER_VEC3, offsetof(struct voxeld_scene_box, high)},
@@ -85,7 +86,7 @@ static const struct {
               {"points", points_members},
               {"heightfield", heightfield_members}};
 
-/* Memory of an array's elements. */
+/* The memory of an array's elements. */
 struct block {
     struct block *next;
     max_align_t data[];
@@ -117,7 +118,7 @@ static const struct vxd_json_node *sibling(const struct ctl_scene_json *j,
     return node->next > 0 ? &j->json.nodes[node->next] : NULL;
 }
 
-/* low_z is "low_z" and "lowZ". */
+/* Whether a JSON key is the member's name: low_z is "low_z" and "lowZ". */
 static bool is_named(const char *key, const char *name)
 {
     while (*name != '\0') {
@@ -135,14 +136,15 @@ static bool is_named(const char *key, const char *name)
     return *key == '\0';
 }
 
-/* Numbers, and strings as the schema's JSON has "NaN" and 64-bit integers. */
+/* Reads numbers, and strings such as "NaN" and 64-bit integers, as the schema's JSON
+ * has them. */
 static bool number_of(const struct vxd_json_node *node, double *out)
 {
     return (node->kind == VXD_JSON_NUMBER || node->kind == VXD_JSON_STRING) &&
            vxd_number_double(node->text, node->n_text, out);
 }
 
-/* A message {"x": 1, "y": 2, "z": 3}; what is left out is 0. */
+/* Reads a message {"x": 1, "y": 2, "z": 3}; missing members are 0. */
 static bool read_vec3(const struct ctl_scene_json *j, const struct vxd_json_node *node,
                       double *out)
 {
@@ -203,7 +205,7 @@ static enum voxeld_dtype dtype_of(const struct vxd_json_node *node)
     return VOXELD_DTYPE_UNSPECIFIED;
 }
 
-/* One or two extents. */
+/* Reads one or two extents. */
 static bool read_shape(const struct ctl_scene_json *j, const struct vxd_json_node *node,
                        struct voxeld_array *out)
 {
@@ -226,7 +228,7 @@ static bool read_shape(const struct ctl_scene_json *j, const struct vxd_json_nod
     return true;
 }
 
-/* The elements, in memory of the file's own. */
+/* Reads the elements into memory that belongs to the file. */
 static bool read_elements(struct ctl_scene_json *j, const struct vxd_json_node *values,
                           struct voxeld_array *out)
 {
@@ -258,7 +260,7 @@ static bool read_elements(struct ctl_scene_json *j, const struct vxd_json_node *
     return true;
 }
 
-/* A tensor that gives its elements as values. */
+/* Reads a tensor that gives its elements as values. */
 static bool read_array(struct ctl_scene_json *j, const char *name,
                        const struct vxd_json_node *node, struct voxeld_array *out)
 {
@@ -317,7 +319,7 @@ static bool read_member(struct ctl_scene_json *j, const struct member *member,
     }
 }
 
-/* The table's member of that name; NULL where there is none. */
+/* Finds the table's member of that name; NULL where there is none. */
 static const struct member *find(const struct member *members, const char *key)
 {
     while (members->name != NULL && !is_named(key, members->name)) {
@@ -381,8 +383,8 @@ static bool read_operation(struct ctl_scene_json *j, const struct vxd_json_node 
     return true;
 }
 
-/* The list: the document itself, or its member "operations", beside which the body of a
- * request may have its other members (those the command line says). */
+/* Finds the list: the document itself, or its member "operations". The document may be
+ * the body of a request, whose other members the command line gives. */
 static const struct vxd_json_node *find_list(const struct ctl_scene_json *j)
 {
     const struct vxd_json_node *node = &j->json.nodes[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --labels: which material each label of a network takes. */
+/* Reads --labels: the material for each label of a network. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "client/voxelctl/scene/scene_commands.h"
 
 struct ctl_scene_labels {
-    char *text; /* what the names point into */
+    char *text; /* the text that the names point into */
     struct voxeld_scene_label *labels;
     size_t n;
 };
 
 static const char separators[] = ",\n";
 
-/* Without spaces around it, which lines of a file may have. */
+/* Trims the spaces around an entry, which lines of a file may have. */
 static char *trimmed(char *text)
 {
     size_t n;
@@ -27,7 +27,7 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* A whole number, else a name. */
+/* Parses a whole number; anything else is a name. */
 static void take(const char *text, int32_t *number, const char **name)
 {
     char *end;
@@ -60,7 +60,7 @@ static bool take_entry(char *entry, struct voxeld_scene_label *out)
     return label[0] != '\0' && material[0] != '\0';
 }
 
-/* Lines that are empty or begin with '#' say nothing. */
+/* Parses all entries. Lines that are empty or begin with '#' are skipped. */
 static bool parse(struct ctl_scene_labels *labels)
 {
     size_t n_most = 1;
@@ -87,7 +87,7 @@ static bool parse(struct ctl_scene_labels *labels)
     return labels->labels != NULL && labels->n > 0;
 }
 
-/* The file's bytes as a text. */
+/* Reads the file's bytes as a text. */
 static int read_file(const char *path, char **out)
 {
     uint8_t *bytes;

@@ -6,22 +6,22 @@
 #include "client/voxelctl/scene/scene_commands.h"
 
 enum {
-    /* Rows that are printed; more are for --out. */
+    /* So many rows are printed; --out takes more. */
     MAX_PRINTED = 100,
     MAX_LITERAL = 6,
     MAX_OUT = 7
 };
 
-/* Rows of a file, or one given on the command line. */
+/* The rows of a file, or one row of the command line. */
 struct input {
-    struct ctl_map_array file;
+    struct ctl_array file;
     double numbers[MAX_LITERAL];
     int64_t integers[MAX_LITERAL];
     struct voxeld_array array;
 };
 
-/* in_voxels: numbers of a text are integers. CTL_FAILED after a message. To be cleared in
- * either case. */
+/* Reads the rows; with in_voxels the numbers of a text are integers. CTL_FAILED after a
+ * message. The caller clears *in in either case. */
 static int input_read(const char *word, bool in_voxels, struct input *in)
 {
     size_t n = ctl_parse_doubles(word, in->numbers, MAX_LITERAL);
@@ -29,9 +29,9 @@ static int input_read(const char *word, bool in_voxels, struct input *in)
     memset(&in->file, 0, sizeof in->file);
     if (n < 3) {
         int result =
-            ctl_map_read(word, in_voxels ? VOXELD_INT64 : VOXELD_FLOAT64, &in->file);
+            ctl_array_read(word, in_voxels ? VOXELD_INT64 : VOXELD_FLOAT64, &in->file);
 
-        in->array = ctl_map_view(&in->file, NULL);
+        in->array = ctl_array_view(&in->file, NULL);
         return result;
     }
     in->array = (struct voxeld_array){
@@ -49,7 +49,7 @@ static int input_read(const char *word, bool in_voxels, struct input *in)
     return CTL_OK;
 }
 
-/* "occupied", or of sets "occupied+free"; at least 32 bytes. */
+/* Prints "occupied", or for a set "occupied+free"; text has at least 32 bytes. */
 static const char *state_name(uint8_t states, char *text)
 {
     (void)snprintf(text, 32, "%s%s%s%s%s",
@@ -174,7 +174,7 @@ static int write_found(const char *path, const struct voxeld_scene_found *f)
             given[n++] = all[i];
         }
     }
-    return ctl_map_write_arrays(path, given, n);
+    return ctl_write_arrays(path, given, n);
 }
 
 enum what {
@@ -258,8 +258,8 @@ static int query(struct voxeld_client *client, const struct ctl_globals *globals
         result = ctl_flush();
     }
     voxeld_scene_found_free(found);
-    ctl_map_array_clear(&in[0].file);
-    ctl_map_array_clear(&in[1].file);
+    ctl_array_clear(&in[0].file);
+    ctl_array_clear(&in[1].file);
     return result;
 }
 

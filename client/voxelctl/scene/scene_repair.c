@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl scene repair: the daemon's program looks at the directory, or mends it. */
+/* voxelctl scene repair: the daemon's program checks the directory, or mends it. */
 #include "client/voxelctl/scene/scene_commands.h"
 
 static int repair(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -25,7 +25,7 @@ const struct ctl_scene_sub ctl_scene_repair = {
     .command =
         {.name = "scene repair",
          .help =
-             "voxelctl scene repair - mends a data directory, or tells what is wrong\n"
+             "voxelctl scene repair - mends a data directory, or says what is wrong\n"
              "\n"
              "usage: voxelctl scene repair [--dry-run] DATA_DIR\n"
              "\n"
@@ -37,7 +37,7 @@ const struct ctl_scene_sub ctl_scene_repair = {
              "the directory before.\n"
              "\n"
              "  --dry-run  changes nothing; reads all of it (a backup, say) and\n"
-             "             tells what is wrong and what a start would do about it.\n"
+             "             says what is wrong and what a start would do about it.\n"
              "             Ends with 1 where something would be lost, with 2 where\n"
              "             it cannot be read\n"
              "\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations of an edit from the command line: an option that is a shape begins one, and those
- * behind it say what becomes of the shape. */
+/* Parses operations of an edit from the command line: an option that is a shape begins
+ * one, and the options after it say what to do with the shape. */
 #include <string.h>
 
 #include "client/voxelctl/scene/scene_commands.h"
@@ -54,7 +54,7 @@ static bool add_half_space(struct ctl_scene_args *args, const double *numbers)
     return op != NULL;
 }
 
-/* Something of the last operation that lies in a file. */
+/* Takes a file that holds a part of the last operation. */
 static bool add_file(struct ctl_scene_args *args, enum ctl_scene_part part,
                      const char *path)
 {
@@ -72,7 +72,8 @@ static bool add_points(struct ctl_scene_args *args, const char *path)
            add_file(args, CTL_SCENE_PART_POINTS, path);
 }
 
-/* Cells of 1 from (0, 0), columns from 0 up, until --grid says otherwise. */
+/* Until --grid says otherwise, cells have edge 1 and begin at (0, 0), and columns
+ * begin at 0. */
 static bool add_heights(struct ctl_scene_args *args, const char *path)
 {
     struct voxeld_scene_operation *op =
@@ -165,7 +166,7 @@ static bool set_copy(struct voxeld_scene_operation *op, enum ctl_scene_option id
     return true;
 }
 
-/* What becomes of the last shape. */
+/* Takes what to do with the last shape. */
 static bool set_action(struct voxeld_scene_operation *op, enum ctl_scene_option id,
                        const char *value)
 {

@@ -43,8 +43,9 @@ void ctl_scene_client_id(char id[CTL_SCENE_ID_BYTES])
     (void)snprintf(id, CTL_SCENE_ID_BYTES, "ctl-%08" PRIx32 "-%016" PRIx64, hash, other);
 }
 
-/* The newest change, or undo, that this user made by voxelctl and that is not undone; 0. As the
- * server chooses, which takes each run of voxelctl for a client of its own. */
+/* Finds the newest change, or undo, that this user made by voxelctl and that is not
+ * undone; 0 = none. The server cannot choose it, because to the server each run of
+ * voxelctl is another client. */
 static uint64_t find_own(const struct voxeld_scene_log *log, bool redo)
 {
     char id[CTL_SCENE_ID_BYTES];
@@ -65,7 +66,7 @@ static uint64_t find_own(const struct voxeld_scene_log *log, bool redo)
     return 0;
 }
 
-/* CTL_OK and *of_version, or CTL_FAILED after a message. */
+/* Chooses the version: CTL_OK and *of_version, or CTL_FAILED after a message. */
 static int choose(struct voxeld_client *client, const struct ctl_scene_args *args,
                   bool redo, uint64_t *of_version)
 {

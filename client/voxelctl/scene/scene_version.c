@@ -16,7 +16,7 @@ static const char *kind_name(enum voxeld_scene_version_kind kind)
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
-/* 2026-11-21T22:10:23Z; text has at least 32 bytes. Returns text. */
+/* Prints 2026-11-21T22:10:23Z; text has at least 32 bytes. Returns text. */
 static const char *time_text(int64_t ns, char *text)
 {
     time_t seconds = (time_t)(ns / 1000000000);

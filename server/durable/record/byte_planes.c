@@ -114,7 +114,7 @@ static void make_code(const uint64_t counts[N_SYMBOLS], struct code *code)
 static void put_codes(struct vxd_bytes_out *out, const struct code *code,
                       const uint8_t *plane, size_t n, size_t n_coded)
 {
-    uint8_t *to = vxd_bytes_room(out, n_coded);
+    uint8_t *to = vxd_bytes_reserve(out, n_coded);
     uint64_t bits = 0;
     int n_bits = 0;
 

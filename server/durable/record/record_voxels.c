@@ -68,7 +68,7 @@ static void put_codes(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *
     struct vxd_bytes_out plane = {0};
     uint64_t next = 0;
 
-    (void)vxd_bytes_room(&plane, 2 * voxels->n); /* what it mostly takes */
+    (void)vxd_bytes_reserve(&plane, 2 * voxels->n); /* what it mostly takes */
     for (size_t i = 0; i < voxels->n; i++) {
         vxd_bytes_put_number(&plane, voxels->codes[i] - next);
         next = voxels->codes[i] + 1;
@@ -100,8 +100,8 @@ static void put_masks(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *
     struct vxd_bytes_out some = {0};
     struct vxd_bytes_out full = {0};
     struct vxd_bytes_out octants = {0};
-    uint8_t *room[2] = {vxd_bytes_room(&some, voxels->n),
-                        vxd_bytes_room(&full, voxels->n)};
+    uint8_t *room[2] = {vxd_bytes_reserve(&some, voxels->n),
+                        vxd_bytes_reserve(&full, voxels->n)};
     uint8_t *to = NULL;
     size_t n_octants = 0;
 
@@ -111,7 +111,7 @@ static void put_masks(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *
         n_octants += (size_t)__builtin_popcount((unsigned)room[0][i] & ~room[1][i]);
     }
     if (room[0] != NULL && room[1] != NULL) {
-        to = vxd_bytes_room(&octants, n_octants);
+        to = vxd_bytes_reserve(&octants, n_octants);
     }
     if (to == NULL) {
         out->is_out_of_memory = true;
@@ -135,7 +135,7 @@ static void put_values(struct vxd_bytes_out *out, const struct vxd_svdag_voxels 
     }
     for (int half = 0; half < 2; half++) {
         struct vxd_bytes_out plane = {0};
-        uint8_t *to = vxd_bytes_room(&plane, n_values);
+        uint8_t *to = vxd_bytes_reserve(&plane, n_values);
 
         for (size_t i = 0; to != NULL && i < voxels->n; i++) {
             int n = __builtin_popcountll(voxels->masks[i]);

@@ -28,7 +28,7 @@ static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
     enum vxd_status status = VXD_OK;
 
     while (n_read == CHUNK_BYTES) {
-        uint8_t *to = vxd_bytes_room(out, CHUNK_BYTES);
+        uint8_t *to = vxd_bytes_reserve(out, CHUNK_BYTES);
 
         if (to == NULL) {
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,

@@ -447,7 +447,6 @@ static void destroy(struct vxd_http *http)
     if (http->listen_fd >= 0) {
         (void)close(http->listen_fd);
     }
-    free(http->openapi.bytes);
     free(http);
 }
 
@@ -462,7 +461,6 @@ enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
     }
     http->server = server;
     http->listen_fd = -1;
-    VXD_TRY(vxd_http_write_openapi(http, err));
     VXD_TRY(vxd_http_listen(http, err));
     VXD_TRY(start_daemon(http, err));
     *out = http;

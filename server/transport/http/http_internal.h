@@ -19,7 +19,6 @@ struct vxd_http {
     bool quiesced;             /* then the descriptor is ours to close */
     char host[VXD_PATH_BYTES]; /* as configured, without brackets */
     uint16_t port;             /* really bound */
-    struct vxd_text openapi;   /* written once */
     atomic_size_t n_exchanges;
     atomic_bool stopping; /* the time of uploads is over */
 };
@@ -163,8 +162,5 @@ struct vxd_http_view {
 
 /* NULL when there is none at this path. */
 const struct vxd_http_view *vxd_http_view_find(const char *path);
-
-/* Fills http->openapi. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_http_write_openapi(struct vxd_http *http, struct vxd_err *err);
 
 #endif

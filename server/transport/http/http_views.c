@@ -149,9 +149,8 @@ static void write_metrics(struct vxd_http_exchange *exchange)
 
 static void write_openapi(struct vxd_http_exchange *exchange)
 {
-    const struct vxd_text *text = &exchange->http->openapi;
-
-    vxd_http_set_static(exchange, MHD_HTTP_OK, TYPE_JSON, text->bytes, text->n_bytes);
+    vxd_http_set_static(exchange, MHD_HTTP_OK, TYPE_JSON, vxd_openapi_json,
+                        vxd_openapi_json_bytes);
 }
 
 static const struct vxd_http_view views[] = {
@@ -171,28 +170,4 @@ const struct vxd_http_view *vxd_http_view_find(const char *path)
         }
     }
     return NULL;
-}
-
-enum vxd_status vxd_http_write_openapi(struct vxd_http *http, struct vxd_err *err)
-{
-    struct vxd_openapi_method *rows;
-    const struct vxd_method *methods = http->server->methods->methods;
-    size_t n_methods = http->server->methods->n_methods;
-    enum vxd_status status;
-
-    rows = calloc(n_methods, sizeof *rows);
-    if (rows == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "no memory for the API's text");
-    }
-    for (size_t i = 0; i < n_methods; i++) {
-        rows[i].name = methods[i].name;
-        rows[i].summary = methods[i].summary;
-        rows[i].scope = scope_name(methods[i].scope);
-        rows[i].request = methods[i].input;
-        rows[i].response = methods[i].output;
-    }
-    status = vxd_openapi_write(rows, n_methods, VXD_VERSION, &http->openapi, err);
-    free(rows);
-    return status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loads a running daemon and tells how it answers: closed and open loops, sweeps, mixes of
- * methods, over ipc, tcp or HTTP. bench_load --help is the manual. */
+/* Loads a running daemon and measures its answers: closed and open loops, sweeps,
+ * mixes of methods, over ipc, tcp or HTTP. bench_load --help is the manual. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,7 +20,8 @@ static int fail(const char *what, const struct voxeld_error *error)
     return EXIT_FAILURE;
 }
 
-/* Waited for by the runs, in this thread alone: threads made later inherit the mask. */
+/* Only the runs wait for these signals, in this thread: threads made later inherit the
+ * mask. */
 static void block_signals(void)
 {
     sigset_t signals;
@@ -52,7 +53,7 @@ static void report_step(const struct load_work *work, FILE *csv, size_t step_no,
     }
 }
 
-/* All steps. What the process ends with. */
+/* Runs all steps and returns the exit status. */
 static int run_steps(const struct load_work *work, FILE *csv)
 {
     const struct load_options *options = work->options;
@@ -108,7 +109,7 @@ static int run_work(const struct load_work *work, FILE *csv)
     return code;
 }
 
-/* Opens what will be written before anything is loaded. */
+/* Opens the output files before anything is loaded. */
 static int run_with_csv(const struct load_work *work)
 {
     const char *path = work->options->csv;

@@ -8,7 +8,8 @@
 #define TOP_NS ((UINT64_C(1) << (LOAD_HISTOGRAM_TOP_BIT + 1)) - 1)
 #define NS_A_MS 1e6
 
-/* Values below 128 have a bucket each; above, the seven bits after the leading one tell. */
+/* Values below 128 have a bucket each; above, the seven bits after the leading one
+ * choose the bucket. */
 static size_t bucket_of(uint64_t ns)
 {
     unsigned top_bit;
@@ -22,7 +23,7 @@ static size_t bucket_of(uint64_t ns)
     return (size_t)((shift << LOAD_HISTOGRAM_SUB_BITS) + (ns >> shift));
 }
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket. */
 static double value_of(size_t bucket)
 {
     size_t shift;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Just enough of HTTP/1.1 to load a server: POST with a protobuf body over a kept
- * connection, a reply with Content-Length. Every wait ends at the request's deadline. A
- * server may refuse while the body is still on its way; then the rest is not sent, and the
- * next request takes a new connection. */
+/* The part of HTTP/1.1 that loading a server needs: POST with a protobuf body over a
+ * kept connection, a reply with Content-Length. Every wait ends at the request's
+ * deadline. A server may refuse while the body is still being sent; then the rest is
+ * not sent, and the next request takes a new connection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -39,7 +39,8 @@ struct load_http {
     char port[PORT_BYTES];
     int fd; /* -1: not connected */
     int64_t deadline_ms;
-    char head[HEAD_BYTES]; /* the reply's, and what came of its body with it */
+    char head[HEAD_BYTES]; /* the reply's header, and the part of its body that came with
+                            * it */
     uint8_t *body;
     size_t n_capacity;
 };
@@ -68,7 +69,7 @@ static void disconnect(struct load_http *http)
     }
 }
 
-/* Waits for any of events. False at the deadline. */
+/* Waits for any of the events. False at the deadline. */
 static bool wait_for(struct load_http *http, short events, short *got)
 {
     for (;;) {
@@ -95,7 +96,7 @@ static enum voxeld_status late(struct voxeld_error *error)
     return load_fail(error, VOXELD_DEADLINE_EXCEEDED, "no answer within the timeout");
 }
 
-/* One address of the host. *result keeps errno of the failure. */
+/* Connects to one address of the host. *result keeps errno of the failure. */
 static bool connect_to(struct load_http *http, const struct addrinfo *address,
                        int *result)
 {
@@ -160,7 +161,7 @@ static void drop_stale(struct load_http *http)
     }
 }
 
-/* Sends all unless the server answers first, which *answered tells. */
+/* Sends all unless the server answers first, which sets *answered. */
 static enum voxeld_status send_all(struct load_http *http, const void *bytes, size_t n,
                                    bool *answered, struct voxeld_error *error)
 {
@@ -212,7 +213,7 @@ static enum voxeld_status receive(struct load_http *http, void *out, size_t n,
     }
 }
 
-/* The value of a header line, NULL where the reply has none. *n gets its length. */
+/* Finds the value of a header line, NULL where the reply has none. *n gets its length. */
 static const char *find_header(const char *head, const char *name, size_t *n)
 {
     size_t n_name = strlen(name);
@@ -230,7 +231,7 @@ static const char *find_header(const char *head, const char *name, size_t *n)
     return NULL;
 }
 
-/* head ends with its empty line. */
+/* Parses the head, which ends with its empty line. */
 static bool parse_head(const char *head, struct http_head *out)
 {
     uint64_t status;
@@ -308,8 +309,8 @@ static enum voxeld_status receive_reply(struct load_http *http, struct http_head
     return VOXELD_OK;
 }
 
-/* The text of a member of an error's JSON, which this server writes flat and in one line;
- * cut at the first quote. */
+/* Finds the text of a member of an error's JSON, which this server writes flat and in
+ * one line; it is cut at the first quote. */
 static const char *error_member(const char *json, const char *name, int *n)
 {
     const char *at = strstr(json, name);
@@ -361,8 +362,8 @@ static void take_scan(const ProtobufCMessage *message, struct load_reply *reply)
     reply->engine_ms = response->engine_ms;
 }
 
-/* What --check wants of a reply; the whole message is unpacked, as every user of it
- * would. */
+/* Reads what --check needs from a reply; it unpacks the whole message, as every user
+ * of it would. */
 static enum voxeld_status read_reply(const struct load_http *http,
                                      enum load_method method, size_t n_bytes,
                                      struct load_reply *reply)
@@ -444,7 +445,7 @@ void load_http_call(struct load_http *http, enum load_method method,
     }
 }
 
-/* "http://host[:port][/]", host perhaps an IPv6 address in brackets. */
+/* Parses "http://host[:port][/]"; host may be an IPv6 address in brackets. */
 static bool parse_url(const char *url, struct load_http *http)
 {
     const char *authority = url + strlen("http://");

@@ -82,7 +82,7 @@ static const struct option long_options[] = {
 
 static const char help_text[] =
     "\n"
-    "Loads a running voxeld and tells how it answers.\n"
+    "Loads a running voxeld and measures its answers.\n"
     "\n"
     "where\n"
     "  --url URL          ipc:///path, tcp://host:port, tls+tcp://host:port or\n"
@@ -105,7 +105,7 @@ static const char help_text[] =
     "stall\n"
     "                     of the server shows in every request it delayed. "
     "--concurrency\n"
-    "                     is then how many may be under way; default 64\n"
+    "                     is then how many may be in flight; default 64\n"
     "  --arrivals KIND    of an open loop: even (default) or poisson\n"
     "  --duration S       of each step; default 10, at most 3600\n"
     "  --count N          requests measured a step; it ends at whichever comes first\n"
@@ -158,7 +158,7 @@ usage(const struct load_options *options, const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* A number in low .. high, in text[0 .. n). */
+/* Parses a number in low .. high, in text[0 .. n). */
 static bool parse_number(const char *text, size_t n, double low, double high, double *out)
 {
     double value;
@@ -257,8 +257,8 @@ static bool parse_mix(const char *text, uint32_t weights[LOAD_N_METHODS])
     }
 }
 
-/* The first line of the file: a token never stands on a command line, where every user of
- * the machine could read it. */
+/* Reads the first line of the file. A token never stands on a command line, where
+ * every user of the machine could read it. */
 static bool read_token(const char *path, struct load_options *out, int *result)
 {
     FILE *file = fopen(path, "re");
@@ -284,7 +284,7 @@ static bool read_token(const char *path, struct load_options *out, int *result)
     return true;
 }
 
-/* True where a URL leads to this machine: a Unix socket or a loopback address. */
+/* Whether a URL leads to this machine: a Unix socket or a loopback address. */
 static bool is_local(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -382,7 +382,7 @@ static bool plain_option(struct load_options *out, int id, const char *value)
     }
 }
 
-/* The manual or the version. False where standard output did not take it. */
+/* Prints the manual or the version. False where standard output did not take it. */
 static bool print(const char *program, int id)
 {
     int n = id == OPT_VERSION ? printf("%s %s\n", program, voxeld_version())
@@ -391,7 +391,7 @@ static bool print(const char *program, int id)
     return n >= 0 && fflush(stdout) == 0;
 }
 
-/* What only all options together tell. */
+/* Checks what only all options together show. */
 static bool settle(struct load_options *out, int *result)
 {
     if (out->n_rates > 0 && out->n_concurrency > 1) {

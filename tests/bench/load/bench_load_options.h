@@ -33,8 +33,7 @@ struct load_options {
 
     double rates[LOAD_MAX_STEPS]; /* requests a second; n_rates 0: closed loop */
     size_t n_rates;
-    uint32_t
-        concurrency[LOAD_MAX_STEPS]; /* requests under way at most, 1 or more values */
+    uint32_t concurrency[LOAD_MAX_STEPS]; /* most requests in flight, 1 or more values */
     size_t n_concurrency;
     bool poisson; /* arrivals as from many independent clients, not evenly spaced */
     double duration_s;
@@ -53,11 +52,11 @@ struct load_options {
     bool json;
 };
 
-/* "voxelize", "status", "server_info", "scene_integrate"; also what the wire and HTTP call
- * them. Static. */
+/* The name of a method, "voxelize", "status", "server_info", "scene_integrate", as on
+ * the wire and in HTTP. Static. */
 const char *load_method_name(enum load_method method);
 
-/* Whether it sends the cloud, and its reply tells of the engine. */
+/* Whether the method sends the cloud, and its reply has times of the engine. */
 static inline bool load_sends_cloud(enum load_method method)
 {
     return method == LOAD_VOXELIZE || method == LOAD_SCENE_INTEGRATE;

@@ -122,7 +122,7 @@ static void print_errors(FILE *stream, const struct load_result *result)
     }
     if (result->n_unsent > 0) {
         (void)fprintf(stream,
-                      "    %" PRIu64 " were due but never sent, as %u were under way: "
+                      "    %" PRIu64 " were due but never sent, as %u were in flight: "
                       "the true latencies are longer\n",
                       result->n_unsent, result->step.concurrency);
     }

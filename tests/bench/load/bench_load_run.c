@@ -21,9 +21,10 @@
 
 enum {
     LATE_NS = 1000000,
-    /* Longest sleep before looking whether the run was stopped. */
+    /* The longest sleep between two checks whether the run was stopped. */
     SLICE_NS = 50000000,
-    /* After a failure that never reached the server, so that a closed loop does not spin. */
+    /* The pause after a failure that never reached the server, so that a closed loop
+     * does not spin. */
     PAUSE_NS = 10000000,
     WATCH_NS = 10000000,
     STACK_BYTES = 1 << 20
@@ -49,7 +50,7 @@ struct run {
     atomic_uint n_running;
     atomic_int_fast64_t last_ns; /* when the last measured answer came */
 
-    pthread_mutex_t mutex; /* what is below, and result->messages */
+    pthread_mutex_t mutex; /* guards the members below, and result->messages */
     double next_s;         /* open loop: when the next request is due, from begin_ns */
     uint64_t n_taken;
     uint64_t n_measured;
@@ -78,7 +79,8 @@ static void sleep_until(int64_t ns)
     (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* Each method as often as its weight, evenly spread: the one that has waited longest. */
+/* Chooses each method as often as its weight says, evenly spread: the one that has
+ * waited longest. */
 static enum load_method pick_method(struct run *run)
 {
     const uint32_t *weights = run->work->options->weights;
@@ -94,7 +96,7 @@ static enum load_method pick_method(struct run *run)
     return (enum load_method)best;
 }
 
-/* Moves next_s past the request that was just taken. */
+/* Moves next_s to the time of the next request. */
 static void advance_schedule(struct run *run)
 {
     double uniform;
@@ -109,7 +111,7 @@ static void advance_schedule(struct run *run)
     run->next_s -= log(uniform) / run->step->rate;
 }
 
-/* False when the step is over. */
+/* Takes the next request; false when the step is over. */
 static bool take_ticket(struct run *run, struct ticket *out)
 {
     uint64_t count = run->work->options->count;
@@ -134,7 +136,7 @@ static bool take_ticket(struct run *run, struct ticket *out)
     return taken;
 }
 
-/* False when the run was stopped meanwhile. */
+/* Waits until the request is due; false when the run was stopped meanwhile. */
 static bool wait_until_due(struct run *run, int64_t due_ns)
 {
     for (int64_t now = now_ns(); now < due_ns; now = now_ns()) {
@@ -146,7 +148,7 @@ static bool wait_until_due(struct run *run, int64_t due_ns)
     return true;
 }
 
-/* An OK that is not the right answer. */
+/* Whether an OK is not the right answer. */
 static bool is_wrong(struct run *run, enum load_method method,
                      const struct load_reply *reply)
 {
@@ -273,11 +275,12 @@ static void watch(struct run *run)
     }
 }
 
-/* Where measuring ended, and what was due until then but never sent. */
+/* Computes when measuring ended, and how many requests were due until then but never
+ * sent. */
 static void settle(struct run *run, int64_t stopped_ns)
 {
-    uint64_t wanted = run->work->options->count;
-    bool counted = wanted > 0 && run->n_measured == wanted;
+    uint64_t n_requested = run->work->options->count;
+    bool counted = n_requested > 0 && run->n_measured == n_requested;
     int64_t next_ns = run->begin_ns + (int64_t)(run->next_s * (double)NS_A_S);
     int64_t last_ns = atomic_load(&run->last_ns);
     int64_t end_ns = run->end_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One step of a load: threads ask on connections of their own, in a closed or an open
- * loop, and what comes back is counted. */
+ * loop, and count the answers. */
 #ifndef VXD_TESTS_BENCH_LOAD_BENCH_LOAD_RUN_H
 #define VXD_TESTS_BENCH_LOAD_BENCH_LOAD_RUN_H
 
@@ -35,7 +35,7 @@ struct load_stats {
 struct load_result {
     struct load_step step;
     double seconds;    /* measured, without the warm-up */
-    uint64_t n_unsent; /* open loop: were due, but too many were under way to the end */
+    uint64_t n_unsent; /* open loop: were due, but too many were in flight to the end */
     atomic_uint_fast64_t n_late; /* open loop: sent more than 1 ms after their time */
     struct load_stats stats[LOAD_N_METHODS + 1];
     char messages[LOAD_N_CODES][240]; /* the first of each code; of OK: of a wrong one */

@@ -67,7 +67,7 @@ static enum vxd_status pack(struct load_work *work, enum load_method method,
     return VXD_OK;
 }
 
-/* The same cloud into the scene. */
+/* Makes the request that puts the same cloud into the scene. */
 static enum vxd_status pack_scan(struct load_work *work, Voxeld__V1__Cloud *cloud,
                                  struct vxd_err *err)
 {
@@ -83,7 +83,8 @@ static enum vxd_status pack_scan(struct load_work *work, Voxeld__V1__Cloud *clou
     return pack(work, LOAD_SCENE_INTEGRATE, &message.base, err);
 }
 
-/* Packs the requests once; libvoxeld's own builder, so that all transports ask the same. */
+/* Packs the requests once by libvoxeld's own builder, so that all transports ask the
+ * same. */
 static bool pack_bodies(struct load_work *work, struct voxeld_error *error)
 {
     struct vxd_voxelize_expect expect;
@@ -252,7 +253,7 @@ void load_target_call(struct load_target *target, enum load_method method,
         reply->answered = true;
         return;
     }
-    /* An error without the request's id never left this process; and while the server
+    /* An error without the request's id never left this process. While the server
      * refuses, the connection stands. */
     reply->answered =
         reply->error.request_id[0] != '\0' &&

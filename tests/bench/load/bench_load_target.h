@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is asked of the daemon, and one connection to ask it over: libvoxeld for ipc and
- * tcp, a small client of our own for HTTP (bench_load_http.c). */
+/* The requests to the daemon, and one connection for them: libvoxeld for ipc and tcp,
+ * a small client of our own for HTTP (bench_load_http.c). */
 #ifndef VXD_TESTS_BENCH_LOAD_BENCH_LOAD_TARGET_H
 #define VXD_TESTS_BENCH_LOAD_BENCH_LOAD_TARGET_H
 
@@ -15,21 +15,22 @@ struct load_work {
     struct voxeld_cloud cloud;          /* borrows from either */
     struct voxeld_voxelize_request request;
     struct voxeld_scene_integrate_request scan;
-    /* Of HTTP: the requests that send the cloud, as protobuf. */
+    /* For HTTP: the requests that send the cloud, as protobuf. */
     uint8_t *bodies[LOAD_N_METHODS];
     size_t n_body_bytes[LOAD_N_METHODS];
 };
 
-/* Reads or makes the cloud, and packs it where HTTP will send it.
+/* Reads or makes the cloud, and packs it for HTTP.
  * False after filling *error; *out is then empty. */
 bool load_work_create(const struct load_options *options, struct load_work *out,
                       struct voxeld_error *error);
 void load_work_destroy(struct load_work *work);
 
-/* What came of one request. */
+/* The outcome of one request. */
 struct load_reply {
-    /* By the server; false: the connection failed, or HTTP's time ran out. libvoxeld does
-     * not tell whose clock a DEADLINE_EXCEEDED is by: those count as answered. */
+    /* Whether the server answered; false: the connection failed, or HTTP's time ran
+     * out. libvoxeld does not say whose clock a DEADLINE_EXCEEDED is by: those count
+     * as answered. */
     bool answered;
     uint64_t n_points;
     uint64_t n_voxels;
@@ -49,7 +50,7 @@ void load_target_call(struct load_target *target, enum load_method method,
                       struct load_reply *reply);
 void load_target_close(struct load_target *target);
 
-/* bench_load_http.c: the same three over HTTP. */
+/* bench_load_http.c has the same three functions over HTTP. */
 struct load_http;
 enum voxeld_status load_http_open(const struct load_work *work, struct load_http **out,
                                   struct voxeld_error *error);

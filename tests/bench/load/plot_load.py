@@ -34,7 +34,7 @@ class Curve:
 
 
 def read_curves(path: Path) -> list[Curve]:
-    """The methods in the file's order; "all" comes last where there are several."""
+    """Returns the methods in the file's order; "all" comes last where there are several."""
     curves: dict[str, Curve] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):

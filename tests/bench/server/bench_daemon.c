@@ -25,11 +25,11 @@ struct bench {
     long n_points;
     const char *cloud; /* a file in place of random points */
     double size_m;
-    long n_memory; /* requests between the two looks at resident memory */
+    long n_memory; /* requests between the two readings of resident memory */
     struct nng_floor *floor;
 };
 
-/* VmRSS of the daemon in KiB, 0 where it cannot be told. */
+/* Reads VmRSS of the daemon in KiB, 0 where that fails. */
 static long resident_kib(long pid)
 {
     char path[64];
@@ -50,7 +50,7 @@ static long resident_kib(long pid)
     return kib;
 }
 
-/* CPU time of the daemon in clock ticks: fields 14 and 15 of its stat. */
+/* Reads the CPU time of the daemon in clock ticks: fields 14 and 15 of its stat. */
 static long cpu_ticks(long pid)
 {
     char path[64];
@@ -89,7 +89,7 @@ static void make_cloud(float *points, long n)
     }
 }
 
-/* Where the time of a request goes; n values each. */
+/* The parts of a request's time; n values each. */
 struct series {
     double *total;    /* round trip */
     double *overhead; /* less the engine's time */
@@ -143,7 +143,7 @@ static int status_often(struct voxeld_client *client, long n, double *total)
     return EXIT_SUCCESS;
 }
 
-/* One block, freed by free(series->total). */
+/* Allocates all series as one block, freed by free(series->total). */
 static bool series_create(struct series *series, long n)
 {
     series->total = calloc((size_t)n, 3 * sizeof *series->total);
@@ -182,7 +182,7 @@ static void measure_idle(long pid)
                  IDLE_S);
 }
 
-/* Uses, and so ends, the round trips' series. */
+/* Sorts the round trips' series, so it comes last. */
 static int measure_floor(const struct bench *bench, size_t n_request, struct series *ms,
                          double overhead_ms)
 {

@@ -67,7 +67,7 @@ struct bench {
     double voxel_m;
     double range_m;
     const char *durable;
-    long http_port; /* 0: not asked */
+    long http_port; /* 0: without HTTP */
     struct nng_floor *floor;
     struct voxeld_cloud *clouds[MAX_CLOUDS];
     double *ms[N_PARTS]; /* n_repeat each */
@@ -157,7 +157,7 @@ static int integrate(struct voxeld_client *client, struct bench *bench, int clou
     return EXIT_SUCCESS;
 }
 
-/* The daemon's page of metrics, a string to be freed; NULL: it cannot be had. */
+/* Fetches the daemon's page of metrics, a string to be freed; NULL on failure. */
 static char *get_metrics(long port)
 {
     char ask[96];
@@ -189,7 +189,7 @@ static char *get_metrics(long port)
     return page;
 }
 
-/* The number behind the beginning of a line; 0 where there is none. */
+/* Finds the number after the beginning of a line; 0 where there is none. */
 static double number_after(const char *page, const char *begin)
 {
     const char *at = page != NULL ? strstr(page, begin) : NULL;
@@ -197,7 +197,7 @@ static double number_after(const char *page, const char *begin)
     return at != NULL ? strtod(at + strlen(begin), NULL) : 0;
 }
 
-/* What versions have waited to be seen between two looks at the metrics. */
+/* Prints how long versions waited to be seen between two readings of the metrics. */
 static void print_publish(const char *before, const char *after)
 {
     static const char *const bounds[] = {"2e-06", "5e-06",  "1e-05", "2e-05",
@@ -259,7 +259,7 @@ static int measure(struct voxeld_client *client, struct bench *bench)
     return result;
 }
 
-/* Uses the round trips' series. */
+/* Sorts the round trips' series. */
 static int report(struct bench *bench)
 {
     const struct voxeld_cloud *cloud = bench->clouds[0];

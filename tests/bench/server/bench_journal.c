@@ -52,8 +52,9 @@ static bool say(enum vxd_status status, const struct vxd_err *err)
     return status == VXD_OK;
 }
 
-/* The floors: a write of 4 KiB and its sync, one after the other, to a file that grows (fsync) or
- * over what is there (fdatasync), as a WAL does when it is new and later. */
+/* Measures the floors: a write of 4 KiB and its sync, one after the other, to a file
+ * that grows (fsync) or over existing bytes (fdatasync), as a WAL does when it is new
+ * and later. */
 static double time_sync(const char *directory, bool grows)
 {
     char path[600];
@@ -103,7 +104,8 @@ static enum vxd_status make_record(const struct bench *bench, uint64_t n,
     return vxd_record_encode(&record, out, err);
 }
 
-/* One edit with its outcome, as a server makes it; numbers are drawn and handed over in order. */
+/* Commits one edit with its outcome, as a server does; numbers are drawn and handed
+ * over in order. */
 struct waiter {
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -253,7 +255,7 @@ static enum vxd_status cast(const struct bench *bench, struct bench_device *devi
 
     VXD_TRY(vxd_device_alloc(device->queue, cloud->n_points * 3 * sizeof(float), &points,
                              err));
-    to = points.ptr; /* the CPU backend's memory is this machine's */
+    to = points.ptr; /* memory of the CPU backend */
     for (size_t i = 0; i < cloud->n_points; i++) {
         for (size_t a = 0; a < 3; a++) {
             to[3 * i + a] =

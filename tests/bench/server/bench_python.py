@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the Python client adds: bench_daemon's round trip of a scan, by voxeld.Client.
+"""Times what the Python client adds: bench_daemon's round trip of a scan, by voxeld.Client.
 
 usage: bench_python.py URL SCAN.npy [SIZE_M [REPEAT]]"""
 

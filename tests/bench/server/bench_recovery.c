@@ -36,7 +36,7 @@ enum {
     PART = 1 << 20
 };
 
-/* A scene's newest version, to be compared with what comes back. */
+/* A scene's newest version, for comparison with what a start restores. */
 static enum vxd_status summarize(struct bench_server *bench,
                                  struct vxd_svdag_summary *out, struct vxd_err *err)
 {
@@ -56,7 +56,7 @@ static enum vxd_status summarize(struct bench_server *bench,
     return status;
 }
 
-/* Of the scene's store. */
+/* The size of the scene's store. */
 static uint64_t count_nodes(const struct bench_server *bench)
 {
     struct vxd_scenes *scenes = bench->server->scenes;
@@ -75,7 +75,8 @@ static uint64_t count_nodes(const struct bench_server *bench)
 
 /* Snapshots -------------------------------------------------------------------------------- */
 
-/* Noisy balls until the store has so many bytes; past the journal, since the file has it all. */
+/* Edits noisy balls until the store has so many bytes, without the journal, since the
+ * file has it all. */
 static enum vxd_status fill(struct bench_server *bench, struct vxd_err *err)
 {
     const struct bench_options *options = bench->options;
@@ -119,7 +120,7 @@ out:
     return status;
 }
 
-/* The newest file of family 1; 0 = there is none. */
+/* Finds the newest file of family 1; 0 = there is none. */
 static uint64_t find_file(const struct bench_server *bench,
                           char path[VXD_DURABLE_PATH_BYTES])
 {
@@ -262,8 +263,9 @@ static enum vxd_status keep_record(void *user, const struct vxd_journal_record *
                              &all->records[all->n++], err);
 }
 
-/* The engine alone: the edits of all records, one after the other, into a store of its own; not on
- * a GPU, which would take the records' lists from its own memory: 0. */
+/* Times the engine alone: it applies the edits of all records one after the other to a
+ * store of its own. Not on a GPU, where that store would need the records' lists in
+ * GPU memory: 0. */
 static enum vxd_status time_engine(struct bench_server *bench, double *seconds,
                                    struct vxd_err *err)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench_load: what it says must agree with what the server saw, and a slow, full or lying
-server must show."""
+"""bench_load: its report must agree with what the server saw, and a slow, full or lying server
+must show in it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def bench(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]
 
 
 def steps_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    """The steps; whatever was asked, their numbers must agree with each other."""
+    """Returns the steps; whatever was asked, their numbers must agree with each other."""
     steps: list[dict[str, Any]] = json.loads(done.stdout)["steps"]
     for step in steps:
         for method in step["methods"]:
@@ -67,7 +67,7 @@ def steps_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def counted(daemon: Daemon, method: str) -> int:
-    """How many requests of the method the server has answered with OK."""
+    """Counts the requests of the method that the server has answered with OK."""
     methods = http_call(daemon, "GET", "/v1/status").json().get("methods", [])
     return sum(int(m.get("nOk", 0)) for m in methods if m["name"] == method)
 

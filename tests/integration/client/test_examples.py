@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from harness import BIN, SLOW, SOURCE, Daemon
 
 SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
@@ -43,3 +45,20 @@ def test_c_example_prints_the_voxels(daemon: Daemon) -> None:
 def test_python_example_prints_the_voxels(daemon: Daemon) -> None:
     script = SOURCE / "client" / "examples" / "voxelize.py"
     assert run(daemon, sys.executable, script, SCAN).startswith(EXPECTED)
+
+
+@pytest.mark.skipif(
+    shutil.which("c++") is None or os.environ.get("VOXELD_SANITIZE", "") != "",
+    reason="there is no C++ compiler, or the library needs a sanitizer's runtime",
+)
+def test_cxx_example_counts_keys(daemon: Daemon, tmp_path: Path) -> None:
+    program = tmp_path / "maps"
+    libraries = BIN.parent / "lib"
+    subprocess.run(
+        ["c++", "-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror",
+         f"-I{SOURCE / 'client' / 'c' / 'include'}", SOURCE / "client/examples/maps.cpp",
+         f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lvoxeld", "-o", program],
+        check=True,
+    )  # fmt: skip
+    printed = run(daemon, program, "cxx")  # a repeated run finds the keys there
+    assert printed.startswith("3 keys, ") and printed.endswith("; cxx has 2 entries\n")

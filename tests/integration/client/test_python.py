@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python client against the real daemon: what goes in, what comes out, and how it is
-installed. What can go wrong is in test_python_errors.py."""
+"""The Python client against the real daemon: arguments, results, and how it is installed. Errors
+are in test_python_errors.py."""
 
 from __future__ import annotations
 
@@ -259,8 +259,8 @@ def test_cloud_of_a_wrong_array_is_refused(wrong: np.ndarray) -> None:
 def pointcloud2(
     points: np.ndarray, n_rows: int, padding: int, **members: Any
 ) -> SimpleNamespace:
-    """As a lidar driver makes it: an organised cloud, x y z intensity in 18-byte records,
-    rows padded with bytes that are no points."""
+    """Makes a cloud like a lidar driver's: organised, x y z intensity in 18-byte records, rows
+    padded with bytes that are no points."""
     dtype = np.dtype(
         {"names": ["x", "y", "z", "intensity"], "formats": ["<f4", "<f4", "<f4", "<u2"],
          "offsets": [0, 4, 8, 16], "itemsize": 18}
@@ -353,7 +353,7 @@ def test_ros2_bridge_answers_a_message_with_its_voxels(
     assert reply.header is message.header
     assert (reply.height, reply.width) == (1, len(expected.coords))
     assert len(reply.data) == reply.row_step == reply.point_step * reply.width
-    # Read back as a subscriber would.
+    # A subscriber would read the message back like this.
     back = voxeld.Cloud.from_pointcloud2(reply)
     rows = np.frombuffer(back.data, bridge.RECORD)
     centres = np.asarray(LOW) + (expected.coords + 0.5) * 0.5
@@ -426,7 +426,7 @@ def test_version_is_the_projects() -> None:
 
 
 def test_pip_installs_it_into_a_fresh_environment(daemon: Daemon, tmp_path: Path) -> None:
-    # Away from the tree: neither proto/ nor git may be needed.
+    # The package runs away from the tree: it must need neither proto/ nor git.
     package = shutil.copytree(ROOT, tmp_path / "package")
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"

@@ -27,7 +27,7 @@ def client(daemon: Daemon) -> Iterator[voxeld.Client]:
 
 
 def connect(*arguments: Any) -> voxeld.Client:
-    """For calls that are not to end for want of time."""
+    """A client for calls that must not end for want of time."""
     return voxeld.connect(*arguments, timeout=30 * SLOW)
 
 
@@ -267,7 +267,7 @@ def tensor(dtype: int, array: np.ndarray) -> common_pb2.Tensor:
 
 
 def good_reply() -> Any:
-    """To two points in one voxel, coords, counts, inverse and mean asked for."""
+    """The reply to two points in one voxel, with coords, counts, inverse and mean asked for."""
     response = rpc_pb2.Response(header=rpc_pb2.ResponseHeader(request_id="r"))
     v = response.voxelize
     v.n_voxels = 1
@@ -343,7 +343,7 @@ def test_reply_that_is_none_is_internal(directory: Path, data: bytes) -> None:
 
 
 def test_reply_of_every_truncation_is_an_error_or_right() -> None:
-    from voxeld import client as module
+    from voxeld import calls as module
 
     for n in range(len(GOOD)):
         try:
@@ -384,7 +384,7 @@ def test_requests_not_sent_when_the_server_dies_are_unavailable_at_once(director
         server, _ = listener.accept()
         server.sendall(b"\0SP\0\0\x31\0\0")
         assert server.recv(8) == b"\0SP\0\0\x30\0\0"
-        # It reads nothing more: the first request fills the connection, the others wait.
+        # The peer reads nothing more: the first request fills the connection, and the others wait.
         connection.wait(10 * SLOW)
         calls = [pool.submit(connection.exchange, [bytes(4 * MIB)], 90) for _ in range(4)]
         time.sleep(0.3 * SLOW)

@@ -283,7 +283,7 @@ def test_repeated_call_takes_effect_once(counts: voxeld.Map) -> None:
         timeout=20 * SLOW,
     )  # fmt: skip
     assert again.replayed and not first.replayed and again.n_new == first.n_new
-    # Counts outlive what is too large to be kept.
+    # The server remembers counts of replies that are too large to be kept.
     assert not again.arrays_dropped or again.updated is None
     large = counts.insert(random_keys(5000), sequence=2**60 + 1)
     again_large = replayed_without_arrays(
@@ -355,7 +355,7 @@ def test_calls_go_on_over_a_restart_of_the_daemon(directory: Path) -> None:
 
 
 def good_found() -> Any:
-    """To two keys, one array and six neighbours asked for."""
+    """The reply to two keys, with one array and six neighbours asked for."""
     response = rpc_pb2.Response(header=rpc_pb2.ResponseHeader(request_id="r"))
     f = response.map_find
     f.indices.CopyFrom(tensor(common_pb2.INT32, np.asarray([0, -1], "<i4")))

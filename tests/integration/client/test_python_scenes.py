@@ -120,7 +120,7 @@ def test_scans_fill_carve_and_what_moved_away_disappears(scene: voxeld.Scene) ->
     assert second.change.n_removed == first.n_hit_voxels
     assert scene.values(thing).free.all() and scene.values(wall).occupied.all()
     assert second.change.n_freed >= second.n_passed_voxels - first.n_passed_voxels
-    # Beyond the range nothing is hit, and carving ends.
+    # Beyond the range no point hits anything, and carving ends.
     third = scene.integrate(wall, pose=voxeld.Pose((-3, 0, 0)), max_range=4)
     assert third.n_beyond == len(wall) and third.change.n_added == 0
     rays = scene.cast_rays((0, 0, 0.1), [[1, 0, 0], [-1, 0, 0]])

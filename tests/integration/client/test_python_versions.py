@@ -29,7 +29,7 @@ def client(daemon: Daemon) -> Iterator[voxeld.Client]:
 
 
 @pytest.fixture
-def past(client: voxeld.Client) -> tuple[voxeld.Scene, list[Grid]]:
+def versioned(client: voxeld.Client) -> tuple[voxeld.Scene, list[Grid]]:
     """A scene with three balls, a change each, and what its versions 1 to 4 hold."""
     scene = client.scene_create(next(NAMES), SIZE, depth=DEPTH, keep_versions=16)
     grids = [Grid(DEPTH, SIZE)]
@@ -45,9 +45,9 @@ def states(scene: voxeld.Scene, at: Any = None) -> Any:
 
 
 def test_queries_see_versions_and_snapshots(
-    past: tuple[voxeld.Scene, list[Grid]], directory: Path
+    versioned: tuple[voxeld.Scene, list[Grid]], directory: Path
 ) -> None:
-    scene, grids = past
+    scene, grids = versioned
     taken = scene.snapshot("early", 2)
     assert (taken.name, taken.version) == ("early", 2) and taken.taken_ns >= taken.version_ns > 0
     for at, grid in [(None, grids[3]), (4, grids[3]), ("early", grids[1]), (1, grids[0])]:
@@ -74,8 +74,8 @@ def test_queries_see_versions_and_snapshots(
         scene.drop_snapshot("early")
 
 
-def test_log_undo_and_redo(past: tuple[voxeld.Scene, list[Grid]], daemon: Daemon) -> None:
-    scene, grids = past
+def test_log_undo_and_redo(versioned: tuple[voxeld.Scene, list[Grid]], daemon: Daemon) -> None:
+    scene, grids = versioned
     with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as other:
         other.scene(scene.name).edit(voxeld.Box((-7, -7, -7), (-6, -6, -6)))
     undone = scene.undo()
@@ -101,8 +101,8 @@ def test_log_undo_and_redo(past: tuple[voxeld.Scene, list[Grid]], daemon: Daemon
     assert [v.version for v in scene.log(below=4, limit=2).versions] == [3, 2]
 
 
-def test_branch_diff_verify_and_collect(past: tuple[voxeld.Scene, list[Grid]]) -> None:
-    scene, grids = past
+def test_branch_diff_verify_and_collect(versioned: tuple[voxeld.Scene, list[Grid]]) -> None:
+    scene, grids = versioned
     branch = scene.branch(next(NAMES), 2)
     assert isinstance(branch, voxeld.Scene) and branch.voxel_size == SIZE
     assert branch.info().n_sharing == 2
@@ -176,10 +176,10 @@ def test_durable_scene_outlives_a_restart(directory: Path) -> None:
     ],
 )
 def test_wrong_arguments_name_their_field(
-    past: tuple[voxeld.Scene, list[Grid]], call: Callable[[voxeld.Scene], Any], field: str
+    versioned: tuple[voxeld.Scene, list[Grid]], call: Callable[[voxeld.Scene], Any], field: str
 ) -> None:
     with pytest.raises(voxeld.InvalidArgument) as raised:
-        call(past[0])
+        call(versioned[0])
     assert raised.value.field == field
 
 

@@ -117,7 +117,7 @@ def test_voxelctl_survives_a_restart_of_the_daemon(directory: Path) -> None:
 
 
 def lonely_voxelctl(directory: Path) -> Path:
-    """A copy without anything beside it."""
+    """A copy of the program with no other program beside it."""
     path = directory / "bin" / "voxelctl"
     path.parent.mkdir()
     shutil.copy(BIN / "voxelctl", path)

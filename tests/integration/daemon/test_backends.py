@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data directory is the same on either backend: what a daemon on a GPU wrote, one on the CPU
-goes on with, and the other way round. Needs a GPU: VOXELD_TEST_BACKEND=cuda:0."""
+"""A data directory is the same on either backend: a daemon on the CPU goes on with what one on a
+GPU wrote, and the other way round. Needs a GPU: VOXELD_TEST_BACKEND=cuda:0."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def config(backend: str) -> dict[str, object]:
 
 
 def live(scenes: Scenes, rng: np.random.Generator) -> None:
-    """Edits of all kinds, scans, undoing, a snapshot."""
+    """Makes edits of all kinds, scans, an undo, a snapshot."""
     for _ in range(15):
         for name in NAMES[:2]:
             scenes.edit(name, random_operation(rng), random_operation(rng))

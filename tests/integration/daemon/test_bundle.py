@@ -63,7 +63,8 @@ def elf_files(bundle: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def daemon(command: Sequence[object], socket: Path, env: dict[str, str]) -> Iterator[None]:
-    """The daemon of a bundle, until SIGTERM ends it with 0; socket as we see it."""
+    """Runs the daemon of a bundle, until SIGTERM ends it with 0; socket is its path on this side.
+    """
     process = subprocess.Popen(
         [str(c) for c in command], env=env, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -187,7 +188,7 @@ def bare_root(root: Path) -> None:
     shutil.copy("/lib64/ld-linux-x86-64.so.2", root / "lib64")
     (root / "tmp").mkdir()
     (root / "dev").mkdir()
-    # Stands in for the device, which not every root may make.
+    # A file stands in for the device, which not every root may make.
     (root / "dev" / "urandom").write_bytes(os.urandom(4096))
 
 
@@ -201,7 +202,7 @@ def test_bundle_in_a_root_of_glibc_alone_voxelizes(archive: Path, directory: Pat
     inside = Path("/opt") / unpack(archive, root / "opt").name / "bin"
     shutil.copy(SCAN, root / "tmp" / "scan.npy")
     chroot = [shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin"), root]
-    # The loader asks /proc where a program lies, unless it is told.
+    # The loader asks /proc where a program lies, unless this names it.
     env = {"LD_ORIGIN_PATH": str(inside)}
     url = "ipc:///tmp/v.sock"
     command = [

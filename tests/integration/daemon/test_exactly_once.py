@@ -66,8 +66,8 @@ os._exit(0)
 
 
 def resend(url: str, requests: list[bytes]) -> list[bytes]:
-    """Sends over a socket that sends again every 5 ms. In a process of its own: closing such a
-    socket while it sends can hang in nng."""
+    """Sends over a socket that sends again every 5 ms. It runs in a process of its own, because
+    closing such a socket while it sends can hang in nng."""
     done = subprocess.run(
         [sys.executable, "-c", RESENDER],
         input=pickle.dumps((url, int(20000 * SLOW), requests)),
@@ -98,7 +98,7 @@ def test_repeated_request_gets_the_first_outcome(daemon: Daemon) -> None:
         other = maps.rpc.call("map_update", addition("a", 50), **header)
         assert other.header.code == common_pb2.INVALID_ARGUMENT
         assert other.header.field == "header.sequence"
-        # A drop repeated after another map got the name leaves that one alone.
+        # A drop that is repeated after another map got the name leaves that map alone.
         drop = hashmap_pb2.MapDropRequest(name="a")
         assert maps.rpc.call("map_drop", drop, client_id="robot", sequence=6).map_drop.existed
         maps.call("map_create", name="a", spec=SPEC)

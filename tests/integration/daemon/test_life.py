@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, drain, stop: nobody loses a reply, mistakes are told before anything runs."""
+"""Start, drain, stop: nobody loses a reply, and mistakes are reported before anything runs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> No
 
 
 def await_refusal(client: Rpc) -> None:
-    """Over a standing connection: the daemon drains."""
+    """Asks over a standing connection whether the daemon drains."""
     request = voxelize_request(cloud_of(random_points(9)))
     wait_until(
         lambda: client.call("voxelize", request).header.code == common_pb2.UNAVAILABLE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overload, deadlines, fairness and superseding: what happens when it is busy."""
+"""Overload, deadlines, fairness and superseding: what a busy daemon does."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from harness import (
     wait_until,
 )
 
-# Points a stage of a self_test that keeps its lane for tens of milliseconds, so that what
-# comes meanwhile really waits.
+# So many points a stage keep a self_test's lane busy for tens of milliseconds, so that requests
+# that come meanwhile really wait.
 LONG_STAGE = 1000000
 SMALL = voxelize_request(cloud_of(random_points(500)), size=0.5)
 
@@ -138,7 +138,7 @@ def test_small_requests_stay_fast_beside_long_ones(daemon: Daemon) -> None:
             assert tester.receive().header.code == OK
         return sorted(waits)[len(waits) // 2]
 
-    # One that waited for the long ones would do so for most of their two seconds.
+    # A request that waited for the long ones would do so for most of their two seconds.
     check_fast(median_wait, 0.1)
 
 
@@ -152,7 +152,8 @@ def test_newer_requests_of_a_stream_supersede_waiting_ones(
     results: list[tuple[bool, str]] = []
 
     def await_all_but_the_newest() -> None:
-        """What is sent at nearly one time over many connections may come in any order."""
+        """Requests that are sent at nearly one time over many connections may arrive in any order.
+        """
         wait_until(
             lambda: daemon.n_answered("self_test") - n_before + daemon.n_under_way() >= n - 1,
             5, "the others have come",

@@ -25,7 +25,7 @@ N_REQUESTS = 10000 if not SANITIZE else 1500
 
 
 def run(daemon: Daemon, n: int) -> None:
-    """n small requests, half over each transport, one in ten refused."""
+    """Sends n small requests, half over each transport, one in ten of which is refused."""
     good = voxelize_request(cloud_of(random_points(300)), size=0.5)
     bad = voxelize_request(cloud_of(random_points(300)), size=-1)
     body = good.SerializeToString()

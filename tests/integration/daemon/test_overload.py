@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ten times what the daemon can serve: what it answers is right, what it refuses it refuses
-at once and says why. VOXELD_OVERLOAD_SECONDS=60 for the run in tests/bench/results/daemon.md."""
+"""Ten times the load that the daemon can serve: its answers are right, and it refuses the rest at
+once and says why. VOXELD_OVERLOAD_SECONDS=60 gives the run in tests/bench/results/daemon.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CLIENT = Path(__file__).parents[1] / "support" / "overload_client.py"
 
 
 def write_requests(daemon: Daemon, directory: Path) -> list[Path]:
-    """A few kinds of requests and what an idle daemon answers: cheap to send, not to serve."""
+    """A few kinds of requests, cheap to send but not to serve, and an idle daemon's answers."""
     paths = []
     kinds: list[tuple[str, Any]] = [
         ("self_test", admin_request(1, 20000)),
@@ -59,7 +59,7 @@ def write_requests(daemon: Daemon, directory: Path) -> list[Path]:
 
 
 def measure_capacity(daemon: Daemon, requests: list[Path]) -> float:
-    """Requests a second in a closed loop that keeps all lanes busy and refuses none."""
+    """Measures requests a second in a closed loop that keeps all lanes busy and refuses none."""
     seconds = 2.0
     counts = [0] * N_CLOSED
 
@@ -98,7 +98,7 @@ def test_overload_is_refused_at_once_and_answers_stay_right(
             subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE)
             for _ in range(N_PROCESSES)
         ]
-        # People still find out what is going on.
+        # Operators can still ask for the status.
         status_ms = []
         while clients[0].poll() is None and len(status_ms) < SECONDS:
             start = time.monotonic()
@@ -115,8 +115,8 @@ def test_overload_is_refused_at_once_and_answers_stay_right(
         assert sum(r["codes"].get("UNAVAILABLE", 0) for r in results) > 0
         rejected = [ms for r in results for ms in r["rejected_ms"]]
         answered = [ms for r in results for ms in r["ok_ms"]]
-        # The goal is 5 ms; clients and a machine with other work have their share here. They
-        # have it in what is answered too, after it has waited.
+        # The goal is 5 ms, but clients and a machine with other work take a share here. They take
+        # a share of the answered requests' time, too, after those have waited.
         limit_ms = max(50 * SLOW, 0.5 * percentile(answered, 0.5))
         assert percentile(rejected, 0.5) < limit_ms
         wait_until(lambda: inflight_bytes(daemon) == 0, 10, "nothing held")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mixed load for a while, beside clients that are killed in the middle of a request: every
-answer right, and in the end no memory, descriptor, thread or byte more than in the beginning.
-VOXELD_SOAK_SECONDS=600 for the run in tests/bench/results/daemon.md."""
+"""A mixed load beside clients that are killed in the middle of a request: every answer is right,
+and at the end the daemon holds no more memory, descriptors, threads or bytes than at the
+beginning. VOXELD_SOAK_SECONDS=600 gives the run in tests/bench/results/daemon.md."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ from harness import (
 from oracle import coordinates
 
 SECONDS = float(os.environ.get("VOXELD_SOAK_SECONDS", "20"))
-# A victim costs a process; the load's pace leaves half of a small machine free.
+# Each killed client costs a process; at this pace the load leaves half of a small machine free.
 VICTIM_PAUSE_S = 0.1
 PACE_S = 0.02
-# Growth of the resident memory that counts as flat: the allocator's own unrest.
+# Growth of the resident memory that counts as flat, because allocators fluctuate by so much.
 FLAT_BYTES = 8 * MIB
 DOOMED = Path(__file__).parents[1] / "support" / "doomed_client.py"
 
 
 def digest(response: voxelize_pb2.VoxelizeResponse) -> str:
-    """Of all that is the same every time. Unknown fields are the padding that aligns arrays
-    where they arrive: it depends on the address of the daemon's buffer."""
+    """Hashes the parts of a reply that are the same every time. Unknown fields are left out: they
+    are the padding that aligns arrays where they arrive, and depend on the address of the daemon's
+    buffer."""
     kept = voxelize_pb2.VoxelizeResponse()
     kept.CopyFrom(response)
     kept.ClearField("engine_ms")
@@ -69,7 +70,7 @@ def check_against_oracle(points: np.ndarray, size: float, response: Any) -> None
 
 
 class Load:
-    """Threads that ask in turn, each in its own way, until they are told to stop."""
+    """Threads that ask in turn, each by its own transport, until they are stopped."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
@@ -155,7 +156,7 @@ def asks_admin(daemon: Daemon, client: Rpc) -> Callable[[], None]:
 
 
 def write_victims(daemon: Daemon, directory: Path) -> list[list[str]]:
-    """What each kind of doomed client is started with, but for HOW."""
+    """The arguments of each kind of doomed client, except HOW."""
     request = rpc_pb2.Request()
     request.voxelize.CopyFrom(voxelize_request(cloud_of(random_points(60000)), size=0.2))
     envelope = b"\x80\0\0\1" + request.SerializeToString()
@@ -201,13 +202,13 @@ def kill_clients(load: Load, victims: list[list[str]]) -> None:
 
 
 def footprint(daemon: Daemon) -> tuple[int, int]:
-    """Descriptors and threads."""
+    """Counts descriptors and threads."""
     process = Path(f"/proc/{daemon.process.pid}")
     return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
 
 
 def idle_status(daemon: Daemon) -> dict[str, int]:
-    """What is held for requests; all of it is 0, or the asking one's, when there is none."""
+    """Reads what is held for requests; without requests all of it is 0, or the asking one's."""
     status = http_call(daemon, "GET", "/v1/status").json()
     names = ("queueDepth", "running", "inflightBytes", "deviceBytes", "hostBytes")
     return {name: int(status.get(name, 0)) for name in names}
@@ -252,10 +253,10 @@ def run_load(daemon: Daemon, directory: Path, seconds: float) -> tuple[Load, lis
 
 @pytest.fixture
 def nngs_leak_is_known(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nng 1.5.2 loses a reply that it is given in the microseconds between the begin of a
-    connection's end and the removal of its name; nobody else can free it. Where clients go
-    in the middle of requests that happens, one in thousands. Replies that we lost would show
-    in all other tests, and in the resident memory here."""
+    """How many replies may be lost. nng 1.5.2 loses a reply that it is given in the microseconds
+    between the begin of a connection's end and the removal of its name, and nobody else can free
+    it. That happens to one in thousands where clients go in the middle of requests. Replies that
+    we lost would show in all other tests, and in the resident memory here."""
     suppressions = directory / "leaks"
     suppressions.write_text("leak:vxd_rpc_pack\n")
     monkeypatch.setenv("LSAN_OPTIONS", f"suppressions={suppressions}:print_suppressions=0")
@@ -264,7 +265,7 @@ def nngs_leak_is_known(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.usefixtures("nngs_leak_is_known")
 def test_soak_leaves_memory_flat_and_nothing_behind(directory: Path) -> None:
     with running(directory) as daemon:
-        run_load(daemon, directory, max(3.0, SECONDS / 20))  # threads and pools are there
+        run_load(daemon, directory, max(3.0, SECONDS / 20))  # threads and pools exist by then
         fds, threads = wait_until(
             lambda: footprint(daemon) if is_settled(daemon) else None, 20, "idle"
         )
@@ -296,7 +297,7 @@ def is_settled(daemon: Daemon) -> bool:
 
 
 def leave(daemon: Daemon, requests: bytes, generator: random.Random) -> None:
-    """Sends some of the requests, perhaps reads a little, and is gone."""
+    """Sends some of the requests, perhaps reads a little, and leaves."""
     url = generator.choice([daemon.ipc, daemon.tcp])
     with RawReq(url) as peer:
         data = b"".join(
@@ -323,7 +324,7 @@ def test_clients_that_leave_in_numbers_leave_no_descriptors(directory: Path) -> 
 
         def run(index: int) -> None:
             generator = random.Random(index)
-            # A busy machine takes longer for so many.
+            # A busy machine needs longer for so many.
             while time.monotonic() < stop or (
                 sum(n_left) <= 50 and time.monotonic() < stop + 120
             ):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Durable maps: what was answered is there after any end of the process, numbers, epochs and the
-outcomes of requests included, from the journal or from a snapshot file."""
+"""Durable maps: what was answered exists after any end of the process, with numbers, epochs and
+the outcomes of requests, from the journal or from a snapshot file."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def create(maps: Maps, name: str, fsync: str = FSYNCS[0], **fields: Any) -> None
 def again(
     maps: Maps, sequence: int, method: str, client: str = "robot", **fields: Any
 ) -> rpc_pb2.Response:
-    """A request of a number of one's own choice."""
+    """Sends a request with a given sequence number."""
     kind = getattr(hashmap_pb2, "".join(p.title() for p in method.split("_")) + "Request")
     return maps.rpc.call(method, kind(**fields), client_id=client, sequence=sequence)
 
 
 def change(maps: Maps, oracle: Oracle, rng: np.random.Generator, name: str) -> None:
-    """One random change of the map and of what it must be."""
+    """Makes one random change of the map and of the oracle."""
     keys = rng.integers(-30, 30, (int(rng.integers(0, 400)), 3)).astype(np.int32)
     count = rng.integers(0, 1 << 30, len(keys)).astype(np.uint64)
     what = int(rng.integers(0, 16))
@@ -104,7 +104,7 @@ def change(maps: Maps, oracle: Oracle, rng: np.random.Generator, name: str) -> N
 
 
 def info_of(maps: Maps, name: str) -> tuple[Any, ...]:
-    """All of a map that must come back."""
+    """Reads everything of a map that must survive."""
     info = maps.call("map_get", name=name).map
     return (
         info.spec.SerializeToString(deterministic=True),
@@ -224,8 +224,8 @@ def test_snapshot_file_shortens_the_start_and_a_damaged_one_is_passed_over(
 
 @pytest.mark.parametrize("fsync", FSYNCS)
 def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path, fsync: str) -> None:
-    """Clients add to counters while the daemon is killed again and again; each asks once more
-    for what it got no answer to, so everything happens exactly once."""
+    """Clients add to counters while the daemon is killed again and again. Each repeats what got no
+    answer, so everything happens exactly once."""
     n_clients, n_rounds = 4, 10
     rng = random.Random(FSYNCS.index(fsync))
     sent = [0] * n_clients
@@ -263,7 +263,7 @@ def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path, fsync: str
                 create(maps, "m", fsync, journal_max_bytes=4000)
             n = sum(sent)
             info = maps.call("map_get", name="m").map
-            # Whoever waited for an answer may have been heard.
+            # A client that waited for an answer may have got one.
             assert n <= info.n_entries <= n + n_clients + 1
             shared = maps.call(
                 "map_find", name="m", keys=tensor_of(np.array([[9, 9, 9]])), values=["count"]
@@ -438,7 +438,7 @@ def test_backup_and_damaged_journal_raise_the_generation(tmp_path: Path) -> None
     config = {"data_dir": reply["path"]}
     with running(tmp_path / "new", config) as daemon, Maps(daemon) as maps:
         info = maps.call("map_get", name="a").map
-        # What came after the backup is lost: clients can tell.
+        # What came after the backup is lost, and clients can see that.
         assert info.generation > before.generation and info.erase_epoch > before.erase_epoch
         export = maps.call("map_export", name="a")
         assert (export.indices, export.keys) == (kept.indices, kept.keys)
@@ -503,7 +503,8 @@ def test_durable_over_http_in_python_and_voxelctl(tmp_path: Path) -> None:
 
 
 def test_repair_brings_back_a_map_whose_row_is_damaged(tmp_path: Path) -> None:
-    """From its snapshot file, which says what it is; without one the rest is set aside."""
+    """A damaged catalogue is restored from the snapshot file, which describes its map; a map
+    without one is set aside."""
     rng = np.random.default_rng(9)
     oracle = Oracle(**ZEROS)
     with running(tmp_path) as daemon, Maps(daemon) as maps:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What maps promise at their edges: many of them, numbers from before, numbers that do not
-fit, times that are over."""
+"""Limits of maps: many of them, old numbers, numbers that do not fit, expiry."""
 
 from __future__ import annotations
 
@@ -140,8 +139,8 @@ def test_map_in_use_for_longer_than_its_ttl_lives_on(maps: Maps) -> None:
         assert reply.header.code == OK, reply.header
         return reply.header.total_ms / 1e3
 
-    # On all but fast machines merging takes longer than this; a reply's way to us does not but
-    # on a busy one, where it tells nothing.
+    # On all but fast machines merging takes longer than this. A reply's transfer does not, except
+    # on a busy machine, where the comparison says nothing.
     ttl_s = 0.8 * max(merged("n", 1, 0), 1.0)
     n_told = 0
     for sequence in range(2, 12):
@@ -198,7 +197,7 @@ def test_ply_of_arrays_that_would_share_a_property_is_refused(
     maps.call("map_export", name="m", format=hashmap_pb2.MAP_PLY, keys_only=True)
 
 
-# As a JSON number each is another one: 2^53 + 1 would be 2^53.
+# As JSON numbers they would change: 2^53 + 1 would be 2^53.
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**63 - 1])
 def test_whole_numbers_that_json_rounds_are_refused(
     daemon: Daemon, maps: Maps, number: int
@@ -252,7 +251,7 @@ def test_tokens_have_budgets_of_their_own_and_refusals_name_the_limit(directory:
         assert fill(ann, "own").startswith("max_bytes: ")
         ann.call("map_drop", name="own")
         ann.call("map_create", name="a")
-        # Whoever fills it, it is Ann's.
+        # The map counts for Ann, whoever fills it.
         assert "limits.map_bytes_per_token of 3145728" in fill(bob, "a")
         taken = bob.call("map_get", name="a").map
         assert taken.owner == "ann" and 1 << 20 < taken.n_bytes <= 3 << 20

@@ -376,7 +376,7 @@ def test_save_and_load_bring_back_the_same_map(daemon: Daemon, maps: Maps) -> No
     assert maps.call("map_save", name="copy", file="again").digest == saved.digest
     maps.fails("map_load", common_pb2.ALREADY_EXISTS, "name", name="copy", file="kept")
     assert maps.call("map_load", name="copy", file="kept", replace=True).replaced
-    # New numbers after loading are those the map would have given.
+    # New numbers after loading are those that the saved map would have given.
     more = random_keys(rng, 500)
     indices, _ = oracle.insert(more)
     reply = maps.call("map_insert", name="copy", keys=tensor_of(more))
@@ -438,7 +438,7 @@ def test_budgets_refuse_growth_and_leave_the_map_as_it_was(directory: Path) -> N
         for info in listed.maps:
             maps.call("map_drop", name=info.name)
         assert maps.call("map_list").n_bytes == 0
-        # A request's own memory goes back after its reply.
+        # A request's own memory is freed after its reply.
         wait_until(
             lambda: not int(
                 http_call(daemon, "GET", "/v1/status").json().get("deviceBytes", 0)
@@ -449,12 +449,12 @@ def test_budgets_refuse_growth_and_leave_the_map_as_it_was(directory: Path) -> N
 
 def test_map_nobody_uses_is_dropped_although_nobody_asks(directory: Path) -> None:
     with running(directory) as daemon, Maps(daemon) as maps:
-        ttl_s = max(0.6 * SLOW, 4)  # half of it is more than a busy machine may stall
+        ttl_s = max(0.6 * SLOW, 4)  # half of it is longer than a busy machine may stall
         maps.call("map_create", name="short", ttl_s=ttl_s)
         maps.call("map_create", name="long", ttl_s=3600)
         maps.call("map_create", name="ever")
         key = tensor_of(np.zeros((1, 3), np.int32))
-        for _ in range(4):  # used, it lives
+        for _ in range(4):  # a map that is used stays
             time.sleep(ttl_s / 2)
             begin = time.monotonic()
             maps.call("map_find", name="short", keys=key)

@@ -47,7 +47,7 @@ def merge(maps: Maps, *clouds: common_pb2.Cloud, **fields: Any) -> rpc_pb2.Respo
 
 
 def exported(maps: Maps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys in ascending order with their counts and sums."""
+    """Returns the keys in ascending order with their counts and sums."""
     reply = maps.call("map_export", name="drive")
     keys = array_of(reply.keys)
     order = np.lexsort(keys.T[::-1])
@@ -56,7 +56,7 @@ def exported(maps: Maps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def voxels_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """numpy's word: float32 quantization as MinkowskiEngine does it, float64 sums."""
+    """Computes the map in NumPy: float32 quantization as in MinkowskiEngine, float64 sums."""
     coords = np.floor(rows[:, :3] / np.float32(SIZE)).astype(np.int32)
     keys, inverse, counts = np.unique(
         coords, axis=0, return_inverse=True, return_counts=True

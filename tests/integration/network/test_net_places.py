@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("SVT-Net's trained weights are not in VOXELD_DATA")
     path = tmp_path_factory.mktemp("n")
     config = json.loads((SOURCE / "configs/networks/svtnet.json").read_text())
-    # What place() crops: above the ground, less than 25 m away. Ranges include their low ends.
+    # place() keeps points above the ground and less than 25 m away. Ranges include their low ends.
     edges = np.nextafter(np.array([-25, -25, -1.4], np.float32), np.float32(0))
     config["input"]["normalize"]["range"] = [*(float(e) for e in edges), 25, 25, 1000]
     take_config(path, "svtnet", {"input": config["input"]})

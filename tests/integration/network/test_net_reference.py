@@ -30,7 +30,7 @@ SVTNET = DATA / "networks" / "svtnet_oxford_baseline.pth"
 
 
 def in_order(coords: np.ndarray) -> np.ndarray:
-    """Permutation to the engine's order: sample, then Morton."""
+    """Returns the permutation to the engine's order: sample, then Morton."""
     return np.lexsort((morton(coords[:, 1:]), coords[:, 0]))
 
 
@@ -62,7 +62,7 @@ def rows_by_coords(coords: np.ndarray, values: np.ndarray) -> dict[tuple[int, ..
 
 def compare(coords: np.ndarray, values: np.ndarray, wanted_coords: np.ndarray,
             wanted: np.ndarray) -> float:
-    """Largest difference; the coordinates must be the same set."""
+    """Returns the largest difference; the coordinates must be the same set."""
     found = rows_by_coords(coords, values)
     expected = rows_by_coords(wanted_coords, wanted)
     assert found.keys() == expected.keys()
@@ -70,7 +70,7 @@ def compare(coords: np.ndarray, values: np.ndarray, wanted_coords: np.ndarray,
 
 
 def random_weights(directory: Path, name: str, seed: int) -> None:
-    """Plausible values for all tensors of a config, from the engine-independent side."""
+    """Makes plausible values for all tensors of a config, without the engine."""
     rng = np.random.default_rng(seed)
     config = json.loads((directory / f"{name}.json").read_text())
     net = WantedTensors(config)
@@ -78,7 +78,7 @@ def random_weights(directory: Path, name: str, seed: int) -> None:
 
 
 class WantedTensors:
-    """Names and shapes of what a config's layers take, layout by layout."""
+    """Yields names and shapes of the tensors that a config's layers take, layout by layout."""
 
     def __init__(self, config: dict) -> None:
         self.config = config
@@ -143,14 +143,14 @@ class WantedTensors:
             elif len(shape) == 1:
                 value *= 0.1
             else:
-                # Few of the taps meet a voxel on a surface.
+                # On a surface few of the taps meet a voxel.
                 value *= np.sqrt(2.0 / max(1, np.prod(shape) / max(shape[0], shape[-1])))
             out[name] = value.astype("<f4")
         return out
 
 
 def surface(rng: np.random.Generator, n: int, size: tuple[int, int, int]) -> np.ndarray:
-    """Voxels of a wavy sheet with some clutter: few neighbours, as scans have them."""
+    """Makes voxels of a wavy sheet with some clutter: few neighbours, as scans have them."""
     x = rng.integers(0, size[0], n)
     y = rng.integers(0, size[1], n)
     z = (size[2] / 2 + size[2] / 4 * np.sin(x / 5) * np.cos(y / 7)).astype(int)
@@ -171,7 +171,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recorded() -> tuple[np.ndarray, ...]:
-    """Coordinates (sample, x, y, z), features, and what spconv made of them."""
+    """Reads coordinates (sample, x, y, z), features, and spconv's result."""
     tensors = read_safetensors(RECORDING)
     zyx = [0, 3, 2, 1]
     return (tensors["input.indices"][:, zyx], tensors["input.features"],
@@ -222,7 +222,7 @@ def test_weights_read_without_the_1x1_quirk_are_wrong(recording: Path) -> None:
 
 def check_network(directory: Path, name: str, coords: np.ndarray, features: np.ndarray,
                   bound: float) -> None:
-    """All outputs, fp32, relative to the largest value."""
+    """Compares all outputs, fp32, relative to the largest value."""
     result = run_engine(directory, name, coords, features)
     net = Network(directory, name)
     for output, value in net.run(coords, features).items():
@@ -324,8 +324,9 @@ def scan(path: Path) -> np.ndarray:
 
 
 def place(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The config's normalize and quantize steps, from the manual's words: the ground taken off
-    and 25 m around, 4096 points, their mean in the middle, within [-1, 1], voxels of 0.01."""
+    """Does the config's normalize and quantize steps, from the manual's words: it removes the
+    ground and what is 25 m away, takes 4096 points, moves their mean to the middle, scales to [-1,
+    1], and makes voxels of 0.01."""
     points = points[np.isfinite(points).all(axis=1)]
     points = points[(np.abs(points[:, :2]) < 25).all(axis=1) & (points[:, 2] > -1.4)]
     m = len(points)
@@ -351,7 +352,7 @@ SCANS = ["kitti_seq_000000", "kitti_seq_000001", "kitti_object_000001", "semanti
 
 @pytest.fixture(scope="module")
 def places(svtnet: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The four scans as one batch."""
+    """Makes the four scans one batch."""
     found = [place(scan(DATA / "lidar" / f"{name}.bin")) for name in SCANS]
     coords = np.concatenate([np.insert(c, 0, i, axis=1) for i, (c, _) in enumerate(found)])
     return coords, np.concatenate([f for _, f in found])
@@ -398,8 +399,8 @@ def test_svtnet_of_one_scan_is_the_same_alone_and_in_a_batch(
 
 
 def write_checkpoint(path: Path, state: dict[str, np.ndarray]) -> None:
-    """As torch.save writes it, of NumPy arrays, strides and all. PyTorch's names are there as
-    far as the pickle needs them."""
+    """Writes NumPy arrays as torch.save does, strides and all. PyTorch's names exist as far as the
+    pickle needs them."""
     storages = {"<f4": "FloatStorage", "<f2": "HalfStorage", "<i8": "LongStorage"}
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
 

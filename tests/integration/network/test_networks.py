@@ -45,7 +45,7 @@ ALL = ["*"]
 
 
 def scan(n: int = 0, seed: int = 1) -> np.ndarray:
-    """The recording in tests/data with an intensity, or n points of it."""
+    """Reads the recording in tests/data with an intensity, or n points of it."""
     points = np.load(SOURCE / "tests/data/spconv_benchmark_pc.npy").astype(np.float32)
     rng = np.random.default_rng(seed)
     if n:
@@ -155,7 +155,7 @@ def test_infer_requests_that_wait_run_as_one_and_nothing_shows_it(
             for output in [o for o in one.outputs if o.name not in names]:
                 one.outputs.remove(output)
             same_arrays(one, other)
-        # What does not wait for a full batch waits for the delay only.
+        # A request that does not wait for a full batch waits only for the delay.
         full = client.infer(*[cloud(p) for p in parts], *[cloud(p) for p in parts[:2]])
         assert full.n_run_items == 8
 
@@ -415,7 +415,8 @@ def test_network_unloaded_while_it_runs_goes_on_to_the_end(
         unloaded = threading.Event()
 
         def ask() -> None:
-            """Until it is gone: on a GPU one takes less than it takes to see it run."""
+            """Repeats until the network is gone, because a GPU needs less time for one inference
+            than the test needs to see it run."""
             with Networks(daemon) as other:
                 for i in range(2000):
                     if i >= 3 and unloaded.is_set():
@@ -453,7 +454,7 @@ def test_network_unloaded_while_it_runs_goes_on_to_the_end(
 
 
 def wait_until_free(daemon: Daemon) -> None:
-    """A request's memory goes back after its reply."""
+    """A request's memory is freed after its reply."""
 
     def is_free() -> bool:
         status = http_call(daemon, "GET", "/v1/status").json()
@@ -482,8 +483,8 @@ def test_network_loads_and_unloads_leave_memory_flat(fresh: tuple[Daemon, Path])
             round_trip(seed)
         networks.call("network_unload", name="tiny", missing_ok=True)
         wait_until_free(daemon)
-        # A sanitizer keeps memory of its own for each mutex and thread that ever was; leaks it
-        # reports itself.
+        # A sanitizer keeps memory of its own for each mutex and thread that ever existed; it
+        # reports leaks itself.
         assert SANITIZE or daemon.resident_bytes() < before + 4 * 1024 * 1024
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Durable scenes: what was answered is there after any end of the process, with its history and
-the outcomes of requests, from the journal or from a snapshot file."""
+"""Durable scenes: what was answered exists after any end of the process, with its history and the
+outcomes of requests, from the journal or from a snapshot file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def random_operation(rng: np.random.Generator) -> scene_pb2.SceneOperation:
 
 
 def picture(scenes: Scenes, names: list[str]) -> dict[str, Any]:
-    """All that must come back, but for what collections change."""
+    """Reads everything that must survive, except what collections change."""
     all_of: dict[str, Any] = {}
     for name in names:
         log = scenes.call("scene_log", name=name, limit=10000)
@@ -94,7 +94,8 @@ def picture(scenes: Scenes, names: list[str]) -> dict[str, Any]:
 
 
 def check_recovery_is_told(daemon: Daemon, n_families: int) -> None:
-    """A line at once and one a second tell how far it is, the last one what came back."""
+    """The log reports progress at once and then every second; the last line says what was
+    restored."""
     first = daemon.find("bringing back scenes")
     last = daemon.find("scenes are back")
     assert first is not None and last is not None
@@ -138,7 +139,7 @@ def test_restart_brings_back_scenes_with_their_history(tmp_path: Path) -> None:
         assert listed == names
         assert picture(scenes, names) == before
         check_recovery_is_told(daemon, len({n for n in names if n != "c"}))
-        # Life goes on.
+        # The scene takes further changes.
         version = scenes.call("scene_get", name="a").scene.version
         assert scenes.edit("a", random_operation(rng)).change.version == version + 1
         assert scenes.call("scene_undo", name="a").of_version == version + 1
@@ -165,7 +166,8 @@ def test_snapshot_file_shortens_the_start(tmp_path: Path) -> None:
         back = daemon.find("scenes are back")
         assert back is not None and int(back["families"].split()[1]) < 110
         assert picture(scenes, ["a", "b"]) == before
-    # One that is damaged is not used, nor is anything lost: the older one, or all records.
+    # A damaged snapshot file is not used, and nothing is lost: the start takes the older one, or
+    # all records.
     newest = sorted((tmp_path / "data" / "snapshots").iterdir())[-1]
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 0x10
@@ -174,14 +176,14 @@ def test_snapshot_file_shortens_the_start(tmp_path: Path) -> None:
         assert picture(scenes, ["a", "b"]) == before
 
 
-# SIGKILLs in all; more than in the usual run: VOXELD_TEST_KILLS=200 pytest -k killed.
+# SIGKILLs in all. For more than the usual run: VOXELD_TEST_KILLS=200 pytest -k killed.
 N_KILLS = int(os.environ.get("VOXELD_TEST_KILLS", "36"))
 
 
 @pytest.mark.parametrize("fsync", FSYNCS)
 def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path, fsync: str) -> None:
-    """Clients write while the daemon is killed again and again; each asks once more for what
-    it got no answer to, so everything happens exactly once."""
+    """Clients write while the daemon is killed again and again. Each repeats what got no answer,
+    so everything happens exactly once."""
     n_clients, n_rounds = 4, max(1, round(N_KILLS / len(FSYNCS)))
     rng = random.Random(hash(fsync) % 1000)
     sent = [0] * n_clients
@@ -222,7 +224,7 @@ def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path, fsync: str
                 )
             info = scenes.call("scene_get", name="s").scene
             n = sum(len(a) for a in answered)
-            # Whoever waited for an answer may have been heard.
+            # A client that waited for an answer may have got one.
             assert n <= info.n_occupied <= n + n_clients
             assert info.version == info.n_occupied + 1
             for i in range(n_clients):
@@ -274,7 +276,7 @@ def test_outcome_is_remembered_across_starts(tmp_path: Path) -> None:
 
 
 def test_many_writers_share_a_sync(tmp_path: Path) -> None:
-    """Commits go in groups: replies of one client never wait for those of another in turn."""
+    """Commits go in groups: replies of one client never wait for those of another one by one."""
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
         create(scenes, "s")
         errors: list[BaseException] = []
@@ -362,7 +364,7 @@ def test_backup_is_a_directory_to_start_from(tmp_path: Path) -> None:
     with running(tmp_path / "new", config) as daemon, Scenes(daemon) as scenes:
         after = picture(scenes, ["a"])
         info = scenes.call("scene_get", name="a").scene
-        # What came after the backup is lost: clients can tell by the generation.
+        # What came after the backup is lost, and clients can see that by the generation.
         assert info.generation > generation
     assert after["a"][5:] == before["a"][5:]
 
@@ -413,8 +415,8 @@ def test_damaged_journal_loses_no_more_than_it_must(tmp_path: Path) -> None:
 def test_scenes_of_a_papers_store_come_back_in_the_arena(
     tmp_path: Path, store: str, journal_max_bytes: int
 ) -> None:
-    """Neither journal nor snapshot files know of stores: a build without the papers' loses
-    nothing."""
+    """Neither journal nor snapshot files depend on stores: a build without the papers' stores
+    loses nothing."""
     rng = np.random.default_rng(9)
     with running(tmp_path, {"scenes": {"store": store}}) as daemon, Scenes(daemon) as scenes:
         create(scenes, "a", durability=durable(FSYNCS[0], journal_max_bytes))

@@ -16,22 +16,22 @@ from scenes import Scenes
 
 
 def read_old(daemon: Daemon, history: History, stop: threading.Event, wrong: list[str]) -> None:
-    """Versions that are kept, over and over, while they are changed and collected."""
+    """Reads kept versions again and again, while they are changed and collected."""
     rng = np.random.default_rng(7)
     n_read = 0
     with Scenes(daemon) as own:
         while not stop.is_set() or n_read == 0:
-            past = history.pasts[rng.integers(len(history.pasts))]
-            newest = own.send("scene_get", name=past.name).scene_get.scene.version
-            # Either may be ahead: the history by what it is about to ask, the scene by a reply.
-            version = int(rng.integers(1, min(newest, max(list(past.grids))) + 1))
-            grid = past.grids[version]
+            versions = history.scenes_versions[rng.integers(len(history.scenes_versions))]
+            newest = own.send("scene_get", name=versions.name).scene_get.scene.version
+            # Either may be newer: the history by the next request, the scene by a reply.
+            version = int(rng.integers(1, min(newest, max(list(versions.grids))) + 1))
+            grid = versions.grids[version]
             try:
-                states, materials = own.dense(past.name, SIDE, at=at(version))
+                states, materials = own.dense(versions.name, SIDE, at=at(version))
                 np.testing.assert_array_equal(states, grid.states)
                 np.testing.assert_array_equal(materials, grid.materials)
             except Exception as error:  # a reader that ends in silence proves nothing
-                wrong.append(f"{past.name} at {version}: {error}")
+                wrong.append(f"{versions.name} at {version}: {error}")
             n_read += 1
 
 

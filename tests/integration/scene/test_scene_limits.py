@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server allows its scenes: bytes a token, and the stores that they may lie in."""
+"""A server's limits on scenes: bytes a token, and the stores that they may lie in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXHAUSTED = common_pb2.RESOURCE_EXHAUSTED
 
 
 def fill(client: Scenes, name: str, rng: np.random.Generator) -> str:
-    """Until there is no room; the message."""
+    """Fills a scene until the server refuses more; returns the message."""
     for _ in range(200):
         at = rng.integers(0, 4096, (30000, 3)).astype(np.int32)
         operation = scene_pb2.SceneOperation(points=scene_pb2.ScenePoints(points=tensor_of(at)))
@@ -50,9 +50,9 @@ def test_tokens_have_scene_bytes_of_their_own_and_refusals_name_the_limit(
         Scenes(daemon, "bob", "bob") as bob,
     ):
         ann.call("scene_create", name="a", spec=spec(12))
-        # Beside what fills the first one there may be no room for an empty one.
+        # Beside a full first scene there may be no memory for an empty one.
         ann.call("scene_create", name="a2", spec=spec(12))
-        # Whoever fills it, it is Ann's.
+        # The scene counts for Ann, whoever fills it.
         assert "limits.scene_bytes_per_token of 25165824" in fill(bob, "a", rng)
         taken = bob.call("scene_get", name="a").scene
         assert taken.owner == "ann" and 4 << 20 < taken.n_bytes <= 24 << 20
@@ -61,7 +61,7 @@ def test_tokens_have_scene_bytes_of_their_own_and_refusals_name_the_limit(
         bob.call("scene_create", name="b", spec=spec(12))
         assert "limits.scene_bytes of 41943040" in fill(bob, "b", rng)
         assert bob.call("scene_list").n_bytes <= 40 << 20
-        # What is dropped is the owner's again.
+        # Bytes of a dropped scene are its owner's again.
         ann.call("scene_drop", name="a")
         ann.edit("a2", ball((0, 0, 0), 5))
         assert ann.call("scene_get", name="a2").scene.version > 1

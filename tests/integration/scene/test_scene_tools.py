@@ -85,7 +85,7 @@ def test_flags_file_and_http_make_the_same_scene(daemon: Daemon, directory: Path
         daemon, "edit", by_flags, "--ball", "1,-2,0.5,3", "--fill", "3",
         "--box=-1,-4,-4,4,4,4", "--paint", "5",
     )  # fmt: skip
-    # A box a voxel, as flags have no materials a point.
+    # Every voxel is a box, because flags have no materials for points.
     for voxel, material in (((1, 2, 3), 7), ((60, 61, 62), 8)):
         corners = ",".join(map(str, [*voxel, *(v + 1 for v in voxel)]))
         ctl(daemon, "edit", by_flags, "--in-voxels", "--box", corners, "--fill", str(material))
@@ -190,7 +190,8 @@ def test_export_writes_what_a_grid_has(daemon: Daemon, directory: Path) -> None:
 
 
 def test_drive_becomes_a_scene(daemon: Daemon, directory: Path) -> None:
-    """Scans of a room from several places, whose poses put its walls where they are."""
+    """Makes scans of a room from several places, with poses that move its walls to their true
+    place."""
     rng = np.random.default_rng(5)
     room = rng.uniform(-4, 4, (6000, 3))
     side = rng.integers(0, 6, len(room))

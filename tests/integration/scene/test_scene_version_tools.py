@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""voxelctl on versions of scenes, and on what of them is on disk, against the real daemon."""
+"""voxelctl on versions of scenes, and on their files on disk, against the real daemon."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_undo_takes_the_own_changes_in_turn(daemon: Daemon, directory: Path) -> 
     assert ctl_json(daemon, "redo", name)["of_version"] == 6
     np.testing.assert_array_equal(states(daemon, name, directory), grids[2].states)
     done = ctl_json(daemon, "undo", name, "--of", "2", "--if-version", "7")
-    # Of what the first ball filled, the second one's change (3) filled nothing again.
+    # The second change (3) filled voxels of the first ball again, which it does not count.
     left = (grids[2].states == OCCUPIED) & (grids[1].states != OCCUPIED)
     assert done["of_version"] == 2
     np.testing.assert_array_equal(states(daemon, name, directory) == OCCUPIED, left)

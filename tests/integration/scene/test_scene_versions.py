@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions of scenes against a history of dense grids: undo, redo, snapshots, branches,
-diffs, queries of the past, and collection in between."""
+diffs, queries of old versions, and collection in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness import (
     tensor_of,
     wait_until,
 )
-from histories import DEPTH, SIDE, History, Past, at, new_past, random_edit
+from histories import DEPTH, SIDE, History, SceneVersions, at, new_versions, random_edit
 from scenes import FREE, OCCUPIED, Scenes, ball, box, spec, vec
 
 INVALID = common_pb2.INVALID_ARGUMENT
@@ -31,15 +31,15 @@ def test_random_history_is_that_of_grids(scenes: Scenes, seed: int) -> None:
     """Edits, undos of any version, redos, branches and collections in any order."""
     history = History(np.random.default_rng(seed), scenes)
     for step in range(60):
-        past = history.step(scenes)
+        versions = history.step(scenes)
         if step % 10 == 9:
-            past.check(scenes, past.newest)
+            versions.check(scenes, versions.newest)
     history.check(scenes)
 
 
 def test_undo_of_a_painter_keeps_what_robots_added(daemon: Daemon, scenes: Scenes) -> None:
-    """Two robots append while a person paints and undoes: nobody loses what is theirs."""
-    new_past(scenes, "s", retention=scene_pb2.SceneRetention(versions=4096))
+    """Two robots append while a person paints and undoes: nobody loses voxels."""
+    new_versions(scenes, "s", retention=scene_pb2.SceneRetention(versions=4096))
     rng = np.random.default_rng(5)
     voxels = rng.permutation(SIDE**3)
     columns = np.stack(np.unravel_index(voxels, (SIDE,) * 3), -1).astype(np.int32)
@@ -77,8 +77,8 @@ def test_undo_of_a_painter_keeps_what_robots_added(daemon: Daemon, scenes: Scene
     expected = np.zeros((SIDE,) * 3, bool)
     mine = columns[: 80 * 60]
     expected[tuple(mine.T)] = True
-    # Nothing of the person's is left, but where a robot added in the middle of a ball: then it
-    # was the robot's all along.
+    # None of the person's voxels is left, except where a robot added in the middle of a ball:
+    # those voxels were the robot's all along.
     np.testing.assert_array_equal(states == OCCUPIED, expected)
     owner = np.zeros((SIDE,) * 3, np.uint16)
     owner[tuple(mine.T)] = np.arange(len(mine)) // 60 % 2
@@ -93,7 +93,7 @@ def test_undo_of_a_painter_keeps_what_robots_added(daemon: Daemon, scenes: Scene
 def test_undo_without_number_takes_the_own_changes_in_turn(
     daemon: Daemon, scenes: Scenes
 ) -> None:
-    past = new_past(scenes, "s")
+    versions = new_versions(scenes, "s")
     for x in range(3):
         scenes.edit("s", box((x / 2, 0, 0), ((x + 1) / 2, 1, 1)))
     with Scenes(daemon) as other:
@@ -107,18 +107,18 @@ def test_undo_without_number_takes_the_own_changes_in_turn(
         assert other.call("scene_undo", name="s").of_version == 5
         # A redo is a change that can be undone.
         assert scenes.call("scene_undo", name="s").of_version == 11
-    assert past.name == "s"
+    assert versions.name == "s"
 
 
 def test_diff_has_the_cells_that_differ(scenes: Scenes) -> None:
     rng = np.random.default_rng(11)
-    past = new_past(scenes, "s")
+    versions = new_versions(scenes, "s")
     for _ in range(12):
-        scenes.edit("s", random_edit(rng, past))
+        scenes.edit("s", random_edit(rng, versions))
     for _ in range(12):
-        a, b = (int(v) for v in rng.integers(1, past.newest + 1, 2))
+        a, b = (int(v) for v in rng.integers(1, versions.newest + 1, 2))
         level = int(rng.integers(0, DEPTH + 1))
-        old, new = past.grids[a], past.grids[b]
+        old, new = versions.grids[a], versions.grids[b]
         low, high = np.sort(rng.integers(0, SIDE + 1, (2, 3)), 0)
         inside = np.zeros((SIDE,) * 3, bool)
         inside[tuple(slice(i, j) for i, j in zip(low, high, strict=True))] = True
@@ -148,31 +148,31 @@ def test_diff_has_the_cells_that_differ(scenes: Scenes) -> None:
         ]
         np.testing.assert_array_equal(np.concatenate([*parts, cells[:0]]), cells)
     newest = scenes.call("scene_diff", name="s")
-    assert (newest.from_version, newest.to_version) == (past.newest - 1, past.newest)
+    assert (newest.from_version, newest.to_version) == (versions.newest - 1, versions.newest)
 
 
 def test_snapshot_keeps_a_version_that_retention_drops(scenes: Scenes) -> None:
-    past = new_past(scenes, "s", retention=scene_pb2.SceneRetention(versions=3))
+    versions = new_versions(scenes, "s", retention=scene_pb2.SceneRetention(versions=3))
     rng = np.random.default_rng(3)
-    scenes.edit("s", random_edit(rng, past))
+    scenes.edit("s", random_edit(rng, versions))
     taken = scenes.call("scene_snapshot", name="s", snapshot="early").snapshot
     assert (taken.name, taken.version) == ("early", 2)
     for _ in range(6):
-        scenes.edit("s", random_edit(rng, past))
+        scenes.edit("s", random_edit(rng, versions))
     log = scenes.call("scene_log", name="s")
     assert [v.version for v in log.versions] == [8, 7, 6] and log.oldest == 6
     assert [(n.name, n.version) for n in log.snapshots] == [("early", 2)]
     scenes.call("scene_collect", name="s")
     for version in (2, 6, 7, 8):
-        past.check(scenes, version)
-    past.check(scenes, 2, snapshot="early")
+        versions.check(scenes, version)
+    versions.check(scenes, 2, snapshot="early")
     for version in (1, 5, 9):
         scenes.fails("scene_get", common_pb2.NOT_FOUND, "at.version", name="s", at=at(version))
     scenes.fails("scene_undo", common_pb2.NOT_FOUND, "of_version", name="s", of_version=6)
     exists = common_pb2.ALREADY_EXISTS
     scenes.fails("scene_snapshot", exists, "snapshot", name="s", snapshot="early")
     scenes.call("scene_snapshot", name="s", snapshot="early", replace=True)
-    past.check(scenes, 8, snapshot="early")
+    versions.check(scenes, 8, snapshot="early")
     scenes.fails("scene_get", common_pb2.NOT_FOUND, "at.version", name="s", at=at(2))
     scenes.call("scene_snapshot", name="s", snapshot="early", drop=True)
     scenes.fails(
@@ -181,34 +181,35 @@ def test_snapshot_keeps_a_version_that_retention_drops(scenes: Scenes) -> None:
 
 
 def test_branch_outlives_its_parent(scenes: Scenes) -> None:
-    past = new_past(scenes, "parent")
+    versions = new_versions(scenes, "parent")
     rng = np.random.default_rng(4)
     for _ in range(5):
-        scenes.edit("parent", random_edit(rng, past))
+        scenes.edit("parent", random_edit(rng, versions))
     made = scenes.call("scene_branch", name="parent", new_name="child", at=at(3)).scene
     assert (made.version, made.n_sharing, made.oldest_version) == (1, 2, 1)
-    child = Past("child", past.grids[3])
+    child = SceneVersions("child", versions.grids[3])
     exists = common_pb2.ALREADY_EXISTS
     scenes.fails("scene_branch", exists, "new_name", name="parent", new_name="child")
     diff = scenes.call("scene_diff", name="parent", to_name="child")
-    differs = (past.now().states != child.now().states) | (
-        past.now().materials != child.now().materials
+    differs = (versions.now().states != child.now().states) | (
+        versions.now().materials != child.now().materials
     )
     assert diff.n_cells == differs.sum()
     scenes.edit("child", random_edit(rng, child))
-    past.check(scenes, past.newest)
+    versions.check(scenes, versions.newest)
     scenes.call("scene_drop", name="parent")
     scenes.call("scene_collect", name="child")
     child.check(scenes, 1)
     child.check(scenes, 2)
     assert scenes.call("scene_get", name="child").scene.n_sharing == 1
-    new_past(scenes, "other")
+    new_versions(scenes, "other")
     state = common_pb2.FAILED_PRECONDITION
     scenes.fails("scene_diff", state, "to_name", name="child", to_name="other")
 
 
 def test_collect_gives_memory_back(tmp_path: Path) -> None:
-    """By itself too, beside readers of the version that goes and of those that stay."""
+    """Collects by itself as well, beside readers of the version that goes and of those that stay.
+    """
     limits = {"limits": {"scene_collect_growth": 50}}
     with running(tmp_path, limits) as daemon, Scenes(daemon) as scenes:
         scenes.call(
@@ -292,7 +293,7 @@ def test_collect_gives_memory_back(tmp_path: Path) -> None:
 def test_wrong_request_says_what_is_wrong(
     scenes: Scenes, method: str, code: int, field: str, fields: dict[str, Any]
 ) -> None:
-    past = new_past(scenes, "s")
+    versions = new_versions(scenes, "s")
     scenes.edit("s", box((0, 0, 0), (1, 1, 1)))
     scenes.fails(method, code, field, name="s", **fields)
     for name, wrong in (("none", common_pb2.NOT_FOUND), ("No", INVALID)):
@@ -300,11 +301,11 @@ def test_wrong_request_says_what_is_wrong(
         more |= {"new_name": "x"} if method == "scene_branch" else {}
         scenes.fails(method, wrong, "name", name=name, **more)
     info = scenes.call("scene_get", name="s").scene
-    assert info.version == 2 and info.n_occupied == 1000 and past.newest == 1
+    assert info.version == 2 and info.n_occupied == 1000 and versions.newest == 1
 
 
 def test_versions_over_http(daemon: Daemon, scenes: Scenes) -> None:
-    new_past(scenes, "s")
+    new_versions(scenes, "s")
     scenes.edit("s", box((0, 0, 0), (1, 1, 1)))
 
     def post(method: str, **body: Any) -> Any:

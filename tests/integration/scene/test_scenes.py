@@ -262,7 +262,7 @@ def test_scene_dropped_under_a_query_lives_until_it_ends(
 
 
 def test_readers_see_whole_versions(daemon: Daemon, scenes: Scenes) -> None:
-    """Each edit moves a block of 1000 voxels: whoever counts finds 1000."""
+    """Each edit moves a block of 1000 voxels: every reader counts 1000."""
     scenes.call("scene_create", name="s", spec=spec(8))
     scenes.edit("s", box((0, 0, 0), (10, 10, 10)), in_voxels=True)
     everything = tensor_of(np.array([[-1e3] * 3 + [1e3] * 3]))
@@ -330,7 +330,7 @@ def test_scenes_stay_within_their_limits(directory: Path) -> None:
         listed = scenes.call("scene_list")
         assert listed.n_bytes <= listed.limit_bytes == 24 << 20
         scenes.edit("a", box((-1, -1, -1), (1, 1, 1), "SCENE_ERASE"))
-        # Its own limit is named where it is the smaller one.
+        # The error names the scene's own limit where it is the smaller one.
         scenes.call("scene_drop", name="a")
         scenes.call("scene_create", name="a", spec=spec(12), max_bytes=4 << 20)
         own = scenes.fails(

@@ -169,7 +169,7 @@ def test_edit_refuses(scenes: Scenes, code: int, field: str, operation: Operatio
     assert scenes.fails("scene_edit", code, path, name="s", operations=[operation])
     if path == "operations":
         return
-    # As the second of two it leaves the first undone.
+    # As the second of two operations it keeps the first one from being applied.
     path = path.replace("[0]", "[1]")
     first = box(*UNIT_BOX, "SCENE_ERASE")
     assert scenes.fails("scene_edit", code, path, name="s", operations=[first, operation])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scans into scenes: which voxels are hit, what rays free, and which materials points take."""
+"""Scans into scenes: which voxels are hit, which ones rays free, and which materials points take.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def pose(x: float, y: float, z: float, yaw: float = 0) -> common_pb2.Pose:
 
 
 def voxels_of(points: np.ndarray, sensor: Any, origin: Any, size: float) -> np.ndarray:
-    """As the schema says: float32 voxels from the one that the sensor is in; no rotation."""
+    """Does as the schema says: float32 voxels from the one that the sensor is in; no rotation."""
     sensor, origin = np.asarray(sensor, np.float64), np.asarray(origin, np.float64)
     base = np.floor((sensor - origin) / size)
     offset = (sensor - (origin + base * size)) / size
@@ -44,7 +45,8 @@ def cells(scenes: Scenes, name: str, **fields: Any) -> np.ndarray:
 
 
 def room(rng: np.random.Generator, sensor: Any, n: int = 20000) -> np.ndarray:
-    """What a sensor sees of the walls of the room [-4, 4] x [-3, 3] x [-1, 2], its frame."""
+    """Returns what a sensor sees of the walls of the room [-4, 4] x [-3, 3] x [-1, 2], in its
+    frame."""
     directions = rng.normal(size=(n, 3))
     low, high = np.array([-4, -3, -1.0]), np.array([4, 3, 2.0])
     sensor = np.asarray(sensor)
@@ -76,8 +78,8 @@ def test_room_is_filled_where_rays_end_and_free_where_they_went(scenes: Scenes) 
     assert reply.n_hit_voxels == reply.change.n_added == len(hits)
     free = cells(scenes, "s", free=True)
     assert reply.n_passed_voxels == reply.change.n_freed == len(free) > 10000
-    # All along the rays of voxels' first points, but near borders, voxels are free or were hit;
-    # behind the walls nothing is known, but where the ray went that ended at 50 m.
+    # Along the rays of voxels' first points, except near borders, voxels are free or were hit.
+    # Behind the walls voxels are unknown, except along the ray that ended at 50 m.
     good = np.delete(scan, [7, 8], 0)
     first = np.unique(voxels_of(good, sensor, origin, 0.1), axis=0, return_index=True)[1]
     good = good[np.sort(first)].astype(np.float64)
@@ -115,7 +117,7 @@ def test_object_that_moved_is_gone_from_where_it_was(
     assert left.n_occupied - len(hits) < 0.1 * before
     assert (left.n_free > 0) == (tracks_free and not erase)
     assert reply.change.n_freed == left.n_free
-    # Without carving everything stays.
+    # Without carving all voxels stay.
     scenes.edit("s", ball((2, 0, 0), 0.6))
     kept = scenes.call("scene_integrate", name="s", cloud=cloud_of(scan))
     assert kept.change.n_removed == kept.n_passed_voxels == 0
@@ -150,7 +152,7 @@ def test_real_scan_has_the_voxels_of_its_points(scenes: Scenes) -> None:
         carve=scene_pb2.SceneCarve(max_range_m=60),
     )
     finite = scan[np.isfinite(scan).all(1)]
-    # The range is one of the positions as they are cast.
+    # The range is a bound of the positions as they are cast.
     base = np.floor((sensor - origin) / size)
     offset = (sensor - (origin + base * size)) / size
     local = (finite.astype(np.float64) * (1 / size) + offset).astype(np.float32)
@@ -159,7 +161,7 @@ def test_real_scan_has_the_voxels_of_its_points(scenes: Scenes) -> None:
     assert reply.n_points == len(scan) == reply.n_used + reply.n_non_finite + reply.n_beyond
     assert reply.n_used == near.sum() and reply.n_hit_voxels == len(hits)
     np.testing.assert_array_equal(cells(scenes, "s"), hits)
-    # A ray towards a point hits something no farther than it, give or take a voxel.
+    # A ray towards a point hits something no farther than the point, within a voxel.
     some = finite[near][:: max(1, near.sum() // 3000)].astype(np.float64)
     cast = scenes.call(
         "scene_cast_rays", name="s", origins=tensor_of(sensor[None]), directions=tensor_of(some)
@@ -203,7 +205,7 @@ def palette(colours: np.ndarray) -> list[scene_pb2.SceneMaterial]:
 
 
 def column(n: int) -> np.ndarray:
-    """n points, each in a voxel of its own."""
+    """Makes n points, each in a voxel of its own."""
     return np.column_stack([np.arange(n) % 100, np.arange(n) // 100, np.zeros(n)]) * 0.1 + 0.05
 
 
@@ -217,7 +219,7 @@ def materials_of(scenes: Scenes, points: np.ndarray, cloud: Any, **rule: Any) ->
 
 
 def lab_of(colours: np.ndarray) -> np.ndarray:
-    """CIE 1976, D65, from the definition."""
+    """Computes CIE 1976, D65, from the definition."""
     c = colours / 255
     linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
     matrix = np.array(
@@ -294,7 +296,7 @@ def test_labels_ramps_and_heights_choose_materials(scenes: Scenes) -> None:
     tall = np.column_stack([np.zeros((100, 2)), np.arange(100) * 0.1]) + 0.05
     heights = materials_of(scenes, tall, cloud_of(tall), kind="HEIGHT", low=0, high=10)
     np.testing.assert_array_equal(heights, np.arange(100) // 10)
-    # Of equal voxels the last point's.
+    # Of equal voxels the last point's material counts.
     twice = np.zeros((2, 4), np.float32)
     twice[:, 3] = [4, 7]
     both = cloud_of(twice, ["x", "y", "z", "v"])
@@ -383,7 +385,7 @@ def test_empty_and_distant_scans_are_changes_of_nothing(scenes: Scenes) -> None:
         "scene_integrate", name="s", cloud=far, carve=scene_pb2.SceneCarve(max_range_m=3)
     )
     assert (reply.n_outside, reply.n_used, reply.change.n_added) == (2, 0, 0)
-    # Points beyond the far side: their rays carve the scene.
+    # The points lie beyond the far side: their rays carve the scene.
     scenes.edit("s", box((-0.5, -0.5, -0.5), (0.5, 0.5, 0.5)))
     through = cloud_of(np.array([[100, 0.01, 0.01]]), T_map_sensor=pose(-50, 0.01, 0.01))
     reply = scenes.call(

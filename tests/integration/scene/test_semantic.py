@@ -137,7 +137,7 @@ def test_scene_of_a_network_is_what_its_labels_make(
     integrate(scenes, points, "kept", rule=RULE,
               cloud=rule_cloud(points[materials >= 0], materials[materials >= 0]))  # fmt: skip
     rays = integrate(scenes, points[materials < 0], "rays")
-    # What the kept points hit is there; what either's rays went through is free.
+    # Voxels that the kept points hit are occupied; those that any ray went through are free.
     states, got = scenes.dense("s", SIDE)
     kept_states, want = scenes.dense("kept", SIDE)
     ray_states, _ = scenes.dense("rays", SIDE)
@@ -172,7 +172,7 @@ def test_labels_and_materials_may_be_names_and_none_given_are_numbers(scenes: Sc
 def test_sweeps_go_through_the_network_as_they_do_in_infer(
     scenes: Scenes, served: Daemon
 ) -> None:
-    """Sweeps are moved to their cloud's frame first, so labels are those of that frame."""
+    """Sweeps are moved to their cloud's frame first, so labels are computed in that frame."""
     points = some_points(4000)
     sweep = common_pb2.Sweep(
         data=cloud(points[2000:]).data,
@@ -294,7 +294,7 @@ def test_faults_of_a_request_are_named_and_change_nothing(scenes: Scenes) -> Non
     assert "3 labels are more than the scene's 1 materials" in message
     fails("name", common_pb2.NOT_FOUND, name="nowhere")
     fails("if_version", common_pb2.ABORTED, if_version=7)
-    # "tiny" wants a field that the cloud has not.
+    # "tiny" needs a field that the cloud lacks.
     assert "intensity" in fails("cloud.fields", network="tiny")
     for name in ("s", "two"):
         assert scenes.call("scene_get", name=name).scene.version == 1
@@ -321,7 +321,7 @@ def test_cloud_with_more_voxels_than_the_network_takes_is_refused(
 
 
 def delayed(path: Path, **engine: Any) -> dict[str, Any]:
-    """Networks wait as long as they may for a batch: time to do something to a request that
+    """Networks wait as long as they may for a batch, so that the test can act on a request that
     waits."""
     return config_of(path, batch_delay_ms=DELAY_MS, max_batch=4, **engine)
 
@@ -392,7 +392,8 @@ def test_network_unloaded_while_a_scan_waits_for_it_still_runs(
         assert not scan.done()
         first = scan.result()
         assert first.header.code == OK and first.scene_integrate.change.version == 2
-        # The same one again is the same outcome, network or not; another one fails.
+        # The same request again has the same outcome, with or without the network; another one
+        # fails.
         again = client.send("scene_integrate", **request)
         assert again.header.code == OK and again.header.replayed
         assert again.scene_integrate.change == first.scene_integrate.change
@@ -419,7 +420,7 @@ def test_deadline_while_the_network_waits_changes_nothing_and_asking_again_does(
         old = client.rpc.call("scene_integrate", request, max_age_ms=50, client_id="old",
                               sequence=1)  # fmt: skip
         assert old.header.code == common_pb2.ABORTED
-        # Once the network has run, what has waited for it is not too old.
+        # After the network has run, a request that waited for it is not too old.
         young = client.rpc.call("scene_integrate", request, client_id="old", sequence=2,
                                 max_age_ms=DELAY_MS + int(3000 * SLOW))  # fmt: skip
         assert young.header.code == OK
@@ -466,7 +467,7 @@ def test_repeats_wait_for_the_first_and_streams_keep_the_newest(
 
 
 def test_streams_of_scans_do_not_starve(directory: Path, directory_of_networks: Path) -> None:
-    """With keep_last, a scan whose labels are there is not superseded by one that waits."""
+    """With keep_last, a scan that has its labels is not superseded by one that waits."""
     with running(directory, config_of(directory_of_networks)) as daemon, Scenes(daemon) as client:
         make(client)
         points = some_points(30000)
@@ -521,7 +522,7 @@ def test_drain_ends_scans_that_wait_for_a_network(
 def test_real_scan_through_minkunet_has_the_labels_of_infer(
     directory: Path, tmp_path: Path
 ) -> None:
-    """Random weights: what matters is that both ways of asking say the same."""
+    """The weights are random, because the test only compares two requests."""
     networks_dir = tmp_path / "networks"
     networks_dir.mkdir()
     config = json.loads((SOURCE / "configs/networks/minkunet42.json").read_text())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that is killed: connects, sends all or half of what a file holds, says so with a
-line on standard output, and goes on until it is no more. Imports little, to be quick.
+"""A client that is killed: it connects, sends all or half of what a file holds, prints a line, and
+goes on until it is killed. It imports little, to start quickly.
 
 usage: doomed_client.py FAMILY ADDRESS HOW FILE     FAMILY unix | inet (a port of 127.0.0.1)
        HOW  waiting: sends all of it, then reads slowly;  sending: half, then bit by bit"""

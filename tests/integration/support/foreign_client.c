@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A robot's program against libvoxeld, as its header tells: one synchronous call, then as
- * many asynchronous ones, whose callbacks run on this thread out of poll and dispatch. All
- * must agree. Prints what it got as one JSON line.
+/* A robot's program on libvoxeld, as its header describes: one synchronous call, then
+ * as many asynchronous ones, whose callbacks run on this thread in poll and dispatch.
+ * All must agree. Prints its results as one JSON line.
  *
  * usage: foreign_client URL FILE SIZE N_ASYNC */
 #include <inttypes.h>

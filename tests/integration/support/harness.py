@@ -51,8 +51,8 @@ SANITIZER_MARKS = (
 
 
 def wait_until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
-    """The first true value of condition(); fails after timeout_s (scaled), but not within a
-    minute: on a busy machine nothing is wrong before."""
+    """Waits for the first true value of condition(). It fails after timeout_s (scaled), but not
+    within a minute, because a busy machine may need that long."""
     limit_s = max(timeout_s * SLOW, 60)
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
@@ -64,8 +64,8 @@ def wait_until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any
 
 
 def check_fast(measure: Callable[[], float], limit_s: float, n_tries: int = 6) -> None:
-    """At least one of so many measurements is below the limit (scaled): a machine may be busy
-    now and then, a daemon that makes others wait does so each time."""
+    """Checks that at least one of so many measurements is below the limit (scaled): a machine may
+    be busy now and then, but a daemon that makes others wait does so each time."""
     measured: list[float] = []
     while len(measured) < n_tries:
         measured.append(measure())
@@ -147,17 +147,17 @@ class Daemon:
                 self.log.append(json.loads(line))
 
     def n_under_way(self) -> int:
-        """Requests that wait or run."""
+        """Counts the requests that wait or run."""
         status = http_call(self, "GET", "/v1/status").json()
         return int(status.get("running", 0)) + int(status.get("queueDepth", 0))
 
     def settle(self) -> None:
-        """Until nothing waits or runs. A request is answered a moment before it is over, so what
-        waits for the next one to be under way must first see the last one go."""
+        """Waits until no request waits or runs. A request is answered a moment before it is over,
+        so a test that waits for the next one to run must first see the last one go."""
         wait_until(lambda: self.n_under_way() == 0, 5, "nothing waits or runs")
 
     def n_answered(self, method: str) -> int:
-        """Requests to a method that are over, well or not."""
+        """Counts the requests to a method that are over, with success or without."""
         for entry in http_call(self, "GET", "/v1/status").json()["methods"]:
             if entry["name"] == method:
                 return int(entry.get("nOk", 0)) + int(entry.get("nFailed", 0))
@@ -198,7 +198,7 @@ class Daemon:
             assert mark not in text, text[-20000:]
         assert code == 0, f"exit code {code}\n" + text[-8000:]
         for line in self.lines:
-            json.loads(line)  # nothing but JSON lines on stderr
+            json.loads(line)  # stderr has only JSON lines
 
 
 @contextlib.contextmanager
@@ -254,7 +254,7 @@ class Rpc:
 
 
 class RawReq:
-    """The REQ protocol by hand over tcp or ipc: for readers that are slow or rude."""
+    """The REQ protocol by hand over tcp or ipc, for readers that are slow or misbehave."""
 
     HELLO = bytes([0, 0x53, 0x50, 0, 0, 0x30, 0, 0])
 
@@ -331,13 +331,14 @@ def http_call(
 
 
 def inflight_bytes(daemon: Daemon) -> int:
-    """Bytes reserved for requests, the asking one included: the same whenever idle."""
+    """Reads the bytes reserved for requests, the asking one included: the same whenever the daemon
+    is idle."""
     return int(http_call(daemon, "GET", "/v1/status").json().get("inflightBytes", 0))
 
 
 def idle_bytes(daemon: Daemon) -> int:
-    """The same once nothing else holds any: the least of several looks, because a request's
-    bytes are given back a moment after its answer."""
+    """Reads the same when no other request holds any: the least of several readings, because a
+    request's bytes are given back a moment after its answer."""
     daemon.settle()
     looks = []
     for _ in range(10):
@@ -366,7 +367,8 @@ def raw_http(daemon: Daemon, data: bytes, timeout_s: float = 5) -> bytes:
 
 
 def cloud_of(points: np.ndarray, names: str = "xyz", **members: Any) -> common_pb2.Cloud:
-    """An n x c float32 array as a Cloud of c fields named by `names` (letters or a list)."""
+    """Makes a Cloud of an n x c float32 array, with c fields named by `names` (letters or a list).
+    """
     points = np.ascontiguousarray(points, dtype="<f4")
     fields = [
         common_pb2.Field(name=name, offset=4 * i, dtype=common_pb2.FLOAT32)

@@ -18,7 +18,7 @@ def at(version: int = 0, snapshot: str = "") -> scene_pb2.SceneAt:
     return scene_pb2.SceneAt(version=version, snapshot=snapshot)
 
 
-class Past:
+class SceneVersions:
     """A scene and what each of its versions must hold."""
 
     def __init__(self, name: str, first: Grid) -> None:
@@ -34,7 +34,8 @@ class Past:
         return self.grids[self.newest]
 
     def undone(self, before: int, after: int) -> Grid:
-        """The newest grid with what `after` changed of `before` taken back where it stands."""
+        """Returns the newest grid, with what `after` changed of `before` undone where it is
+        unchanged since."""
         grid = copy.deepcopy(self.now())
         old, new = self.grids[before], self.grids[after]
         differs = (old.states != new.states) | (old.materials != new.materials)
@@ -50,8 +51,8 @@ class Past:
         np.testing.assert_array_equal(materials, self.grids[version].materials)
 
 
-def random_edit(rng: np.random.Generator, past: Past) -> scene_pb2.SceneOperation:
-    grid = copy.deepcopy(past.now())
+def random_edit(rng: np.random.Generator, versions: SceneVersions) -> scene_pb2.SceneOperation:
+    grid = copy.deepcopy(versions.now())
     half = SIDE * grid.size / 2
     action = "SCENE_" + str(rng.choice(["FILL", "FILL", "ERASE", "SET_FREE", "PAINT"]))
     material = int(rng.integers(0, 4))
@@ -65,73 +66,73 @@ def random_edit(rng: np.random.Generator, past: Past) -> scene_pb2.SceneOperatio
         mask = grid.in_box(low, high)
         operation = box(low, high, action, material=material)
     grid.apply(mask, action, material)
-    past.add(grid)
+    versions.add(grid)
     return operation
 
 
-def new_past(scenes: Scenes, name: str, **fields: Any) -> Past:
+def new_versions(scenes: Scenes, name: str, **fields: Any) -> SceneVersions:
     scenes.call("scene_create", name=name, spec=spec(DEPTH, bits=4, track_free=True), **fields)
-    return Past(name, Grid(DEPTH, tracks_free=True))
+    return SceneVersions(name, Grid(DEPTH, tracks_free=True))
 
 
 class History:
-    """Scenes of one family, each with its past: edits, undos of any version, redos, branches and
-    collections in any order."""
+    """Scenes of one family, each with its history: edits, undos of any version, redos, branches
+    and collections in any order."""
 
     def __init__(self, rng: np.random.Generator, scenes: Scenes, **fields: Any) -> None:
         self.rng = rng
-        self.pasts = [new_past(scenes, "s0", **fields)]
+        self.scenes_versions = [new_versions(scenes, "s0", **fields)]
         self.undos: dict[str, list[int]] = {"s0": []}
 
-    def step(self, scenes: Scenes) -> Past:
+    def step(self, scenes: Scenes) -> SceneVersions:
         rng = self.rng
-        past = self.pasts[rng.integers(len(self.pasts))]
-        undos = self.undos[past.name]
+        versions = self.scenes_versions[rng.integers(len(self.scenes_versions))]
+        undos = self.undos[versions.name]
         kind = rng.random()
-        if kind < 0.5 or past.newest == 1:
-            reply = scenes.edit(past.name, random_edit(rng, past))
-            assert reply.change.version == past.newest
+        if kind < 0.5 or versions.newest == 1:
+            reply = scenes.edit(versions.name, random_edit(rng, versions))
+            assert reply.change.version == versions.newest
         elif kind < 0.7:
-            self.undo(scenes, past)
+            self.undo(scenes, versions)
         elif kind < 0.8 and undos:
             undo = undos[rng.integers(len(undos))]
-            grid = past.undone(undo - 1, undo)
-            reply = scenes.call("scene_redo", name=past.name, of_version=undo)
-            past.add(grid)
+            grid = versions.undone(undo - 1, undo)
+            reply = scenes.call("scene_redo", name=versions.name, of_version=undo)
+            versions.add(grid)
             assert reply.of_version == undo
         elif kind < 0.9:
-            collected = scenes.call("scene_collect", name=past.name)
+            collected = scenes.call("scene_collect", name=versions.name)
             assert collected.n_nodes_after <= collected.n_nodes_before
             assert collected.n_slices >= 1
-        elif len(self.pasts) < 4:
-            self.branch(scenes, past)
-        return past
+        elif len(self.scenes_versions) < 4:
+            self.branch(scenes, versions)
+        return versions
 
-    def undo(self, scenes: Scenes, past: Past) -> None:
-        of = int(self.rng.integers(2, past.newest + 1))
-        grid = past.undone(of - 1, of)
-        before = past.now()
-        reply = scenes.call("scene_undo", name=past.name, of_version=of)
-        past.add(grid)
-        self.undos[past.name].append(past.newest)
-        assert reply.change.version == past.newest and reply.of_version == of
+    def undo(self, scenes: Scenes, versions: SceneVersions) -> None:
+        of = int(self.rng.integers(2, versions.newest + 1))
+        grid = versions.undone(of - 1, of)
+        before = versions.now()
+        reply = scenes.call("scene_undo", name=versions.name, of_version=of)
+        versions.add(grid)
+        self.undos[versions.name].append(versions.newest)
+        assert reply.change.version == versions.newest and reply.of_version == of
         was, now = before.states == OCCUPIED, grid.states == OCCUPIED
         assert reply.change.n_added == (now & ~was).sum()
         assert reply.change.n_removed == (was & ~now).sum()
 
-    def branch(self, scenes: Scenes, past: Past) -> None:
-        of = int(self.rng.integers(1, past.newest + 1))
-        name = f"s{len(self.pasts)}"
-        reply = scenes.call("scene_branch", name=past.name, new_name=name, at=at(of))
-        assert reply.of_version == of and reply.scene.n_sharing == len(self.pasts) + 1
-        self.pasts.append(Past(name, past.grids[of]))
+    def branch(self, scenes: Scenes, versions: SceneVersions) -> None:
+        of = int(self.rng.integers(1, versions.newest + 1))
+        name = f"s{len(self.scenes_versions)}"
+        reply = scenes.call("scene_branch", name=versions.name, new_name=name, at=at(of))
+        assert reply.of_version == of and reply.scene.n_sharing == len(self.scenes_versions) + 1
+        self.scenes_versions.append(SceneVersions(name, versions.grids[of]))
         self.undos[name] = []
 
     def check(self, scenes: Scenes) -> None:
-        """Every version of every scene."""
-        for past in self.pasts:
-            for version in past.grids:
-                past.check(scenes, version)
-            assert scenes.call("scene_verify", name=past.name).n_versions == past.newest
-            log = scenes.call("scene_log", name=past.name)
-            assert [v.version for v in log.versions] == list(range(past.newest, 0, -1))
+        """Checks every version of every scene."""
+        for versions in self.scenes_versions:
+            for version in versions.grids:
+                versions.check(scenes, version)
+            assert scenes.call("scene_verify", name=versions.name).n_versions == versions.newest
+            log = scenes.call("scene_log", name=versions.name)
+            assert [v.version for v in log.versions] == list(range(versions.newest, 0, -1))

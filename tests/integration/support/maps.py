@@ -57,7 +57,7 @@ def rows(**arrays: np.ndarray) -> list[hashmap_pb2.MapRows]:
 
 
 class Oracle:
-    """What a map must say: entries by key, numbers from the lowest free one up."""
+    """The expected map: entries by key, numbers from the lowest free one up."""
 
     def __init__(self, **zeros: np.ndarray) -> None:
         self.zeros = zeros
@@ -104,7 +104,7 @@ class Oracle:
 
 
 def check_export(maps: Maps, name: str, oracle: Oracle) -> None:
-    """The whole map against the oracle."""
+    """Compares the whole map with the oracle."""
     reply = maps.call("map_export", name=name)
     order = sorted(oracle.number, key=oracle.number.__getitem__)
     keys = array_of(reply.keys)

@@ -29,7 +29,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from harness import BIN, SOURCE, common_pb2, http_call, running, tensor_of, wait_until
 from test_layers import our_files
 
-# What the source calls its log function, its table of a network's keys and the kinds of the
+# The source's names of its log function, of its table of a network's keys and of the kinds of the
 # daemon's keys. Whoever renames one of these renames it here.
 LOG_CALL = "vxd_log"
 NETWORK_KEYS = "vxd_json_key"
@@ -45,7 +45,7 @@ TOKEN = re.compile(  # comment, string, character, word, number, sign
 
 
 def tokens_of(text: str) -> list[str]:
-    """C tokens without comments and includes; strings that follow each other are one, also
+    """Yields C tokens without comments and includes; strings that follow each other are one, also
     across a macro between them (of <inttypes.h>)."""
     text = re.sub(r"^\s*#\s*include.*$", "", text, flags=re.MULTILINE)
     found: list[str] = []
@@ -65,7 +65,7 @@ def tokens_of(text: str) -> list[str]:
 
 @cache
 def source_tokens() -> dict[str, list[list[str]]]:
-    """Tokens of each file, by the folder at the top."""
+    """Yields the tokens of each file, by the folder at the top."""
     tokens: dict[str, list[list[str]]] = {"server": [], "client": [], "proto": []}
     for path in our_files():
         top = path.relative_to(SOURCE).parts[0]
@@ -75,7 +75,7 @@ def source_tokens() -> dict[str, list[list[str]]]:
 
 
 def literals(*tops: str) -> Iterator[tuple[str, str]]:
-    """Folder at the top and content of each string literal."""
+    """Yields folder at the top and content of each string literal."""
     for top in tops:
         for tokens in source_tokens()[top]:
             for token in tokens:
@@ -84,7 +84,7 @@ def literals(*tops: str) -> Iterator[tuple[str, str]]:
 
 
 def block_of(tokens: list[str], start: int) -> list[list[str]]:
-    """The bracket at tokens[start] up to its end, split at its own commas."""
+    """Returns the bracket at tokens[start] up to its end, split at its own commas."""
     parts: list[list[str]] = [[]]
     depth = 0
     for token in tokens[start:]:
@@ -109,17 +109,17 @@ class Life(NamedTuple):
     metrics: str
     openapi: dict[str, Any]
     log: list[dict[str, Any]]
-    routes: list[str]  # those of the source that are answered
+    routes: list[str]  # routes of the source that are answered
     disk: list[str]
 
 
 def normal(name: str) -> str:
-    """A file's name without its numbers."""
+    """Returns a file's name without its numbers."""
     return re.sub(r"(?<![a-z])[0-9a-f]{8,}(?![a-z])", "HEX", name)
 
 
 def disk_names(data: Path) -> list[str]:
-    """Names of files with what they begin with, and the database's tables."""
+    """Yields names of files with their first bytes, and the database's tables."""
     names = set()
     for path in data.rglob("*"):
         name = normal(path.relative_to(data).as_posix())
@@ -142,8 +142,8 @@ def disk_names(data: Path) -> list[str]:
 
 @cache
 def life() -> Life:
-    """One daemon that makes what it can on the disk, and answers with success and with an
-    error."""
+    """Runs one daemon that writes every kind of file, and answers with success and with an error.
+    """
     routes = {"/", *(s for _, s in literals("server") if re.fullmatch(r"(?:/[a-z0-9_.]+)+", s))}
     with tempfile.TemporaryDirectory(prefix="voxeld-names-") as folder:
         root = Path(folder)
@@ -232,8 +232,32 @@ def wire_names() -> Iterator[str]:
             yield from reserved_lines(name, enum, 1)
 
 
+@cache
+def api_document() -> dict[str, Any]:
+    return json.loads((SOURCE / "proto/generated/openapi.json").read_text())
+
+
+def document_keys(value: Any, holds_names: bool = False) -> Iterator[str]:
+    """Keys of the API's document; not those that are names of messages and their fields."""
+    if isinstance(value, list):
+        for item in value:
+            yield from document_keys(item)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "example":
+                continue
+            if re.fullmatch(r"\w+", key) and not holds_names:
+                yield f"proto {key}"
+            names_follow = key in ("schemas", "properties") and not holds_names
+            yield from document_keys(inner, names_follow)
+
+
 def json_keys() -> Iterator[str]:
-    """Those of messages, and those that are written into a text by hand."""
+    """Those of messages and of the API's document, and those that are written into a text by
+    hand."""
+    yield from document_keys(api_document())
+    error = api_document()["components"]["schemas"]["Error"]
+    yield from (f"proto {key}" for key in ("Error", *error["properties"]))
     for file in schema_files():
         for name, _ in messages(file.package, file.message_type):
             known = descriptor_pool.Default().FindMessageTypeByName(name)
@@ -244,7 +268,7 @@ def json_keys() -> Iterator[str]:
 
 
 def config_range(key: str) -> str:
-    """What the daemon says may stand there when it is given -1."""
+    """Returns the choices that the daemon names when it is given -1."""
     value: Any = -1
     for word in reversed(key.split(".")):
         value = {word: value}
@@ -273,8 +297,8 @@ def config_keys() -> Iterator[str]:
 
 
 def metric_names() -> Iterator[str]:
-    """With types, labels and their values as a daemon reports them; the source has those that
-    only a GPU, or something that went wrong, brings."""
+    """Yields metrics with types, labels and their values as a daemon reports them; the source has
+    those that only a GPU, or an error, brings."""
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", life().metrics, re.MULTILINE):
         yield f"{name} {kind}"
     for name, labels in re.findall(r"^(\w+)\{(.*)\} ", life().metrics, re.MULTILINE):
@@ -314,14 +338,15 @@ def program(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def command_options(*command: str) -> list[str]:
-    """glibc's getopt_long lists all options as what an empty name may mean."""
+    """Asks glibc's getopt_long, which lists all options as possible meanings of an empty name."""
     error = program(*command, "--=x").stderr
     return re.findall(r"'--([\w-]+)'", error.split("possibilities:")[-1])
 
 
 def commands(*command: str, above: str = "") -> Iterator[str]:
-    """Options and subcommands. Those are the words which lines of the manual begin with that
-    have options or a manual of their own; one may share the manual of the command above."""
+    """Yields options and subcommands. Subcommands are the words at the beginning of the manual's
+    lines that have options or a manual of their own; one may share the manual of the command
+    above."""
     words = " ".join(command)
     for option in command_options(*command):
         yield f"{words} --{option}"
@@ -352,7 +377,7 @@ def option_names() -> Iterator[str]:
 
 
 def python_names() -> list[str]:
-    """In a process of its own: here the schema alone is the package voxeld."""
+    """Runs in a process of its own: here the schema alone is the package voxeld."""
     (package,) = (p for p in our_files() if p.as_posix().endswith("/voxeld/__init__.py"))
     run = subprocess.run(
         [sys.executable, Path(__file__).with_name("names_python.py")],
@@ -390,7 +415,7 @@ class Tree(NamedTuple):
 
 @cache
 def tree() -> Tree:
-    """What cmake --install makes, with the folders' usual names."""
+    """Yields what cmake --install makes, with the folders' usual names."""
     values = cache_values()
     usual = {values["CMAKE_INSTALL_LIBDIR"]: "lib", values["CMAKE_INSTALL_LIBEXECDIR"]: "libexec"}
     version = values["CMAKE_PROJECT_VERSION"]
@@ -429,7 +454,8 @@ def installed_names() -> Iterator[str]:
 
 
 def declarations(text: str) -> Iterator[str]:
-    """Constants, functions, members and enumerators of a header. A member's place counts."""
+    """Yields constants, functions, members and enumerators of a header. A member's place counts.
+    """
     for name, value in re.findall(r"^#define (\w+)(?:\([^)]*\))?[ \t]*(.*)$", text, re.MULTILINE):
         is_guard = not value
         is_version = name.startswith("VOXELD_VERSION_")
@@ -482,7 +508,7 @@ def members(statement: list[str]) -> Iterator[str]:
 
 
 def c_api_names() -> Iterator[str]:
-    # A sanitizer exports names of its own.
+    # Sanitizers export names of their own.
     yield from (f"exports {s}" for s in tree().symbols if not s.startswith("_"))
     for header, text in tree().headers.items():
         yield from (f"{header} {line}" for line in declarations(text))
@@ -532,7 +558,9 @@ def route_names() -> Iterator[str]:
 
 def words() -> Iterator[str]:
     """Every string literal that is one word: scripts that rename identifiers change these by
-    mistake, and keys, choices, fields of errors and scopes are among them."""
+    mistake, and keys, choices, fields of errors and scopes are among them. So are the names of
+    the API's header fields."""
+    yield from (f"proto {name}" for name in api_document()["components"]["parameters"])
     for top, text in literals("server", "client", "proto"):
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_.:/@+-]+", text):
             yield f"{top} {text}"

@@ -15,7 +15,7 @@ PROTOCOL = {f"__{n}__" for n in "call contains enter exit getitem iter len".spli
 
 
 def parameters(function: Callable[..., object]) -> str:
-    """Names, kinds and plain defaults, without annotations."""
+    """Prints names, kinds and plain defaults, without annotations."""
     shown = []
     seen_star = False
     for p in inspect.signature(function).parameters.values():

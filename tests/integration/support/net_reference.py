@@ -52,14 +52,14 @@ class Coords:
         self.is_floor = is_floor
         self.index = {tuple(row): i for i, row in enumerate(self.rows.tolist())}
 
-    def find(self, wanted: np.ndarray) -> np.ndarray:
-        return np.array([self.index.get(tuple(row), -1) for row in wanted.tolist()],
+    def find(self, lookup_keys: np.ndarray) -> np.ndarray:
+        return np.array([self.index.get(tuple(row), -1) for row in lookup_keys.tolist()],
                         np.int64)
 
 
 @dataclass
 class Map:
-    """Row of `source` that each tap of each row of `result` reads, or -1."""
+    """Finds the row of `source` that each tap of each row of `result` reads, or -1."""
 
     source: Coords
     result: Coords
@@ -129,7 +129,7 @@ class Network:
 
     def weights(self, layer: dict[str, Any], kernel: tuple[int, int, int], n_in: int,
                 n_out: int) -> np.ndarray:
-        """[rx, ry, rz, in, out] from the layer's layout."""
+        """Reorders the layer's layout to [rx, ry, rz, in, out]."""
         layout = layer.get("layout", self.config["weights"].get("layout", "krsc"))
         suffix = ".kernel" if layout in ("me", "torchsparse") else ".weight"
         raw = self.tensor(layer.get("w", layer["name"]) + suffix)
@@ -145,7 +145,7 @@ class Network:
             w = raw.reshape(k[2], k[1], k[0], n_in, n_out).transpose(2, 1, 0, 3, 4)
         else:
             w = raw.reshape(*k, n_in, n_out)
-        # Now the first three follow the config's axes; x, y, z they shall.
+        # The first three axes follow the config's axes so far; they become x, y, z.
         order = [self.axes.index(a) for a in range(3)]
         return w.transpose(*order, 3, 4)
 
@@ -203,10 +203,10 @@ class Network:
         result = source if op == "subm" else self.output_set(layer, source, geometry)
         out = Map(source, result, kernel)
         for r in product(*(range(k) for k in kernel)):
-            wanted = result.rows.copy()
-            wanted[:, 1:] = wanted[:, 1:] * np.array(stride) - np.array(padding) + \
+            lookup_keys = result.rows.copy()
+            lookup_keys[:, 1:] = lookup_keys[:, 1:] * np.array(stride) - np.array(padding) + \
                 np.array(r) * np.array(dilation)
-            out.taps[r] = source.find(wanted)
+            out.taps[r] = source.find(lookup_keys)
         self.maps[key] = out
         return out
 
@@ -239,8 +239,8 @@ class Network:
 
     def transpose(self, layer: dict[str, Any], x: Value, n_in: int,
                   n_out: int) -> tuple[np.ndarray, Coords]:
-        """Every input row adds to input * stride - padding + r * dilation: where `onto` has a
-        row, or wherever that is."""
+        """Every input row adds to input * stride - padding + r * dilation, if `onto` has a row
+        there, or anywhere without `onto`."""
         assert x.coords is not None
         kernel = _vector(self.option(layer, "kernel"), self.axes, 0)
         stride = _vector(layer.get("stride"), self.axes, 1)
@@ -270,7 +270,7 @@ class Network:
         return out, coords
 
     def unpool(self, layer: dict[str, Any], x: Value) -> Value:
-        """The value of the first tap's row that a voxel is read by."""
+        """Takes the value of the first tap whose row a voxel is read by."""
         kmap = self.named[layer["of_map"]]
         out = np.zeros((len(kmap.source.rows), x.values.shape[1]))
         done = np.zeros(len(out), bool)
@@ -437,7 +437,7 @@ class Network:
         return Value(out, first.coords, first.n_tokens)
 
     def run(self, coords: np.ndarray, features: np.ndarray) -> dict[str, Value]:
-        """Outputs by name for n x 4 (sample, x, y, z) and n x channels."""
+        """Computes the outputs by name for n x 4 (sample, x, y, z) and n x channels."""
         self.n_samples = int(coords[:, 0].max()) + 1
         bounded = self.config["input"].get("bounded")
         shape = None if bounded is None else _vector(bounded, self.axes, 0)

@@ -29,7 +29,7 @@ struct run {
     struct vxd_safetensors in;
 };
 
-/* What goes to the output file. */
+/* The contents of the output file. */
 struct out {
     char header[HEADER_ROOM];
     size_t n_header;
@@ -111,19 +111,20 @@ static enum vxd_status put(struct run *run, struct out *out, const char *output,
                            int n_dims, const void *device, struct vxd_err *err)
 {
     char *header = out->header + out->n_header;
-    size_t room = sizeof out->header - out->n_header;
+    size_t n_free = sizeof out->header - out->n_header;
     size_t n_bytes = 4;
     size_t n;
     uint8_t *more;
     enum vxd_status status;
 
-    n = (size_t)snprintf(header, room, "%s\"%s.%s\":{\"dtype\":\"%s\",\"shape\":[",
+    n = (size_t)snprintf(header, n_free, "%s\"%s.%s\":{\"dtype\":\"%s\",\"shape\":[",
                          out->n_header > 1 ? "," : "", output, part, dtype);
     for (int i = 0; i < n_dims; i++) {
-        n += (size_t)snprintf(header + n, room - n, "%s%zu", i > 0 ? "," : "", shape[i]);
+        n +=
+            (size_t)snprintf(header + n, n_free - n, "%s%zu", i > 0 ? "," : "", shape[i]);
         n_bytes *= shape[i];
     }
-    n += (size_t)snprintf(header + n, room - n, "],\"data_offsets\":[%zu,%zu]}",
+    n += (size_t)snprintf(header + n, n_free - n, "],\"data_offsets\":[%zu,%zu]}",
                           out->n_data, out->n_data + n_bytes);
     out->n_header += n;
     more = realloc(out->data, out->n_data + n_bytes + 1);

@@ -68,7 +68,7 @@ def weights(seed: int) -> dict[str, np.ndarray]:
 def write_files(
     directory: Path, config: dict[str, Any], tensors: dict[str, np.ndarray]
 ) -> None:
-    """A config, which names its weights' file, and that file."""
+    """Writes a config, which names its weights' file, and that file."""
     header: dict[str, Any] = {}
     data = b""
     for key, array in tensors.items():
@@ -88,7 +88,7 @@ def write_files(
 def write_network(
     directory: Path, name: str = "tiny", seed: int = 1, **over: Any
 ) -> dict[str, np.ndarray]:
-    """NAME.json and its weights; returns those."""
+    """Writes NAME.json and its weights; returns those."""
     tensors = weights(seed)
     config = {**CONFIG, "name": name, **over}
     config["weights"] = {**config["weights"], "file": f"{name}.safetensors"}
@@ -150,7 +150,7 @@ def outputs_of(reply: network_pb2.InferResponse) -> dict[str, network_pb2.InferO
 def same_arrays(
     a: network_pb2.InferResponse, b: network_pb2.InferResponse, item: int = 0
 ) -> None:
-    """All outputs of a, whose only item it is, and of b's item, bit for bit."""
+    """Compares all outputs of a, whose only item it is, with b's item, bit for bit."""
     other = outputs_of(b)
     points = slice(
         b.items[item].first_point, b.items[item].first_point + b.items[item].n_points
@@ -171,7 +171,7 @@ def same_arrays(
 
 
 class Oracle:
-    """The small network on one cloud of n x 4 float32."""
+    """Computes the small network on one cloud of n x 4 float32."""
 
     def __init__(self, points: np.ndarray, w: dict[str, np.ndarray]) -> None:
         inside = ((points[:, :3] >= LOW) & (points[:, :3] < HIGH)).all(1)
@@ -215,7 +215,7 @@ class Oracle:
     def conv(
         x: np.ndarray, at: np.ndarray, out: np.ndarray, stride: int, w: np.ndarray, b: np.ndarray
     ) -> np.ndarray:
-        """Kernel 3, padding 1, relu; zero rows where there is nothing."""
+        """Computes a convolution with kernel 3, padding 1, relu; missing rows are zero."""
         index = np.full(np.array(GRID) + 4, len(x))
         index[tuple((at + 2).T)] = np.arange(len(x))
         padded = np.concatenate([x, np.zeros((1, x.shape[1]))])
@@ -226,7 +226,7 @@ class Oracle:
         return np.maximum(y, 0)
 
     def check(self, reply: network_pb2.InferResponse, item: int = 0) -> None:
-        """The item's arrays within what float32 sums may lose."""
+        """Compares the item's arrays within the rounding of float32 sums."""
         got = outputs_of(reply)
         first = reply.items[item].first_point
         points = slice(first, first + len(self.inverse))
@@ -245,7 +245,7 @@ class Oracle:
         np.testing.assert_allclose(
             array_of(got["logits"].values)[points], logits, rtol=1e-4, atol=1e-4
         )
-        # A label may be another where two scores are as good as equal.
+        # Labels may differ where two scores are nearly equal.
         labels = array_of(got["labels"].labels)[points]
         np.testing.assert_array_equal(labels == -1, self.inverse == -1)
         chosen = np.take_along_axis(logits, np.maximum(labels, 0)[:, None], 1)[:, 0]

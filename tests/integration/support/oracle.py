@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Voxelization in numpy, written from the schema's words alone."""
+"""Voxelization in NumPy, written from the schema's words alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def morton(coords: np.ndarray) -> np.ndarray:
-    """Keys of n x 3 coordinates: biased by 2^20, per level bits x*4 + y*2 + z."""
+    """Computes the keys of n x 3 coordinates: biased by 2^20, per level bits x*4 + y*2 + z."""
     biased = coords.astype(np.int64) + (1 << 20)
     key = np.zeros(len(coords), dtype=np.uint64)
     for level in range(21):
@@ -24,7 +24,7 @@ def coordinates(
     low: tuple[float, ...] | None = None,
     high: tuple[float, ...] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinate of each point, and which points have one. All in float32."""
+    """Computes each point's coordinate, and which points have one. All in float32."""
     points = points.astype(np.float32)
     step = np.float32(size)
     finite = np.isfinite(points).all(axis=1)
@@ -46,7 +46,7 @@ def coordinates(
 
 
 class Voxels:
-    """Unique voxels in Morton order with counts, inverse map and mean."""
+    """Computes the unique voxels in Morton order with counts, inverse map and mean."""
 
     def __init__(self, points: np.ndarray, features: np.ndarray, size: float, rule: str,
                  low: tuple[float, ...] | None = None,

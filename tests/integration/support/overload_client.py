@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process of an overload: asks at set times over a few connections, whether answers come
-or not, and checks every answer. What it saw goes to standard output as JSON.
+"""One process of an overload: it asks at set times over a few connections, whether answers come or
+not, and checks every answer. It prints what it saw as JSON.
 
 usage: overload_client.py URL RATE SECONDS GRACE_SECONDS REQUEST..., files of serialized
 requests, each with the right reply (serialized, .reply) beside it"""
@@ -23,7 +23,7 @@ REFUSALS = {
 
 
 def without_clocks(response: rpc_pb2.Response) -> bytes:
-    """What of a reply is the same every time."""
+    """Returns the parts of a reply that are the same every time."""
     kept = rpc_pb2.Response()
     kept.CopyFrom(response)
     kept.ClearField("header")
@@ -37,7 +37,7 @@ def without_clocks(response: rpc_pb2.Response) -> bytes:
 
 
 class Connection:
-    """Requests under way on one socket; nothing here waits."""
+    """Requests in flight on one socket; nothing here waits."""
 
     def __init__(self, url: str) -> None:
         self.raw = RawReq(url)

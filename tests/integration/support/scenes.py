@@ -109,7 +109,7 @@ def points(
 
 
 class Grid:
-    """What a scene must hold: states and materials of every voxel."""
+    """The expected scene: states and materials of every voxel."""
 
     def __init__(self, depth: int, size: float = 0.1, tracks_free: bool = False) -> None:
         self.side = 1 << depth
@@ -136,7 +136,8 @@ class Grid:
         return (d * d).sum(-1) <= self.length(radius) ** 2
 
     def in_capsule(self, a: Any, b: Any, radius: float) -> np.ndarray:
-        """Distance to a segment, squared and times |ab|^2, in whole numbers (Python's)."""
+        """Computes the distance to a segment, squared and times |ab|^2, in whole numbers
+        (Python's)."""
         ua, ub = self.units(a), self.units(b)
         ab = (ub - ua).astype(object)
         p = (self.centres - ua).astype(object)
@@ -181,7 +182,7 @@ class Grid:
 
 
 def check_dense(scenes: Scenes, name: str, grid: Grid) -> None:
-    """The whole scene against the oracle."""
+    """Compares the whole scene with the oracle."""
     states, materials = scenes.dense(name, grid.side)
     np.testing.assert_array_equal(states, grid.states)
     if materials is not None:
@@ -196,7 +197,7 @@ def box_of(low: Any, high: Any) -> scene_pb2.SceneBox:
 
 
 def random_operation(rng: np.random.Generator, grid: Grid) -> scene_pb2.SceneOperation:
-    """A random operation, also applied to the grid; metres."""
+    """Makes a random operation in metres, and applies it to the grid as well."""
     half = grid.side * grid.size / 2
     action = str(rng.choice(["FILL", "FILL", "FILL", "ERASE", "SET_FREE", "PAINT", "REPLACE"]))
     action = "SCENE_" + action

@@ -15,8 +15,8 @@ LABELS = ["below", "above", "ahead"]
 
 
 def write_signs(directory: Path, name: str = "signs", **over: Any) -> None:
-    """Labels: 2 where x > 10, else 1 where z > 0, else 0; none where the network does not look.
-    Voxels end at 10 and 0, so all points of one have its label."""
+    """Writes a network with label 2 where x > 10, else 1 where z > 0, else 0; none outside its
+    range. Voxels end at 10 and 0, so all points of one voxel have its label."""
     config = {
         **CONFIG,
         "name": name,
@@ -40,7 +40,7 @@ def write_signs(directory: Path, name: str = "signs", **over: Any) -> None:
 
 
 def labels_of(points: np.ndarray) -> np.ndarray:
-    """What that network says of points, n x 3 float32."""
+    """Computes that network's labels for points, n x 3 float32."""
     with np.errstate(invalid="ignore"):
         cells = np.floor((points - LOW) / SIZE)
         inside = ((points >= LOW) & (points < HIGH) & (cells >= 0) & (cells < GRID)).all(1)
@@ -49,7 +49,7 @@ def labels_of(points: np.ndarray) -> np.ndarray:
 
 
 def some_points(n: int = 20000, seed: int = 1) -> np.ndarray:
-    """Of all labels, and some of none; none near a border."""
+    """Makes points of all labels, and some without; none is near a border."""
     rng = np.random.default_rng(seed)
     points = rng.uniform((-20, -20, -3), (20, 20, 5), (n, 3)).astype(np.float32)
     points[np.abs(points[:, 2]) < 0.05, 2] = 0.3

@@ -60,7 +60,7 @@ def envelope(body: bytes) -> bytes:
 
 
 def refused(daemon: Daemon, body: bytes) -> common_pb2.Code:
-    """Over both transports; the code, which is an error."""
+    """Sends over both transports; returns the code, which is an error."""
     with Rpc(daemon.tcp) as client:
         response = client.call_raw(envelope(body))
     assert response.header.request_id == "hostile"
@@ -183,7 +183,7 @@ def test_hostile_files_are_refused(daemon: Daemon, name: str) -> None:
             daemon, "POST", f"/v1/voxelize?format={name}&size=0.1", body,
             {"Content-Type": "application/octet-stream"},
         )  # fmt: skip
-        # bare records have no head that could be wrong: any whole number of them is a cloud
+        # bare records have no header that could be wrong: any whole number of them is a cloud
         record = {"kitti": 16, "nuscenes": 20}.get(name)
         if record and len(body) % record == 0:
             assert reply.status == 200
@@ -254,7 +254,8 @@ def test_garbage_below_the_envelope_cuts_the_connection_only(daemon: Daemon) -> 
 def test_leaving_during_the_greeting_keeps_the_listener(
     daemon: Daemon, transport: str, how: str
 ) -> None:
-    """nng 1.5.2's listener ends for good at the first of these, unless it is helped."""
+    """nng 1.5.2's listener ends for good at the first of these, unless the daemon works around it.
+    """
     hello = bytes([0, 0x53, 0x50, 0, 0, 0x30, 0, 0])
     for _ in range(10):
         if transport == "ipc":

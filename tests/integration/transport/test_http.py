@@ -42,7 +42,7 @@ SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
 
 
 def curl(daemon: Daemon, path: str, *args: str, data: bytes | None = None) -> bytes:
-    """What curl prints; fails on statuses of 400 and above."""
+    """Returns what curl prints; fails on statuses of 400 and above."""
     url = f"http://127.0.0.1:{daemon.http_port}{path}"
     done = subprocess.run(
         ["curl", "-sS", "--fail-with-body", "--max-time", str(60 * SLOW), *args, url],
@@ -55,7 +55,7 @@ def curl(daemon: Daemon, path: str, *args: str, data: bytes | None = None) -> by
 
 
 def error_of(reply: Reply) -> dict[str, str]:
-    """The error of a reply, which has its documented shape."""
+    """Returns the error of a reply, which has its documented shape."""
     error = reply.json()
     assert list(error) == ["code", "message", "field", "request_id"]
     assert reply.headers["Content-Type"] == "application/json"
@@ -141,7 +141,7 @@ def test_file_by_plain_curl_matches_the_oracle(
 
 
 def las_of(raw: np.ndarray, scale: float, bias: float) -> bytes:
-    """LAS 1.2, point format 0, from its specification."""
+    """Makes LAS 1.2, point format 0, from its specification."""
     head = struct.pack(
         "<4s20xBB68xHIIBHI20x6d48x", b"LASF", 1, 2, 227, 227, 0, 0, 20, len(raw),
         scale, scale, scale, bias, bias, bias,
@@ -436,6 +436,12 @@ def test_openapi_is_valid_and_complete(daemon: Daemon) -> None:
     info = http_call(daemon, "GET", "/v1/server_info").json()
     for method in info["methods"]:
         assert "post" in document["paths"][f"/v1/{method}"]
+    for path, verbs in document["paths"].items():
+        if "get" in verbs and "{" not in path:
+            reply = http_call(daemon, "GET", path)
+            content = verbs["get"]["responses"]["200"]["content"]
+            assert reply.status == 200, path
+            assert reply.headers["Content-Type"].split(";")[0] in content, path
 
 
 def test_ipv6_listener_works_and_is_its_own_host(directory: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A foreign client over nng: results against the numpy oracle, and the envelope's rules."""
+"""A foreign client over nng: results against the NumPy oracle, and the envelope's rules."""
 
 from __future__ import annotations
 

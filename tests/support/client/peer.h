@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A voxeld that does as told: an nng REP socket in this process, answering with several
+/* A scripted voxeld: an nng REP socket in this process, answering with several
  * contexts, one thread each, so that the client can be shown what no real daemon sends. */
 #ifndef VXD_TESTS_SUPPORT_CLIENT_PEER_H
 #define VXD_TESTS_SUPPORT_CLIENT_PEER_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Big data that are not copied: decoding in place gives what decoding by protobuf-c gives,
- * for honest messages and for all their near misses, and what the encoder wrote is the same
+/* Big data that are not copied: decoding in place gives what decoding by protobuf-c
+ * gives, for valid messages and for all similar ones, and the encoder writes the same
  * message with its data aligned. */
 #include "kinds.pb-c.h"
 #include "proto/wire/wire.h"
@@ -38,7 +38,7 @@ static bool wire_create(struct wire *wire, const ProtobufCMessage *message,
     return true;
 }
 
-/* Of what protobuf-c makes of it; malloc'd, NULL when that is no message. */
+/* Packs again what protobuf-c decoded; malloc'd, NULL when that is no message. */
 static uint8_t *repack(const ProtobufCMessage *message, size_t *n_bytes)
 {
     uint8_t *bytes;
@@ -51,7 +51,7 @@ static uint8_t *repack(const ProtobufCMessage *message, size_t *n_bytes)
     return bytes;
 }
 
-/* Decodes both ways; the outcomes must be one. Returns the bytes that were borrowed. */
+/* Decodes in both ways, with one outcome. Returns the bytes that were borrowed. */
 static size_t check_same(const struct vxd_borrow *borrow,
                          const ProtobufCMessageDescriptor *descriptor,
                          const uint8_t *bytes, size_t n_bytes)
@@ -93,7 +93,7 @@ out:
     return n_borrowed;
 }
 
-/* Two clouds with sweeps; n_data bytes in each of the five. */
+/* Makes two clouds with sweeps; each of the five has n_data bytes. */
 struct clouds {
     Voxeld__V1__Sweep sweeps[2];
     Voxeld__V1__Sweep *sweep_list[2];
@@ -190,7 +190,7 @@ static void test_data_that_are_misaligned_are_copied(void)
     REQUIRE(wire_create(&wire, &c.request.base, VXD_BIG_BLOCK_BYTES));
     CHECK_INT(check_same(&as_served, c.request.base.descriptor, wire.bytes, wire.n_bytes),
               5 * sizeof data);
-    /* The same bytes one further on. */
+    /* The same bytes lie one address further. */
     memmove(wire.bytes + 1, wire.bytes, wire.n_bytes);
     CHECK_INT(
         check_same(&as_served, c.request.base.descriptor, wire.bytes + 1, wire.n_bytes),
@@ -198,7 +198,7 @@ static void test_data_that_are_misaligned_are_copied(void)
     free(wire.block);
 }
 
-/* Around every width of a length. */
+/* The sizes lie around every width of a length. */
 static void test_encoded_message_of_any_size_is_the_same_message(void)
 {
     static const size_t sizes[] = {0,     1,     15,      16,      17,     127,
@@ -253,7 +253,7 @@ static void test_encoded_kinds_keep_every_field(void)
     free(wire.block);
 }
 
-/* protobuf merges what is given twice; the other member of a oneof wins by coming last. */
+/* protobuf merges what is given twice; of a oneof the last member wins. */
 static void test_messages_given_twice_decode_as_ever(void)
 {
     static const struct {
@@ -294,7 +294,7 @@ static void test_messages_given_twice_decode_as_ever(void)
                      sizeof first_loses - 1);
 }
 
-/* A message cut short anywhere, and one with any byte changed. */
+/* Decodes a message cut short anywhere, and one with any byte changed. */
 static void test_near_misses_of_a_message_decode_as_ever(void)
 {
     static uint8_t data[21] = "\x0a\x02 is no field\x1a\xff\xff";

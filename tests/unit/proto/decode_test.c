@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The decoding arena: its budget, where big fields land, and that nothing leaks or crashes
- * when any allocation fails. */
+/* The decoding arena: its budget, the place of big fields, and that nothing leaks or
+ * crashes when any allocation fails. */
 #include "kinds.pb-c.h"
 #include "proto/wire/wire.h"
 #include "tests/support/test.h"
@@ -36,7 +36,7 @@ static void counter_free(void *context, void *block)
     free(block);
 }
 
-/* A cloud of n_data bytes in front of a name, packed; malloc'd. */
+/* Packs a cloud of n_data bytes in front of a name; malloc'd. */
 static uint8_t *pack_cloud(size_t n_data, size_t *n_bytes)
 {
     Voxeld__V1__Cloud cloud = VOXELD__V1__CLOUD__INIT;
@@ -120,7 +120,8 @@ static void test_decode_big_allocator_empty_is_resource_exhausted(void)
     free(packed);
 }
 
-/* 8 MiB of empty submessages, 470 MB with protobuf-c's own allocator. */
+/* The message has 8 MiB of empty submessages, which take 470 MB with protobuf-c's own
+ * allocator. */
 static void test_decode_empty_submessages_run_into_the_budget(void)
 {
     struct vxd_decoder *decoder = NULL;
@@ -260,8 +261,8 @@ static void test_decoder_budget_is_exact(void)
     vxd_decoder_destroy(decoder);
 }
 
-/* Something of every kind, so that every allocation of protobuf-c and of the JSON reader
- * is made. */
+/* The message has something of every kind, so that every allocation of protobuf-c and
+ * of the JSON reader happens. */
 static const char every_kind[] =
     "{\"text\":\"some text\",\"data\":\"AAECAwQFBgc=\",\"leaf\":{\"name\":\"n\"},"
     "\"manyI32\":[1,2,3],\"manyDbl\":[1.5],\"manyTexts\":[\"a\",\"bc\",\"\"],"
@@ -270,8 +271,8 @@ static const char every_kind[] =
     "\"u64\":1,\"f64\":1,\"flt\":1,\"dbl\":1,\"truth\":true,\"aBC\":1,\"digit1x\":2,"
     "\"manyMoods\":[\"SAD\"],\"manyTruths\":[true],\"pickLeaf\":{\"name\":\"z\"}}";
 
-/* Every budget from nothing to enough: RESOURCE_EXHAUSTED each time, then success; the
- * leak checker sees what is lost on the way. */
+/* Every budget from nothing to enough gives RESOURCE_EXHAUSTED, then success; the leak
+ * checker sees what is lost. */
 static void test_decode_any_failing_allocation_is_reported(void)
 {
     struct vxd_decoder *decoder = NULL;

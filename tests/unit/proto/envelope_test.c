@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The envelope scanner against hand-made bytes: what it finds, and what it refuses. */
+/* The envelope scanner against hand-made bytes: its results, and what it refuses. */
 #include "proto/wire/wire.h"
 #include "tests/support/test.h"
 
@@ -138,8 +138,8 @@ static void test_scan_field_count_is_bounded(void)
     CHECK(strstr(err.message, "more than 64") != NULL);
 }
 
-/* Every prefix of a sound request is refused or sound itself, and never read past: each
- * lies in a heap block of its own, where ASan would see it. */
+/* Every prefix of a valid request is refused or valid itself, and the scanner never
+ * reads beyond it: each lies in a heap block of its own, where ASan would see it. */
 static void test_scan_every_truncation_stays_inside(void)
 {
     static const uint8_t whole[] = "\x0a\x03\x0a\x01q\x10\x96\x01\xa2\x01\x03zzz";

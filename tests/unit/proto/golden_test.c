@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tests/data/proto_golden.txt holds what Google's protobuf says (proto_golden.py tells how
- * it was made and what the lines mean); here we must say the same. */
+/* tests/data/proto_golden.txt holds what Google's protobuf says (proto_golden.py
+ * describes how it was made and what the lines mean); our code must say the same. */
 #include <jansson.h>
 
 #include "kinds.pb-c.h"
@@ -81,8 +81,8 @@ static bool parse_line(char *line, struct golden *g)
     return g->descriptor != NULL;
 }
 
-/* Equal as JSON: keys in any order, numbers by value (1 and 1.0 are one number). Calls
- * itself as deep as the golden file's own objects. */
+/* Whether two texts are equal as JSON: keys in any order, numbers by value (1 and 1.0
+ * are one number). It calls itself as deep as the golden file's own objects. */
 static bool is_same_json(const json_t *a, const json_t *b)
 {
     const char *key;
@@ -180,7 +180,7 @@ static bool check_garbage(struct vxd_decoder *decoder, const struct golden *g)
            err.code == VXD_INVALID_ARGUMENT && message == NULL;
 }
 
-/* All lines of one verb; at least n_min, so that an empty file does not pass. */
+/* Checks all lines of one verb; at least n_min, so that an empty file does not pass. */
 static void check_all(const char *verb,
                       bool (*check)(struct vxd_decoder *, const struct golden *),
                       int n_min)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The reader of JSON files: every kind of value, and documents that are none. */
+/* The reader of JSON files: every kind of value, and documents that are invalid. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -86,7 +86,7 @@ static void test_json_file_malformed_is_refused_with_its_line(void)
         {"-", "a malformed number"},
         {"1.2.3", "a malformed number"},
         {"1e", "a malformed number"},
-        {"1 2", "something behind the end"},
+        {"1 2", "something follows the end"},
         {"[1,\n2\n", "line 3: a comma or a closing bracket is missing"},
         {"[1,]", "a value is missing"},
         {"[1}", "a comma or a closing bracket is missing"},

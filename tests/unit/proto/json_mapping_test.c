@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the golden file cannot tell: our stricter rules, the words of errors, limits,
- * tensors, and the texts and base64 below it all. */
+/* What the golden file cannot show: our stricter rules, the words of errors, limits,
+ * tensors, and the texts and base64 below them. */
 #include <math.h>
 
 #include "kinds.pb-c.h"
@@ -306,7 +306,7 @@ static void test_json_tensor_that_values_cannot_hold_is_written_as_data(void)
     free(zeros);
 }
 
-/* No memory is a text that failed, whatever is appended after. */
+/* A text without memory has failed, whatever is appended after. */
 static void test_json_write_into_a_failed_text_is_resource_exhausted(void)
 {
     Voxeld__V1__Vec3 v = VOXELD__V1__VEC3__INIT;

@@ -87,28 +87,6 @@ static enum vxd_status decode_borrowing(struct vxd_err *err)
     return decode_wire(true, err);
 }
 
-static enum vxd_status write_openapi(struct vxd_err *err)
-{
-    static const struct vxd_openapi_method methods[] = {
-        {"voxelize", "Clouds to voxels.", "write",
-         &voxeld__v1__voxelize_request__descriptor,
-         &voxeld__v1__voxelize_response__descriptor},
-        {"status", "How it fares.", "read", &voxeld__v1__status_request__descriptor,
-         &voxeld__v1__status_response__descriptor},
-        /* Not of the schema, but with it more descriptors than the list begins with. */
-        {"kinds", "All kinds.", "read", &vxdtest__kinds__descriptor,
-         &voxeld__v1__request__descriptor},
-        {"replies", "All replies.", "read", &vxdtest__leaf__descriptor,
-         &voxeld__v1__response__descriptor},
-    };
-    struct vxd_text text = {0};
-    enum vxd_status status = vxd_openapi_write(
-        methods, sizeof methods / sizeof methods[0], "0.1.0", &text, err);
-
-    free(text.bytes);
-    return status;
-}
-
 static enum vxd_status write_safetensors(struct vxd_err *err)
 {
     static uint8_t data[24];
@@ -222,11 +200,6 @@ static void test_decode_any_failing_block_is_resource_exhausted(void)
     fail_each(decode_borrowing, 3);
 }
 
-static void test_openapi_any_failing_allocation_is_resource_exhausted(void)
-{
-    fail_each(write_openapi, 4);
-}
-
 static void test_safetensors_any_failing_allocation_is_resource_exhausted(void)
 {
     fail_each(write_safetensors, 3);
@@ -237,7 +210,6 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_json_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_json_any_failing_allocation_of_the_parser_is_survived),
     VXD_TEST(test_decode_any_failing_block_is_resource_exhausted),
-    VXD_TEST(test_openapi_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_safetensors_any_failing_allocation_is_resource_exhausted),
 };
 

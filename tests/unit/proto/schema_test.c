@@ -73,7 +73,7 @@ static void check_field(const ProtobufCFieldDescriptor *field)
     CHECK(field->label == PROTOBUF_C_LABEL_NONE ||
           field->label == PROTOBUF_C_LABEL_REPEATED);
     CHECK(strlen(field->name) < VXD_FIELD_NAME_BYTES);
-    /* The openapi writer refers to schemas by their short names. */
+    /* The OpenAPI writer refers to schemas by their short names. */
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
         check_message(field->descriptor);
         CHECK_STR(((const ProtobufCMessageDescriptor *)field->descriptor)->package_name,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libvoxeld's asynchronous calls, and many threads on one client, against a peer that does
- * as told. */
+/* libvoxeld's asynchronous calls, and many threads on one client, against a scripted
+ * peer. */
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
 #include <poll.h>
@@ -20,7 +20,7 @@ enum {
     BIG_POINTS = 300000
 };
 
-/* What the callbacks saw. */
+/* The results that the callbacks got. */
 struct seen {
     atomic_int n_ok;
     atomic_int n_failed;
@@ -113,7 +113,7 @@ static void test_async_reply_too_late_is_called_back_on_time(void)
     peer_stop(&peer);
 }
 
-/* A server that no longer reads: the last calls never leave the send queue. */
+/* The server stops reading: the last calls never leave the send queue. */
 static void test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time(void)
 {
     enum {
@@ -146,8 +146,9 @@ static void test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time(void)
     CHECK_INT(atomic_load(&seen.n_failed), N_STUCK);
     CHECK_INT(seen.last, VOXELD_DEADLINE_EXCEEDED);
     CHECK(atomic_load(&peer.n_voxelize) < N_STUCK);
-    /* Small late replies: nng 1.5.2 can hang, for the whole process, when a socket is closed
-     * while a large one comes in. That this reply comes shows that all before it have. */
+    /* The late replies are small: nng 1.5.2 can hang, for the whole process, when a
+     * socket is closed while a large one comes in. If this reply comes, all before it
+     * have come. */
     atomic_store(&peer.mode, PEER_FAIL);
     peer_release(&peer);
     CHECK_INT(call(client, PATIENT_MS, NULL), VOXELD_INVALID_ARGUMENT);
@@ -156,7 +157,8 @@ static void test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time(void)
     free(many);
 }
 
-/* A server that shakes hands and reads nothing more; its end of the connection, or -1. */
+/* Makes a server that shakes hands and reads nothing more; returns its end of the
+ * connection, or -1. */
 static int accept_silently(int listener)
 {
     static const uint8_t hello[8] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
@@ -319,7 +321,8 @@ static void test_many_threads_on_one_client_get_their_own_replies(void)
 }
 
 static const struct vxd_test tests[] = {
-    /* First: what comes below may leave nng 1.5.2 unable to end a connection. */
+    /* These go first, because later tests may leave nng 1.5.2 unable to end a
+     * connection. */
     VXD_TEST(test_calls_not_sent_when_the_server_dies_are_unavailable_at_once),
     VXD_TEST(test_calls_beyond_the_bound_are_refused_at_once),
     VXD_TEST(test_async_reply_too_late_is_called_back_on_time),

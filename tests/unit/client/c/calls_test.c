@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libvoxeld against a peer that does as told. */
+/* libvoxeld against a scripted peer. */
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
 
@@ -244,7 +244,8 @@ static void test_reply_too_late_is_deadline_exceeded_on_time_and_sent_once(void)
     peer_release(&peer);
     CHECK_INT(call(client, PATIENT_MS, &error), VOXELD_OK);
     nng_msleep(300);
-    /* Only the second, when the time of the first was over before it could be sent. */
+    /* The peer gets only the second call, if the time of the first was over before it
+     * could be sent. */
     CHECK(atomic_load(&peer.n_voxelize) <= 2);
     voxeld_close(client);
     peer_stop(&peer);
@@ -296,8 +297,8 @@ static void test_reply_with_any_flaw_is_internal(void)
     peer_stop(&peer);
 }
 
-/* Big arrays of a daemon's reply stay where nng received them, a stranger's are copied: both
- * are aligned, and both outlive the connection. */
+/* Big arrays of a daemon's reply stay where nng received them, and those of another
+ * server are copied. Both are aligned, and both outlive the connection. */
 static void test_big_results_outlive_the_client(void)
 {
     enum {
@@ -379,7 +380,7 @@ static void test_request_over_the_servers_limit_is_refused_unsent(void)
               VOXELD_RESOURCE_EXHAUSTED);
     CHECK(strstr(error.message, "2097152") != NULL);
     voxeld_close(client);
-    /* A client that could not ask at the beginning asks before it sends. */
+    /* A client that could not ask for the limit at the beginning asks before it sends. */
     options.url = peer.url;
     REQUIRE(voxeld_connect(&options, &client, NULL) == VOXELD_OK);
     for (int i = 0; i < PATIENT_MS / 10 && !voxeld_is_connected(client); i++) {

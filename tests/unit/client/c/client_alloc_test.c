@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every allocation of readers and library fails once: the call says so, nothing leaks
- * (AddressSanitizer watches), and the next attempt works. The linker puts the functions
- * below in front of malloc, calloc, realloc and strdup of our own code. */
+/* Every allocation of readers and library fails once: the call reports it, nothing
+ * leaks (AddressSanitizer watches), and the next attempt works. The linker puts the
+ * functions below in front of malloc, calloc, realloc and strdup of our own code. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 enum {
     MAX_ALLOCATIONS = 200,
-    PATIENT_MS = 30000 /* no call ends for want of time, however busy the machine */
+    PATIENT_MS = 30000 /* no call may run out of time, however busy the machine */
 };
 
 void *__real_malloc(size_t n);
@@ -26,8 +26,8 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *block, size_t n);
 char *__wrap_strdup(const char *s);
 
-/* The allocation of this thread that fails, counted down; 0 = none. The peer's threads have
- * their own. */
+/* Counts down to the allocation of this thread that fails; 0 = none. The peer's
+ * threads have counters of their own. */
 static _Thread_local int fail_in;
 static _Thread_local bool has_failed;
 
@@ -270,7 +270,8 @@ static bool change_map_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
-/* Of this process alone: the builds' tests may run side by side. */
+/* The file belongs to this process alone, because the builds' tests may run side by
+ * side. */
 static const char *name_file(char *path, size_t n_bytes)
 {
     (void)snprintf(path, n_bytes, "/tmp/voxeld-alloc-%ld.ply", (long)getpid());
@@ -311,7 +312,7 @@ static bool read_map_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
-/* A list that grows, and what takes its operations. */
+/* Tests a list that grows, and the calls that take its operations. */
 static bool change_scene_once(void *context, enum voxeld_status *status)
 {
     static const struct voxeld_scene_material palette[] = {{"a", 1}};
@@ -433,7 +434,7 @@ static bool parse_text_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
-/* More nodes than the first block of them holds. */
+/* The document has more nodes than the first block holds. */
 static bool parse_json_once(void *context, enum voxeld_status *status)
 {
     static uint8_t text[2001];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libvoxeld's calls on maps, and calls that take effect exactly once, against a peer that
- * does as told. */
+/* libvoxeld's calls on maps, and calls that take effect exactly once, against a
+ * scripted peer. */
 #include <fcntl.h>
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
@@ -255,7 +255,7 @@ static void test_impossible_map_requests_are_refused_unsent(void)
     pair_stop(&pair);
 }
 
-/* Copies the method's bytes of the last request; how many. */
+/* Copies the method's bytes of the last request; returns how many. */
 static size_t body_of(struct peer *peer, uint8_t *out, size_t n_max)
 {
     struct vxd_envelope envelope = {0};
@@ -448,7 +448,7 @@ static void *insert_many(void *arg)
     for (work->n = 0; work->n < CALLS_PER_THREAD; work->n++) {
         struct voxeld_error error = {0};
 
-        /* Refused after it got its number. */
+        /* The call is refused after it got its number. */
         insert.n_values = 1;
         if (voxeld_map_insert(work->client, &insert, NULL, &error) == VOXELD_OK) {
             break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libvoxeld's calls on scenes, against a peer that does as told. */
+/* libvoxeld's calls on scenes, against a scripted peer. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -71,7 +71,7 @@ static void test_scene_calls_hand_out_what_the_server_says(void)
     pair_stop(&pair);
 }
 
-/* A list with each shape once; false without memory. */
+/* Makes a list with each shape once; false without memory. */
 static bool each_shape(struct voxeld_scene_operations *list)
 {
     static const int32_t voxels[] = {1, 2, 3, 4, 5, 6};
@@ -402,7 +402,7 @@ static void test_exported_file_is_put_together_of_parts_of_one_version(void)
     pair_stop(&pair);
 }
 
-/* Every method once; how many were OK. The last failure is in *error. */
+/* Calls every method once; returns how many were OK. The last failure is in *error. */
 static int call_all(struct voxeld_client *client, const char *path,
                     struct voxeld_error *error)
 {

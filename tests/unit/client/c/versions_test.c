@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libvoxeld's calls on versions of scenes, against a peer that does as told. */
+/* libvoxeld's calls on versions of scenes, against a scripted peer. */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
 
 #include "tests/support/client/client_requests.h"
 
-/* The last request that arrived; checks that it has, or has not, a number. */
+/* Takes the last request that arrived; checks that it has, or has not, a number. */
 static Voxeld__V1__Request *arrived_at(struct peer *peer, bool numbered)
 {
     Voxeld__V1__Request *request = peer_last(peer);
@@ -307,7 +307,7 @@ static void test_verify_collect_and_backup_say_what_they_found(void)
     pair_stop(&pair);
 }
 
-/* Every method once; how many were OK. The last failure is in *error. */
+/* Calls every method once; returns how many were OK. The last failure is in *error. */
 static int call_all(struct voxeld_client *client, struct voxeld_error *error)
 {
     struct voxeld_scene_undo_request undo = {.scene = "yard"};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arrays in files: text and .npy are read, .npy and .npz written; what is wrong is said. */
+/* Arrays in files: text and .npy are read, .npy and .npz are written, and errors are
+ * reported. */
 #include <stdint.h>
 
 #include "client/files/files.h"
@@ -88,7 +89,7 @@ static void test_wrong_text_says_which_line(void)
     CHECK_INT(parse_text("1\n", VXD_FLOAT16, &file, NULL), VXD_INVALID_ARGUMENT);
 }
 
-/* A file in memory, of what `write` puts into it. */
+/* Makes a file in memory of what `write` writes. */
 static uint8_t *written(enum vxd_status (*write)(FILE *file, struct vxd_err *err),
                         size_t *n_bytes)
 {
@@ -141,7 +142,7 @@ static enum vxd_status write_npz(FILE *file, struct vxd_err *err)
     return vxd_npz_write(file, arrays, 3, err);
 }
 
-/* Whether NumPy reads it, tests/integration/map/test_map_tools.py looks. */
+/* tests/integration/map/test_map_tools.py checks that NumPy reads it. */
 static void test_npz_holds_every_member_at_its_place(void)
 {
     static const char *const names[] = {"keys.npy", "empty.npy", "count.npy"};

@@ -61,7 +61,7 @@ static void check_points(const struct expected *e, const struct vxd_cloud_file *
         CHECK(value(file, i, "y") * e->unit == n / 4);
         CHECK(value(file, i, "z") * e->unit == -n);
         CHECK(!e->has_intensity || value(file, i, "intensity") == 10 * n);
-        /* nuScenes calls its fifth column ring, whatever is in it. */
+        /* nuScenes calls its fifth column ring, whatever it holds. */
         CHECK(!e->has_ring || value(file, i, "ring") == 7 + n);
     }
 }
@@ -92,7 +92,7 @@ static void test_file_of_every_kind_gives_the_same_points(void)
     }
 }
 
-/* In the middle of a KITTI record or past a PLY's vertices a file may end. */
+/* A file may end in the middle of a KITTI record or after a PLY's vertices. */
 static bool may_end_at(const struct expected *e, size_t n, size_t n_whole)
 {
     if (strcmp(e->format, "kitti") == 0) {
@@ -101,8 +101,8 @@ static bool may_end_at(const struct expected *e, size_t n, size_t n_whole)
     if (strcmp(e->format, "nuscenes") == 0) {
         return n % 20 == 0;
     }
-    /* Behind the vertices of the PLY files come 13 bytes of a face ("3 0 1 2\n" as text);
-     * a text file may miss its last line's end, or digits of its last number. */
+    /* After the vertices of the PLY files come 13 bytes of a face ("3 0 1 2\n" as
+     * text); a text file may lack its last line's end, or digits of its last number. */
     return (strcmp(e->format, "ply") == 0 || strcmp(e->format, "pcd") == 0) &&
            n + 13 >= n_whole;
 }
@@ -139,7 +139,8 @@ static void test_file_cut_anywhere_is_refused(void)
     }
 }
 
-/* Any byte changed to anything: no crash, no leak, and points that lie where they should. */
+/* Any byte may change to anything: no crash, no leak, and points that lie where they
+ * should. */
 static void test_file_with_a_changed_byte_never_crashes(void)
 {
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -361,7 +362,7 @@ static void test_budget_too_small_is_resource_exhausted(void)
     }
 }
 
-/* 1000 bytes that claim to unpack to 4 GB: refused before anything is allocated. */
+/* 1000 bytes claim to unpack to 4 GB: they are refused before anything is allocated. */
 static void test_npz_bomb_is_refused_by_its_ratio(void)
 {
     size_t n_bytes;

@@ -10,7 +10,7 @@
 #include "tests/support/test.h"
 #include "tests/support/client/cloud_files.h"
 
-/* Points in a format, in memory. *bytes is freed by the caller. */
+/* Writes points in a format to memory. The caller frees *bytes. */
 static enum vxd_status write_bytes(const char *format, const struct vxd_cloud_file *file,
                                    uint8_t **bytes, size_t *n_bytes,
                                    struct vxd_write_result *result, struct vxd_err *err)
@@ -43,7 +43,7 @@ static bool holds_all(const char *format)
            strcmp(format, "nuscenes") != 0;
 }
 
-/* How far a value may be from what was written. */
+/* Returns how far a value may be from what was written. */
 static double tolerance(const char *format, double was)
 {
     if (strcmp(format, "las") == 0) {
@@ -186,7 +186,8 @@ static uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
-/* Lengths around the limits of literals and matches; bytes from random to all alike. */
+/* Packs lengths around the limits of literals and matches, with bytes from random to
+ * all equal. */
 static void test_lzf_packed_is_unpacked_within_its_bound(void)
 {
     enum {
@@ -203,7 +204,8 @@ static void test_lzf_packed_is_unpacked_within_its_bound(void)
     for (size_t a = 0; a < sizeof alphabets / sizeof alphabets[0]; a++) {
         for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
             size_t n = lengths[k];
-            /* Of exactly the bound, so that ASan sees a write past it. */
+            /* The block has exactly the bound's size, so that ASan sees a write beyond
+             * it. */
             uint8_t *packed = malloc(VXD_LZF_BOUND(n));
             size_t n_packed;
 
@@ -224,7 +226,7 @@ static void test_lzf_packed_is_unpacked_within_its_bound(void)
     free(in);
 }
 
-/* One field of each type, with extreme values. */
+/* Makes one field of each type, with extreme values. */
 struct extreme {
     float x;
     float y;
@@ -372,7 +374,7 @@ static void test_las_takes_the_smallest_format_that_holds_the_fields(void)
         for (size_t k = 0; k < was.n_fields; k++) {
             CHECK(result.kept[k]);
         }
-        /* Fractions to 16 bits, and so the bytes of colours. */
+        /* Fractions are scaled to 16 bits, and so are the bytes of colours. */
         CHECK(value(&is, 0, "intensity") == 32768 && value(&is, 1, "intensity") == 65535);
         CHECK(value(&is, 0, "x") == 1 && value(&is, 1, "z") == -3);
         CHECK(cases[i].n_fields < 8 ||

@@ -67,7 +67,7 @@ static void test_las_of_every_version_and_format_reads_as_laspy_does(void)
         int failed = vxd_test_n_failed_checks;
 
         REQUIRE(bytes != NULL);
-        /* Without budget: nothing is copied. */
+        /* Without a budget the reader copies nothing. */
         CHECK_INT(vxd_cloud_file_parse("las", bytes, n_bytes, 0, &file, NULL), VXD_OK);
         CHECK_INT(file.n_points, N_POINTS);
         CHECK_INT(file.point_step, e->point_step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl scene against the peer: what it sends, what it prints, what it ends with. */
+/* voxelctl scene against the peer: its requests, its output, its exit status. */
 #include <stdint.h>
 #include <unistd.h>
 
@@ -194,7 +194,7 @@ static void test_operations_malformed_are_refused_with_line_and_member(void)
         {"[\n[1,\n]]", "line 3: a value is missing"},
         {"[1 2]", "a comma or a closing bracket is missing"},
         {"{\"a\" 1}", "a colon is missing"},
-        {"[] []", "something behind the end"},
+        {"[] []", "something follows the end"},
         {"[\"a]", "a string without an end"},
         {"[\"\\q\"]", "no such escape"},
         {"[\"\\ud800x\"]", "surrogate"},
@@ -238,7 +238,7 @@ static void test_operations_malformed_are_refused_with_line_and_member(void)
     peer_stop(&peer);
 }
 
-/* How many bytes the file has; it is gone afterwards. -1 where it is not there. */
+/* Returns how many bytes the file has, and deletes it. -1 where it does not exist. */
 static long take_size(const char *path)
 {
     FILE *stream = fopen(path, "rb");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The program itself against the peer: what it prints, and what it ends with. */
+/* The program itself against the peer: its output and its exit status. */
 #include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -104,7 +104,7 @@ static void test_voxelize_failed_ends_with_1_and_names_the_field(void)
     (void)snprintf(words, sizeof words, "--url %s voxelize " KITTI " --size 1", peer.url);
     CHECK_INT(ctl(words, text, sizeof text), 1);
     check_says(text, "(format)");
-    /* One bad file of two: the other is still done. */
+    /* With one bad file of two, the other is still done. */
     (void)snprintf(words, sizeof words, "--url %s voxelize nothing.ply " PCD " --size 1",
                    peer.url);
     CHECK_INT(ctl(words, text, sizeof text), 1);
@@ -183,7 +183,8 @@ static void test_convert_writes_what_is_read_back_and_says_what_it_left_out(void
     REQUIRE(vxd_cloud_file_parse("las", bytes, n_bytes, 0, &file, NULL) == VXD_OK);
     CHECK_INT(file.n_points, 5);
     vxd_cloud_file_clear(&file);
-    /* From one pipe into the next. What is said of the points goes beside them. */
+    /* The points go from one pipe into the next, and the summary goes to standard
+     * error. */
     CHECK_INT(ctl("convert - - --format pcd --out-format npz < " PCD
                   " 2>/dev/null | " VOXELCTL
                   " convert --json --format npz - - --out-format pcd-ascii",
@@ -195,7 +196,7 @@ static void test_convert_writes_what_is_read_back_and_says_what_it_left_out(void
     check_says(text, "\"fields_left_out\": []");
 }
 
-/* A link stays a link; so devices and pipes are safe too. */
+/* A link stays a link, and so devices and pipes are safe, too. */
 static void test_convert_to_a_link_writes_through_it(void)
 {
     char words[1024];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl on versions of scenes, and backup, against the peer: what it sends, what it prints,
- * what it ends with. */
+/* voxelctl on versions of scenes, and backup, against the peer: its requests, its
+ * output, its exit status. */
 #include <stdint.h>
 #include <unistd.h>
 
@@ -146,7 +146,7 @@ static void test_queries_and_exports_ask_for_the_named_version(void)
     CHECK_STR(arrived->scene_cast_rays->name, "yard");
     CHECK_STR(arrived->scene_cast_rays->at->snapshot, "monday");
     voxeld__v1__request__free_unpacked(arrived, NULL);
-    /* The parts behind the first one are of its version. */
+    /* The replies after the first one are of its version. */
     atomic_store(&peer.scene_version, 6);
     (void)snprintf(words, sizeof words, "scene export yard %s", path);
     CHECK_INT(ctl(&peer, words, text, sizeof text), 0);

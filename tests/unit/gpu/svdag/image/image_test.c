@@ -202,7 +202,7 @@ static void test_image_of_many_chunks_loads(void)
 
 /* The golden image ------------------------------------------------------------------------ */
 
-/* tests/data/svdag_image_v1.txt: hexadecimal words, # begins a comment. */
+/* tests/data/dag_image_v1.txt: hexadecimal words, # begins a comment. */
 static size_t read_golden(uint32_t *words, size_t most)
 {
     FILE *file = fopen(VOXELD_SOURCE_DIR "/tests/data/dag_image_v1.txt", "r");

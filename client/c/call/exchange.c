@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One synchronous call of a method, and the parts of its request. */
+#include <string.h>
+
+#include "client/c/call/exchange.h"
+
+enum {
+    /* This is far above what the server accepts, and keeps loops from running over
+     * garbage counts. */
+    MAX_ARRAYS = 4096
+};
+
+enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
+                                   struct voxeld_client *client,
+                                   const struct voxeld_call *options, bool changes)
+{
+    memset(call, 0, sizeof *call);
+    call->client = client;
+    if (changes) {
+        call->options = vxd_client_number(client, options);
+        call->sequence = call->options.sequence;
+    } else if (options != NULL) {
+        call->options = *options;
+        call->options.sequence = 0;
+    }
+    voxeld__v1__request__init(&call->request);
+    return vxd_decoder_create(SIZE_MAX, NULL, &call->arena, &call->err);
+}
+
+enum vxd_status vxd_exchange_send(struct vxd_exchange *call)
+{
+    return vxd_client_call(call->client, &call->options, 0, &call->request,
+                           call->request_id, &call->reply, &call->err);
+}
+
+enum voxeld_status vxd_exchange_end(struct vxd_exchange *call, enum vxd_status status,
+                                    struct voxeld_error *error)
+{
+    vxd_decoder_destroy(call->arena);
+    vxd_reply_close(&call->reply);
+    return status == VXD_OK ? VOXELD_OK
+                            : vxd_client_change_error(&call->err, call->request_id,
+                                                      call->sequence, error);
+}
+
+void *vxd_exchange_alloc(struct vxd_exchange *call, size_t n, size_t n_bytes)
+{
+    void *block = NULL;
+
+    if (vxd_size_mul(n, n_bytes, &n_bytes)) {
+        block = vxd_decoder_alloc(call->arena, n_bytes > 0 ? n_bytes : 1, NULL);
+    }
+    if (block == NULL) {
+        (void)vxd_fail(&call->err, VXD_RESOURCE_EXHAUSTED, NULL,
+                       "no memory for the request");
+    } else {
+        memset(block, 0, n_bytes);
+    }
+    return block;
+}
+
+char *vxd_text_or_empty(const char *string)
+{
+    return (char *)(uintptr_t)(string != NULL ? string : "");
+}
+
+enum vxd_status vxd_exchange_check_list(struct vxd_exchange *call, const char *field,
+                                        const void *list, size_t n)
+{
+    if (n > MAX_ARRAYS || (n > 0 && list == NULL)) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "a list of %zu at %p", n,
+                        list);
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_exchange_names(struct vxd_exchange *call, const char *field,
+                                   const char *const *names, size_t n, char ***out)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, field, (const void *)names, n));
+    *out = vxd_exchange_alloc(call, n, sizeof(char *));
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        (*out)[i] = vxd_text_or_empty(names[i]);
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
+                                  Voxeld__V1__Vec3 **out)
+{
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__vec3__init(*out);
+    (*out)->x = in[0];
+    (*out)->y = in[1];
+    (*out)->z = in[2];
+    return VXD_OK;
+}
+
+size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (names[i] != NULL && strcmp(names[i], "*") == 0) {
+            return SIZE_MAX;
+        }
+    }
+    return n == 0 && none_is_all ? SIZE_MAX : n;
+}
+
+enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *field,
+                                         const struct voxeld_array *in,
+                                         Voxeld__V1__Tensor *tensor)
+{
+    size_t n_elements = in->n_elements > 0 ? in->n_elements : 1;
+    size_t n_bytes = vxd_dtype_bytes((enum vxd_dtype)in->dtype);
+
+    voxeld__v1__tensor__init(tensor);
+    if (n_bytes == 0) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "dtype %d is no type",
+                        (int)in->dtype);
+    }
+    if (!vxd_size_mul(n_bytes, n_elements, &n_bytes) ||
+        !vxd_size_mul(n_bytes, in->n, &n_bytes) || n_bytes > PTRDIFF_MAX) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field,
+                        "%zu rows of %zu elements are more than memory can hold", in->n,
+                        n_elements);
+    }
+    if (in->n > 0 && in->data == NULL) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, field, "%zu rows at NULL",
+                        in->n);
+    }
+    tensor->shape = vxd_exchange_alloc(call, 2, sizeof *tensor->shape);
+    if (tensor->shape == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    tensor->shape[0] = (int64_t)in->n;
+    tensor->shape[1] = (int64_t)n_elements;
+    tensor->n_shape = n_elements > 1 ? 2 : 1;
+    tensor->dtype = (Voxeld__V1__DType)in->dtype;
+    tensor->data.data = (uint8_t *)(uintptr_t)in->data;
+    tensor->data.len = n_bytes;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_exchange_tensor(struct vxd_exchange *call, const char *field,
+                                    const struct voxeld_array *in,
+                                    Voxeld__V1__Tensor **out)
+{
+    *out = NULL;
+    if (in->dtype == VOXELD_DTYPE_UNSPECIFIED && in->n == 0) {
+        return VXD_OK;
+    }
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    return *out != NULL ? vxd_exchange_fill_tensor(call, field, in, *out)
+                        : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *indices,
+                                     size_t n, Voxeld__V1__Tensor **out)
+{
+    struct voxeld_array array = {.dtype = VOXELD_INT32, .data = indices, .n = n};
+
+    *out = NULL;
+    if (indices == NULL && n == 0) {
+        return VXD_OK;
+    }
+    return vxd_exchange_tensor(call, "indices", &array, out);
+}
+
+enum vxd_status vxd_exchange_rows(struct vxd_exchange *call,
+                                  const struct voxeld_array *in, size_t n,
+                                  Voxeld__V1__MapRows ***out)
+{
+    Voxeld__V1__MapRows *all;
+    Voxeld__V1__Tensor *tensors;
+    char field[48];
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "values", in, n));
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__MapRows *));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    tensors = vxd_exchange_alloc(call, n, sizeof *tensors);
+    if (*out == NULL || all == NULL || tensors == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(field, sizeof field, "values[%zu].rows", i);
+        voxeld__v1__map_rows__init(&all[i]);
+        all[i].name = vxd_text_or_empty(in[i].name);
+        VXD_TRY(vxd_exchange_fill_tensor(call, field, &in[i], &tensors[i]));
+        all[i].rows = &tensors[i];
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
+}

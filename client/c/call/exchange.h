@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One synchronous call of a method, from the public structs to the wire's and back. Arrays are
+ * not copied: the message points to the caller's, and is packed from there into the socket's
+ * buffer. */
+#ifndef VXD_CLIENT_C_CALL_EXCHANGE_H
+#define VXD_CLIENT_C_CALL_EXCHANGE_H
+
+#include "client/c/call/client_internal.h"
+
+/* A call from its request to its reply. */
+struct vxd_exchange {
+    struct voxeld_client *client;
+    struct voxeld_call options;
+    Voxeld__V1__Request request;
+    struct vxd_decoder *arena; /* of the request */
+    struct vxd_reply reply;
+    struct vxd_err err;
+    char request_id[VXD_REQUEST_ID_BYTES];
+    uint64_t sequence; /* 0: the call changes nothing */
+};
+
+/* Prepares a call; one that changes something gets a sequence number. options may be NULL. The
+ * caller ends the call, also where this fails. */
+enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
+                                   struct voxeld_client *client,
+                                   const struct voxeld_call *options, bool changes);
+
+/* Sends call->request, whose method is set, and opens the reply. */
+enum vxd_status vxd_exchange_send(struct vxd_exchange *call);
+
+/* Frees what is left of the call; fills *error unless status is OK. */
+enum voxeld_status vxd_exchange_end(struct vxd_exchange *call, enum vxd_status status,
+                                    struct voxeld_error *error);
+
+/* Zeroed memory that lives as long as the request. Returns NULL and fills call->err where there
+ * is no memory. */
+void *vxd_exchange_alloc(struct vxd_exchange *call, size_t n, size_t n_bytes);
+
+/* A string field of a message: protobuf-c wants "" where there is no string. */
+char *vxd_text_or_empty(const char *string);
+
+/* Checks a list before a loop runs over it.
+ * errors  INVALID_ARGUMENT  a list that is NULL or too long */
+enum vxd_status vxd_exchange_check_list(struct vxd_exchange *call, const char *field,
+                                        const void *list, size_t n);
+
+/* A list of names as the wire has it.
+ * errors  INVALID_ARGUMENT  a list that is NULL or too long */
+enum vxd_status vxd_exchange_names(struct vxd_exchange *call, const char *field,
+                                   const char *const *names, size_t n, char ***out);
+
+/* A tensor that borrows the array's data; NULL for an array without type and rows.
+ * errors  INVALID_ARGUMENT  what only the client can see: no data, no such type, overflow */
+enum vxd_status vxd_exchange_tensor(struct vxd_exchange *call, const char *field,
+                                    const struct voxeld_array *in,
+                                    Voxeld__V1__Tensor **out);
+
+/* Initializes *tensor, which borrows the array's data. Errors as of vxd_exchange_tensor. */
+enum vxd_status vxd_exchange_fill_tensor(struct vxd_exchange *call, const char *field,
+                                         const struct voxeld_array *in,
+                                         Voxeld__V1__Tensor *tensor);
+
+/* Makes a tensor of the numbers of entries, NULL where indices is NULL and n is 0. */
+enum vxd_status vxd_exchange_indices(struct vxd_exchange *call, const int32_t *indices,
+                                     size_t n, Voxeld__V1__Tensor **out);
+
+/* Makes the tensors of several arrays, with their names. Errors as of
+ * vxd_exchange_tensor. */
+enum vxd_status vxd_exchange_rows(struct vxd_exchange *call,
+                                  const struct voxeld_array *in, size_t n,
+                                  Voxeld__V1__MapRows ***out);
+
+/* Makes a vector of three numbers. */
+enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
+                                  Voxeld__V1__Vec3 **out);
+
+/* Returns how many arrays a reply must have to a request of n names: SIZE_MAX = any, where
+ * one of them is "*", or there is none and that means all. */
+size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all);
+
+/* reply_arrays.c checks arrays of a reply and hands out pointers into them. *out is NULL if
+ * the array was not requested.
+ * errors  INTERNAL            the reply contradicts itself or the request
+ *         RESOURCE_EXHAUSTED */
+
+/* Counts the rows of an array of one axis, where nothing else says how many there are. */
+enum vxd_status vxd_reply_n_rows(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 size_t *n, struct vxd_err *err);
+
+/* Opens n truth values. */
+enum vxd_status vxd_reply_mask(const Voxeld__V1__Tensor *tensor, const char *name,
+                               bool requested, size_t n, const uint8_t **out,
+                               struct vxd_err *err);
+
+/* Opens n x n_columns numbers, none below `lowest`. */
+enum vxd_status vxd_reply_numbers(const Voxeld__V1__Tensor *tensor, const char *name,
+                                  bool requested, size_t n, size_t n_columns,
+                                  int32_t lowest, const int32_t **out,
+                                  struct vxd_err *err);
+
+/* Opens n rows of any type and width. */
+enum vxd_status vxd_reply_rows(const Voxeld__V1__Tensor *tensor, const char *name,
+                               size_t n, struct voxeld_array *out, struct vxd_err *err);
+
+/* Opens several of them with their names; n_expected SIZE_MAX: any number. */
+enum vxd_status vxd_reply_named_rows(struct vxd_reply *reply,
+                                     Voxeld__V1__MapRows *const *in, size_t n_in,
+                                     size_t n_expected, size_t n,
+                                     const struct voxeld_array **out, size_t *n_out,
+                                     struct vxd_err *err);
+
+/* Copies numbers of which there must be n. */
+enum vxd_status vxd_reply_int32s(const int32_t *in, size_t n_in, const char *name,
+                                 size_t n, int32_t *out, struct vxd_err *err);
+
+/* Opens bytes of which there must be some. */
+enum vxd_status vxd_reply_bytes(const ProtobufCBinaryData *in, const char *name,
+                                const uint8_t **out, size_t *n_bytes,
+                                struct vxd_err *err);
+
+#endif

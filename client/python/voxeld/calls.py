@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all calls of a client share: its connection, numbers of requests, limits and errors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import secrets
+import threading
+import time
+from typing import Any
+
+from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2
+
+from . import wire
+from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
+from .reply import code_of
+from .transport import Connection, choose_url
+
+DEFAULT_IN_FLIGHT = 16
+MAX_IN_FLIGHT = 1024
+DEFAULT_REPLY_BYTES = 1 << 30
+MAX_TIMEOUT_S = (2**31 - 1) / 1000
+# While the server's limit is not known, requests below this are sent without a check.
+SURELY_TAKEN_BYTES = 1 << 20
+
+
+def checked_timeout(timeout: float) -> float:
+    if not 0 < timeout <= MAX_TIMEOUT_S:
+        raise InvalidArgument(f"{timeout}; more than 0 s, at most {MAX_TIMEOUT_S:.0f}", "timeout")
+    return timeout
+
+
+def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
+    """Opens the reply to a request of the method; raises the server's error if it is one."""
+    try:
+        response, arrays = wire.open_response(data)
+    except (ValueError, IndexError) as e:
+        raise Internal(f"the reply of {len(data)} bytes is none of voxeld's: {e}") from None
+    if not response.HasField("header"):
+        raise Internal("the reply has no header")
+    header = response.header
+    if header.code != common_pb2.OK:
+        raise error_of(code_of(header.code), header.message or "no reason given", header.field)
+    if response.WhichOneof("method") != method:
+        raise Internal(f"the reply answers {response.WhichOneof('method')}, not {method}")
+    return response, arrays
+
+
+class Calls:
+    """Sends requests and opens their replies; Client adds a method for each of the server's."""
+
+    def __init__(
+        self,
+        url: str | None,
+        token: str | None,
+        client_id: str | None,
+        timeout: float,
+        *,
+        wait: float | None,
+        max_in_flight: int,
+        max_reply_bytes: int,
+    ) -> None:
+        self._timeout = checked_timeout(timeout)
+        if wait is not None and not (math.isfinite(wait) and wait >= 0):
+            raise InvalidArgument(f"{wait}; None, 0 or more seconds are right", "wait")
+        if not 1 <= max_in_flight <= MAX_IN_FLIGHT:
+            raise InvalidArgument(f"{max_in_flight}; 1 to {MAX_IN_FLIGHT}", "max_in_flight")
+        if max_reply_bytes < 1:
+            raise InvalidArgument(f"{max_reply_bytes}; at least 1", "max_reply_bytes")
+        self._token = os.environ.get("VOXELD_TOKEN", "") if token is None else token
+        self._client_id = client_id or f"c-{secrets.token_hex(8)}"
+        self._last_sequence = 0
+        self._id_prefix = secrets.token_hex(4)
+        self._ids = itertools.count(1)
+        self._mutex = threading.Lock()
+        # The server's limit, and the number of the connection that it was learnt on.
+        self._limit = (0, 0)
+        self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
+        if wait != 0:
+            try:
+                self._connection.wait(wait)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    @property
+    def url(self) -> str:
+        """The address that the client connects to."""
+        return self._connection.url
+
+    def _numbered(self, sequence: int) -> int:
+        """The sequence of a call: the given one, else the client's next one."""
+        if not 0 <= sequence < 2**64:
+            raise InvalidArgument(f"{sequence}; 0, or a number of 64 bits", "sequence")
+        # The number is the time, so that a client that starts again goes on above the numbers of
+        # the one that had its client_id before; it rises where the clock does not.
+        with self._mutex:
+            number = sequence or max(self._last_sequence + 1, time.time_ns() // 1000)
+            self._last_sequence = max(self._last_sequence, number)
+            return number
+
+    def _change(
+        self,
+        method: str,
+        message: Any,
+        timeout: float | None,
+        request_id: str | None,
+        sequence: int,
+    ) -> rpc_pb2.Response:
+        """Calls a method that changes something, without arrays."""
+        header = rpc_pb2.RequestHeader(sequence=self._numbered(sequence))
+        parts: list[wire.Part] = [rpc_pb2.Request(**{method: message}).SerializeToString()]
+        return self._exchange(method, header, parts, timeout, request_id)[0]
+
+    def _call(
+        self, method: str, request: rpc_pb2.Request, timeout: float | None, request_id: str | None
+    ) -> rpc_pb2.Response:
+        parts: list[wire.Part] = [request.SerializeToString()]
+        return self._exchange(method, rpc_pb2.RequestHeader(), parts, timeout, request_id)[0]
+
+    def _exchange(
+        self,
+        method: str,
+        header: rpc_pb2.RequestHeader,
+        parts: list[wire.Part],
+        timeout: float | None,
+        request_id: str | None,
+    ) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
+        timeout_s = self._timeout if timeout is None else checked_timeout(timeout)
+        n_bytes = sum(len(part) for part in parts)
+        self._check_size(n_bytes, timeout_s)
+        header.request_id = request_id or f"{self._id_prefix}-{next(self._ids)}"
+        header.timeout_ms = max(round(timeout_s * 1000), 1)
+        header.token = self._token
+        header.client_id = self._client_id
+        head = rpc_pb2.Request(header=header).SerializeToString()
+        try:
+            data = self._connection.exchange([head, *parts], timeout_s)
+            return opened(data, method)
+        except Error as e:
+            e.request_id = header.request_id
+            e.sequence = header.sequence
+            raise
+
+    def _get_server_info(
+        self, timeout: float | None, request_id: str | None
+    ) -> admin_pb2.ServerInfoResponse:
+        """Asks for the server's info and keeps its limit on messages for later requests."""
+        number = self._connection.number
+        request = rpc_pb2.Request(server_info=admin_pb2.ServerInfoRequest())
+        info = self._call("server_info", request, timeout, request_id).server_info
+        with self._mutex:
+            self._limit = (number, info.max_message_bytes)
+        return info
+
+    def _check_size(self, n_bytes: int, timeout_s: float) -> None:
+        if n_bytes <= SURELY_TAKEN_BYTES:
+            return
+        if self._limit[0] != self._connection.number:
+            self._get_server_info(timeout_s, None)
+        limit = self._limit[1]
+        if 0 < limit < n_bytes:
+            raise ResourceExhausted(
+                f"the request has {n_bytes} bytes, the server takes at most {limit}"
+            )

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls on nouns are made of: the caller's values as messages and arrays, and replies whose
+arrays are checked. The generated methods build on this module."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2
+
+from . import wire
+from .calls import Calls
+from .cloud import OF_NUMPY, DType
+from .errors import Error, Internal, InvalidArgument
+from .reply import WIRE_TYPES, array_of, bad
+
+# A type, or a type and elements an entry.
+ArraySpec = npt.DTypeLike | tuple[npt.DTypeLike, int]
+Values = Mapping[str, npt.ArrayLike]
+Array = npt.NDArray[Any]
+
+
+class Noun(Protocol):
+    """What generated methods need of the class that they are methods of."""
+
+    name: str
+    _client: Calls
+
+    def _keys(self, keys: npt.ArrayLike) -> Array: ...
+
+    def _rows(self, message: Any, values: Values) -> list[wire.Part]: ...
+
+
+# Calls -------------------------------------------------------------------------------------
+
+
+def ask(
+    client: Calls, method: str, message: Any, timeout: float | None, request_id: str | None
+) -> Any:
+    """Returns the reply to a method that changes nothing, without arrays."""
+    request = rpc_pb2.Request(**{method: message})
+    return getattr(client._call(method, request, timeout, request_id), method)
+
+
+def change(
+    client: Calls,
+    method: str,
+    message: Any,
+    timeout: float | None,
+    request_id: str | None,
+    sequence: int,
+) -> Any:
+    """Returns the reply to a method that changes something, without arrays."""
+    return getattr(client._change(method, message, timeout, request_id, sequence), method)
+
+
+def send(
+    client: Calls,
+    method: str,
+    message: Any,
+    parts: list[wire.Part],
+    timeout: float | None,
+    request_id: str | None,
+    sequence: int | None,
+) -> Reply:
+    """Makes a call with arrays, of which neither the message's nor the reply's are copied. A method
+    that changes nothing has no sequence."""
+    own = 0 if sequence is None else client._numbered(sequence)
+    header = rpc_pb2.RequestHeader(sequence=own)
+    number = rpc_pb2.Request.DESCRIPTOR.fields_by_name[method].number
+    body = wire.enclosed(number, [message.SerializeToString(), *parts])
+    response, arrays = client._exchange(method, header, body, timeout, request_id)
+    return Reply(response, arrays, own)
+
+
+# Replies -----------------------------------------------------------------------------------
+
+
+class Reply:
+    """A method's reply and its arrays, which are checked when they are taken. Used as a context it
+    adds to errors which request they are of."""
+
+    def __init__(
+        self, response: rpc_pb2.Response, arrays: dict[str, memoryview], sequence: int
+    ) -> None:
+        self._header = response.header
+        self._arrays = arrays
+        self._sequence = sequence
+        self.message: Any = getattr(response, response.WhichOneof("method") or "")
+        self.replayed: bool = response.header.replayed
+        self.dropped: bool = response.header.arrays_dropped
+
+    def __enter__(self) -> Reply:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, Error):
+            error.request_id = self._header.request_id
+            error.sequence = self._sequence
+
+    def n_rows(self, name: str) -> int:
+        """Counts the rows of an array of one axis, where nothing else says how many there are."""
+        shape = getattr(self.message, name).shape
+        if len(shape) != 1 or shape[0] < 0:
+            raise bad(name, "not one number an entry")
+        return int(shape[0])
+
+    def numbers(self, name: str, n: int, columns: int = 1) -> Array:
+        """Takes n (x columns) numbers of entries."""
+        shape = (n, columns) if columns > 1 else (n,)
+        array = self._array(name, "<i4", shape)
+        if array.size and array.min() < -1:
+            raise bad(name, "a number below -1")
+        return array
+
+    def mask(self, name: str, n: int) -> npt.NDArray[np.bool_]:
+        array = self._array(name, "|u1", (n,))
+        if array.size and array.max() > 1:
+            raise bad(name, "a truth value that is neither 0 nor 1")
+        return array.view(np.bool_)
+
+    def all_rows(self, n: int) -> dict[str, Array]:
+        return {
+            rows.name: self.rows(f"values[{i}].rows", rows.rows, n)
+            for i, rows in enumerate(self.message.values)
+        }
+
+    def rows(self, path: str, tensor: common_pb2.Tensor, n: int) -> Array:
+        """Takes n rows of any type and width."""
+        shape = list(tensor.shape)
+        if tensor.dtype not in WIRE_TYPES or len(shape) not in (1, 2) or min(shape[1:] or [1]) < 1:
+            raise bad(path, "another type or another number of axes")
+        dtype = WIRE_TYPES[tensor.dtype]
+        return array_of(path, tensor, self._arrays.get(path), dtype, [n, *shape[1:]])
+
+    def _array(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
+        if not self.message.HasField(name):
+            raise bad(name, "requested, but missing")
+        tensor = getattr(self.message, name)
+        return array_of(name, tensor, self._arrays.get(name), dtype, shape)
+
+
+# Values of the caller ----------------------------------------------------------------------
+
+
+def message_of(kind: Any, /, **members: Any) -> Any:
+    """Makes a message with these fields; an error names the one whose value is invalid."""
+    try:
+        return kind(**members)
+    except (TypeError, ValueError):
+        for name, value in members.items():
+            try:
+                kind(**{name: value})
+            except (TypeError, ValueError) as e:
+                raise InvalidArgument(str(e), name) from None
+        raise
+
+
+def names_of(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def choice_of(value: str | None, choices: tuple[str, ...], field: str) -> int | None:
+    """Returns the enumerator's number of a choice; choices are by number."""
+    if value is None:
+        return None
+    if value not in choices:
+        known = ", ".join(c for c in choices if c)
+        raise InvalidArgument(f"{value!r}; one of {known}", field)
+    return choices.index(value)
+
+
+def name_of(choices: tuple[str, ...], number: int) -> str:
+    """Returns the choice that an enumerator's number means."""
+    return choices[number] if 0 <= number < len(choices) else str(number)
+
+
+def check_one_of(value: int, allowed: tuple[int, ...], field: str) -> None:
+    if value not in allowed:
+        raise InvalidArgument(f"{value}; one of {allowed}", field)
+
+
+def check_with(value: Any, other: Any, field: str, other_field: str) -> None:
+    """Refuses a value that means something only beside another."""
+    if value and other is None:
+        raise InvalidArgument(f"goes with {other_field}", field)
+
+
+def typed(rows: npt.ArrayLike, dtype: np.dtype[Any], field: str) -> Array:
+    """Makes rows an array of the type: lists are converted, arrays must have it."""
+    if isinstance(rows, np.ndarray):
+        if rows.dtype.newbyteorder("=") != dtype.newbyteorder("="):
+            raise InvalidArgument(f"{rows.dtype}; the map's array is {dtype}", field)
+        return rows
+    try:
+        return np.asarray(rows, dtype)
+    except (TypeError, ValueError, OverflowError) as e:
+        raise InvalidArgument(f"no array of {dtype}: {e}", field) from None
+
+
+def int32s(indices: npt.ArrayLike, field: str) -> Array:
+    array = np.asarray(indices)
+    if array.size == 0:
+        array = array.astype(np.int32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidArgument(f"{array.dtype} of shape {array.shape}; n integers are right", field)
+    if array.size and not -(2**31) <= int(array.min()) <= int(array.max()) < 2**31:
+        raise InvalidArgument("numbers of more than 32 bits", field)
+    return array.astype(np.int32, copy=False)
+
+
+def tensor(name: str, message: Any, array: Array) -> list[wire.Part]:
+    """Makes a tensor the field of that name of a message."""
+    return tensor_of(message.DESCRIPTOR.fields_by_name[name].number, array)
+
+
+def tensor_of(number: int, array: Array, dtype: DType | None = None) -> list[wire.Part]:
+    """The array is borrowed where it is C-contiguous and little-endian, else copied."""
+    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
+        array = array.astype(array.dtype.newbyteorder("<"))
+    array = np.ascontiguousarray(array)
+    dtype = dtype or OF_NUMPY[f"{array.dtype.kind}{array.dtype.itemsize}"]
+    data = memoryview(array.reshape(-1).view(np.uint8))
+    shape = array.shape[:1] if array.ndim == 2 and array.shape[1] == 1 else array.shape
+    return wire.tensor_parts(number, dtype, shape, data)
+
+
+def dtype_of(dtype: npt.DTypeLike | DType, field: str) -> DType:
+    if isinstance(dtype, DType):
+        return dtype
+    try:
+        numpy = np.dtype(dtype)
+    except TypeError as e:
+        raise InvalidArgument(str(e), field) from None
+    wire_type = OF_NUMPY.get(f"{numpy.kind}{numpy.itemsize}")
+    if wire_type is None:
+        raise InvalidArgument(f"{numpy}; a number of 1 to 8 bytes is right", field)
+    return wire_type
+
+
+def array_specs(values: Mapping[str, ArraySpec] | None) -> list[hashmap_pb2.MapArray]:
+    return [array_spec(name, spec) for name, spec in (values or {}).items()]
+
+
+def array_spec(name: str, spec: ArraySpec | DType) -> hashmap_pb2.MapArray:
+    field = f"values[{name!r}]"
+    dtype, n_elements = spec if isinstance(spec, tuple) else (spec, 1)
+    try:
+        return hashmap_pb2.MapArray(
+            name=name, dtype=dtype_of(dtype, field).name, n_elements=n_elements
+        )
+    except (TypeError, ValueError) as e:
+        raise InvalidArgument(str(e), field) from None
+
+
+def known_dtype(number: int) -> DType:
+    if number not in DType._value2member_map_:
+        raise Internal(f"the server's reply is inconsistent: type {number}", "dtype")
+    return DType(number)
+
+
+def vec3_of(message: common_pb2.Vec3) -> tuple[float, float, float]:
+    return message.x, message.y, message.z
+
+
+# Parts of records --------------------------------------------------------------------------
+
+
+def numpy_of(array: Any) -> np.dtype[Any]:
+    """NumPy's type; uint16 for bfloat16, which NumPy lacks."""
+    return np.dtype(WIRE_TYPES[int(array.dtype)])
+
+
+def n_entries_of(self: Any) -> int:
+    return len(self.indices)
+
+
+def centres_of(self: Any) -> npt.NDArray[np.float64]:
+    """Returns n x 3 centres of the voxels, metres. Raises ValueError without a lattice."""
+    if self.lattice is None or self.keys.ndim != 2 or self.keys.shape[1] != 3:
+        raise ValueError("the map has no lattice of voxels")
+    centres = self.lattice.origin + (self.keys + 0.5) * np.asarray(self.lattice.size)
+    return np.asarray(centres, np.float64)

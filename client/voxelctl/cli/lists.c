@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Parses options that hold several values. */
+#include <string.h>
+
+#include "client/voxelctl/cli/cli.h"
+
+bool ctl_parse_names(struct ctl_names *names, const char *text)
+{
+    size_t n = strlen(text);
+    char *at = names->text;
+
+    if (n >= sizeof names->text) {
+        return false;
+    }
+    memcpy(names->text, text, n + 1);
+    for (names->n = 0;;) {
+        size_t length = strcspn(at, ",");
+        bool last = at[length] == '\0';
+
+        if (length == 0 || names->n == CTL_MAX_NAMES) {
+            return false;
+        }
+        at[length] = '\0';
+        names->names[names->n++] = at;
+        if (last) {
+            return true;
+        }
+        at += length + 1;
+    }
+}
+
+bool ctl_add_spec(struct ctl_specs *specs, const char *text)
+{
+    size_t i = specs->n;
+    size_t n_name = strcspn(text, ":");
+    const char *dtype = text + n_name + 1;
+    size_t n_dtype;
+
+    if (i == CTL_MAX_LISTED || text[n_name] == '\0' || n_name == 0 ||
+        n_name >= CTL_NAME_BYTES) {
+        return false;
+    }
+    n_dtype = strcspn(dtype, ":");
+    memcpy(specs->names[i], text, n_name);
+    specs->specs[i].name = specs->names[i];
+    specs->specs[i].n_elements = 1;
+    specs->n++;
+    return ctl_parse_dtype(dtype, n_dtype, &specs->specs[i].dtype) &&
+           (dtype[n_dtype] == '\0' ||
+            ctl_parse_u32(dtype + n_dtype + 1, 1, UINT16_MAX + 1,
+                          &specs->specs[i].n_elements));
+}
+
+bool ctl_add_text(struct ctl_texts *texts, const char *text, char must_have)
+{
+    if (texts->n == CTL_MAX_LISTED || strchr(text, must_have) == NULL) {
+        return false;
+    }
+    texts->texts[texts->n++] = text;
+    return true;
+}

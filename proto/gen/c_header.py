@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed header of a noun: enums, records, results and functions, with units, ranges and
+errors as comments. Nouns that had a header before the generator keep it (faces/NOUN.toml says so
+with `keeps_header`); a test compares their members with what would be written here."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from c_client import CClient, formatted
+from model import Enum, Field, Message, Method, Schema, Types
+from python_client import own_comment, without_http
+
+C_TYPES = {
+    Types.TYPE_DOUBLE: "double ",
+    Types.TYPE_FLOAT: "float ",
+    Types.TYPE_INT32: "int32_t ",
+    Types.TYPE_SINT32: "int32_t ",
+    Types.TYPE_INT64: "int64_t ",
+    Types.TYPE_SINT64: "int64_t ",
+    Types.TYPE_UINT32: "uint32_t ",
+    Types.TYPE_FIXED32: "uint32_t ",
+    Types.TYPE_UINT64: "uint64_t ",
+    Types.TYPE_FIXED64: "uint64_t ",
+    Types.TYPE_BOOL: "bool ",
+    Types.TYPE_STRING: "const char *",
+}
+HEADER_TYPES = {
+    "queue_ms": "double ",
+    "total_ms": "double ",
+    "request_id": "const char *",
+    "replayed": "bool ",
+    "arrays_dropped": "bool ",
+}
+
+
+def remark_of(text: str) -> str:
+    """Text as a comment before a declaration; empty without text."""
+    paragraphs = [textwrap.wrap(p, 82) for p in text.split("\n\n") if p]
+    if not paragraphs:
+        return ""
+    lines = "\n *\n * ".join("\n * ".join(lines) for lines in paragraphs)
+    return f"/* {lines} */\n"
+
+
+class CHeader:
+    """Writes one noun's header."""
+
+    def __init__(self, schema: Schema, noun: str, face: dict[str, Any]) -> None:
+        self.schema = schema
+        self.noun = noun
+        self.client = CClient(schema, noun, face)
+        self.face = face["c"]
+        self.source = face["schema"]
+
+    # Members ----------------------------------------------------------------------------------
+
+    def remark(self, f: Field) -> str:
+        comment = own_comment(self.schema, f)
+        words = [comment if comment.endswith("...") else comment.removesuffix(".")]
+        if f.shape and " x ".join(f.shape) not in comment:
+            words.append(" x ".join(f.shape))
+        if f.range is not None and not f.is_tensor:
+            words.append(f.range.words())
+        if f.option.default and f.option.default not in f.comment:
+            words.append(f"0: {f.option.default}")
+        words += [f"with {w}" for w in f.only_with] + [f"not with {w}" for w in f.never_with]
+        return remark_of("; ".join(w for w in words if w))
+
+    def members(self, message: Message, in_request: bool) -> list[str]:
+        """Declarations of a record's members, with their comments before them."""
+        found = []
+        for f in message.fields:
+            name = self.client.member(f)
+            if name.endswith("."):
+                found += [f"bool {name.removesuffix('.')};"] if name != "." else []
+                found += self.members(f.message_of, in_request)
+                continue
+            declared = self.declared(f, name, in_request)
+            found.append(self.remark(f) + " ".join(f"{d};" for d in declared))
+        return found
+
+    def declared(self, f: Field, name: str, in_request: bool) -> list[str]:
+        if f.is_rows:
+            return [f"const struct voxeld_array *{name}", f"size_t n_{name}"]
+        if f.is_tensor:
+            return self.array(f, name, in_request)
+        if f.is_message and f.message_of.name == "Vec3":
+            return [f"double {name}[3]"]
+        if f.is_message and f.is_repeated:
+            record = self.client.record(f.message_of)
+            return [f"const struct {record} *{name}", f"size_t n_{name}"]
+        if f.is_message:
+            record = self.client.record(f.message_of)
+            one = f"struct {record} {name}"
+            return [one] if self.client.is_embedded(f) else [f"bool has_{name}", one]
+        if f.path in self.face.get("fixed", {}):
+            return [f"{C_TYPES[f.type]}{name}[{self.face['fixed'][f.path]}]"]
+        if f.is_repeated and f.type == Types.TYPE_STRING:
+            return [f"const char *const *{name}", f"size_t n_{name}"]
+        if f.type == Types.TYPE_BYTES:
+            return [f"const uint8_t *{name}", f"size_t n_{name}_bytes"]
+        if f.is_enum:
+            known = f.enum_of.name in self.face["enums"]
+            return [f"enum {self.client.enum(f)} {name}" if known else f"bool {name}"]
+        return [f"{C_TYPES[f.type]}{name}"]
+
+    def array(self, f: Field, name: str, in_request: bool) -> list[str]:
+        if in_request and f.option.dtype == "INT32" and len(f.shape) == 1:
+            return [f"const int32_t *{name}", f"size_t n_{name}"]
+        element = {"INT32": "int32_t", "UINT8": "uint8_t"}.get(f.option.dtype)
+        if in_request or element is None:
+            return [f"struct voxeld_array {name}"]
+        more = [f"size_t n_{name}"] if any(not d.isdigit() for d in f.shape[1:]) else []
+        return [f"const {element} *{name}", *more]
+
+    # Declarations -----------------------------------------------------------------------------
+
+    def enum(self, name: str) -> str:
+        ours, start, wire = self.face["enums"][name]
+        enum: Enum = self.schema.enums[name]
+        values = []
+        for v in enum.values:
+            name = self.client.enumerator(v.name, start, wire)
+            if name:
+                values.append(f"{remark_of(v.comment)}{name} = {v.number}")
+        return f"{remark_of(enum.comment)}enum {ours} {{\n" + ",\n".join(values) + "\n};\n"
+
+    def struct(self, name: str, comment: str, members: list[str]) -> str:
+        return (
+            f"{remark_of(comment)}struct {name} {{\n" + "\n".join(dict.fromkeys(members)) + "\n};\n"
+        )
+
+    def result(self, struct: str, result: dict[str, Any]) -> str:
+        members = [] if "list" in result else [f"{remark_of('Rows of every array.')}size_t n;"]
+        for method in self.client.methods():
+            if self.client.method_face(method).get("result") != struct:
+                continue
+            for f in method.response.fields:
+                name = self.client.member(f)
+                is_record = f.is_message and f.message_of.name in self.face["records"]
+                if "list" in result and is_record:
+                    record = self.client.record(f.message_of)
+                    name = result["list"]
+                    members.append(f"const struct {record} *{name}; size_t n_{name};")
+                    continue
+                declared = self.declared(f, name, False)
+                if not any(d in m for m in members for d in [f"{declared[0]};"]):
+                    members.append(self.remark(f) + " ".join(f"{d};" for d in declared))
+        members += [f"{HEADER_TYPES[name]}{name};" for name in result["header"]]
+        return self.struct(struct, "All pointers live until it is freed.", members)
+
+    def flat(self, method: Method, struct: str) -> str:
+        members = []
+        for f in method.response.fields:
+            if f.type == Types.TYPE_STRING:
+                members.append(f"char {f.name}[64];")
+            else:
+                members += [f"{d};" for d in self.declared(f, f.name, False)]
+        return self.struct(struct, "", [*members, "bool replayed;"])
+
+    def function(self, method: Method) -> str:
+        face = self.client.method_face(method)
+        arguments = ["struct voxeld_client *client"]
+        if "request" in face:
+            arguments.append(f"const struct {face['request']} *request")
+        else:
+            arguments.append("const struct voxeld_call *call")
+            arguments += [declaration for declaration, _ in self.client.parameters(method)]
+        arguments += [self.client.result_argument(face), "struct voxeld_error *error"]
+        text = without_http(method.request.comment) or method.option.summary
+        text += "".join(f"\n\n{code}: {what}." for code, what in method.errors)
+        declared = ", ".join(a for a in arguments if a)
+        return f"{remark_of(text)}VOXELD_API enum voxeld_status voxeld_{method.name}({declared});\n"
+
+    def text(self) -> str:
+        guard = f"VOXELD_{self.noun.upper()}_H"
+        parts = [self.enum(n) for n in self.face["enums"] if n.startswith(self.noun.title())]
+        for name, struct in self.face["records"].items():
+            message = self.schema.messages[name]
+            parts.append(self.struct(struct, message.comment, self.members(message, False)))
+        methods = self.client.methods()
+        for method in methods:
+            face = self.client.method_face(method)
+            if "request" in face:
+                members = [*self.members(method.request, True), "struct voxeld_call call;"]
+                parts.append(self.struct(face["request"], "", members))
+            if "record" in face:
+                parts.append(self.flat(method, face["record"]))
+        for struct, result in self.face["results"].items():
+            parts.append(self.result(struct, result))
+            parts.append(f"VOXELD_API void {result['free']}(struct {struct} *result);\n")
+        parts += [self.function(method) for method in methods]
+        about = (
+            f"libvoxeld: {self.noun}s. Part of voxeld.h, whose conventions hold here. Generated by "
+            f"proto/gen from {self.source}.proto: not to be edited.\n\n"
+        ) + self.schema.file_comments.get(self.source, "")
+        return formatted(
+            "// SPDX-License-Identifier: Apache-2.0\n"
+            f"{remark_of(about)}#ifndef {guard}\n#define {guard}\n\n"
+            '#include "voxeld.h"\n\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+            + "\n".join(parts)
+            + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
+        )
+
+
+def outputs(schema: Schema, noun: str, face: dict[str, Any]) -> dict[str, str]:
+    if face["c"].get("keeps_header"):
+        return {}
+    return {face["c"]["header"]: CHeader(schema, noun, face).text()}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands and programs of README.md run as they stand there, in their order, against one
+daemon and in a copy of what they read of the tree. Only what installs or builds is left out."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import BIN, SANITIZE, SLOW, SOURCE, Daemon, running
+
+README = (SOURCE / "README.md").read_text()
+READ = ("tests/data/spconv_benchmark_pc.npy", "configs/networks/svtnet.json")
+# The README has the default address, but a test's daemon has any free port. What the server
+# refuses must fail here.
+CURL = """#!/bin/sh
+for word; do
+    shift
+    set -- "$@" "$(printf %s "$word" | sed 's#http://localhost:8420#http://127.0.0.1:{port}#')"
+done
+exec {curl} --fail --silent --show-error "$@"
+"""
+C_PROGRAM = """#include <stdio.h>
+#include <voxeld.h>
+int main(void)
+{{
+    struct voxeld_client *client = NULL;
+    struct voxeld_cloud *scan = NULL;
+    struct voxeld_voxels *voxels = NULL;
+    struct voxeld_error error = {{0}};
+{body}
+    printf("%zu voxels\\n", voxels != NULL ? voxels->n_voxels : 0);
+    voxeld_voxels_free(voxels);
+    voxeld_cloud_free(scan);
+    voxeld_close(client);
+    return 0;
+}}
+"""
+
+
+def blocks(section: str, language: str) -> list[str]:
+    """Returns the code blocks of a section, in their order."""
+    text = re.split(r"^## ", README, flags=re.MULTILINE)
+    body = next(part for part in text if part.startswith(section + "\n"))
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
+    found = [block for marked, block in fenced if marked == language]
+    assert found, f"no {language} in {section}"
+    return found
+
+
+class Terminal:
+    """A folder like the top of the source tree, and what a user's shell has set."""
+
+    def __init__(self, folder: Path, daemon: Daemon) -> None:
+        self.folder = folder
+        programs = folder / "programs"
+        programs.mkdir()
+        for name in READ:
+            (folder / name).parent.mkdir(parents=True)
+            shutil.copy(SOURCE / name, folder / name)
+        curl = programs / "curl"
+        curl.write_text(CURL.format(port=daemon.http_port, curl=shutil.which("curl")))
+        curl.chmod(0o755)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{programs}:{BIN}:{os.environ['PATH']}",
+            "PYTHONPATH": str(SOURCE / "client/python"),
+            "VOXELD_URL": daemon.ipc,
+        }
+
+    def run(self, *command: str | Path) -> str:
+        """Returns what the command prints. It repeats the command where a busy machine let its
+        deadline pass, because a user's commands give no longer one."""
+        for _ in range(5):
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                timeout=60 * SLOW,
+                check=False,
+            )
+            if done.returncode == 0 or "DEADLINE" not in done.stdout + done.stderr:
+                break
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    folder = tmp_path_factory.mktemp("r")
+    config = {"networks_dir": str(folder / "configs/networks")}
+    with running(tmp_path_factory.mktemp("d"), config) as daemon:
+        yield Terminal(folder, daemon)
+
+
+def test_readme_shows_what_the_first_command_prints(terminal: Terminal) -> None:
+    (shown,) = (b for b in blocks("Two commands", "") if b.startswith("$ "))
+    command, answer = shown.splitlines()
+    counts = answer.split(":")[0]
+    assert terminal.run("sh", "-c", command.removeprefix("$ ")).startswith(counts)
+
+
+def test_readme_commands_run_in_their_order(terminal: Terminal) -> None:
+    printed = [terminal.run("bash", "-euc", block) for block in blocks("Use it", "sh")]
+    assert len(printed) == 2
+    for made in ("voxels.ply", "yard.ply", "place.npy", "voxels.safetensors"):
+        assert (terminal.folder / made).stat().st_size > 0, made
+    assert '"nVoxels":' in printed[1]
+
+
+def test_readme_python_runs_after_the_commands(terminal: Terminal) -> None:
+    (program,) = blocks("Use it", "python")
+    printed = terminal.run(sys.executable, "-c", program)
+    assert "voxels from 198130 points" in printed
+    assert "points in it" in printed
+
+
+@pytest.mark.skipif(SANITIZE != "", reason="the library needs the sanitizer's runtime")
+def test_readme_c_compiles_and_runs(terminal: Terminal) -> None:
+    (body,) = blocks("Use it", "c")
+    source = terminal.folder / "readme.c"
+    source.write_text(C_PROGRAM.format(body=body))
+    include = SOURCE / "client/c/include"
+    library = BIN.parent / "lib"
+    if not (library / "libvoxeld.so").exists():
+        pytest.skip("the library is not beside the programs")
+    terminal.run("cc", "-std=c11", "-Wall", "-Werror", f"-I{include}", source, f"-L{library}",
+                 "-lvoxeld", f"-Wl,-rpath,{library}", "-o", "readme")  # fmt: skip
+    assert terminal.run(terminal.folder / "readme").startswith("125565 voxels")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What proto/gen makes is in the tree as it makes it, and the schema that everybody compiles is
+the annotated one without our options."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from google.protobuf import descriptor_pb2, json_format
+from harness import SOURCE
+from names import declarations
+
+GEN = SOURCE / "proto" / "gen"
+HEADERS = {"map": "voxeld_map.h", "network": "voxeld_net.h"}
+
+
+def test_everything_generated_is_as_the_generator_makes_it() -> None:
+    run = subprocess.run(
+        [sys.executable, GEN / "generate.py", "--check"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, f"run proto/gen/generate.py:\n{run.stdout}{run.stderr}"
+
+
+def descriptors(folder: Path, out: Path) -> descriptor_pb2.FileDescriptorSet:
+    names = sorted(p.name for p in (SOURCE / "proto" / "voxeld" / "v1").glob("*.proto"))
+    subprocess.run(
+        ["protoc", "-I", folder, f"--descriptor_set_out={out}"]
+        + [f"voxeld/v1/{name}" for name in names],
+        check=True,
+    )
+    return descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
+
+
+def test_options_change_nothing_on_the_wire(tmp_path: Path) -> None:
+    annotated = descriptors(GEN / "schema", tmp_path / "annotated.bin")
+    stock = descriptors(SOURCE / "proto", tmp_path / "stock.bin")
+    for file in annotated.file:
+        file.ClearField("options")
+        file.dependency.remove("voxeld/v1/options.proto")
+        for message in file.message_type:
+            message.ClearField("options")
+            for field in message.field:
+                field.options.DiscardUnknownFields()
+                if not field.options.ListFields():
+                    field.ClearField("options")
+    assert annotated == stock
+
+
+@pytest.mark.parametrize("word", ["option (", "[(field)", "options.proto"])
+def test_users_of_the_schema_see_no_options(word: str) -> None:
+    for path in (SOURCE / "proto" / "voxeld" / "v1").glob("*.proto"):
+        assert word not in path.read_text(), path.name
+
+
+def generated_header(noun: str) -> str:
+    """What would be the noun's installed header if it had none."""
+    sys.path.insert(0, str(GEN))
+    try:
+        model, c_header = map(importlib.import_module, ("model", "c_header"))
+    finally:
+        sys.path.remove(str(GEN))
+    face = tomllib.loads((GEN / "faces" / f"{noun}.toml").read_text())
+    return c_header.CHeader(model.Schema(), noun, face).text()
+
+
+def named(text: str) -> set[str]:
+    """Members and enumerators without their places, and the names of functions."""
+    found = set()
+    for line in declarations(text):
+        function = re.search(r"\b(voxeld_\w+)\(", line)
+        found.add(function[1] if function else re.sub(r" \[\d+\]", "", line, count=1))
+    return found
+
+
+@pytest.mark.parametrize("noun", ["map", "network"])
+def test_header_of_a_new_noun_would_be_as_those_by_hand(noun: str, tmp_path: Path) -> None:
+    include = SOURCE / "client" / "c" / "include"
+    by_hand = named("".join((include / name).read_text() for name in ("voxeld.h", HEADERS[noun])))
+    header = generated_header(noun)
+    assert named(header) - by_hand == set()
+    if noun == "map":
+        whole = named((include / HEADERS[noun]).read_text())
+        assert whole - named(header) == {"voxeld_map_export_file"}
+        check_compiles(header, include, tmp_path)
+
+
+def check_compiles(header: str, include: Path, tmp_path: Path) -> None:
+    for path in include.glob("*.h"):
+        (tmp_path / path.name).write_text(path.read_text())
+    (tmp_path / "voxeld_map.h").write_text(header)
+    for language, standard in (("c", "c11"), ("c++", "c++17")):
+        subprocess.run(
+            ["cc", "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Werror",
+             "-fsyntax-only", tmp_path / "voxeld.h"],
+            check=True,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["ma"], ["map"]),
+        (["map", "cr"], ["create"]),
+        (["--url", "x", "map", "create", "seen", "--cap"], ["--capacity"]),
+        (["map", "update", "seen", "keys.npy", "--combine", "m"], ["min", "max"]),
+        (["scene", "create", "yard", "--track"], ["--track-free"]),
+    ],
+)
+def test_bash_completes_commands_options_and_choices(
+    words: list[str], completed: list[str]
+) -> None:
+    script = SOURCE / "client" / "voxelctl" / "generated" / "shells" / "voxelctl.bash"
+    run = subprocess.run(
+        ["bash", "-c", f'. {script}; COMP_WORDS=(voxelctl "$@"); COMP_CWORD=$#; _voxelctl; '
+         'printf "%s\\n" "${COMPREPLY[@]}"', "bash", *words],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.split() == completed
+
+
+def document() -> dict[str, object]:
+    return json.loads((SOURCE / "proto" / "generated" / "openapi.json").read_text())
+
+
+def test_each_example_is_a_request_of_its_method() -> None:
+    assert os.environ["VOXELD_PYTHON_SCHEMA"]
+    request = importlib.import_module("voxeld.v1.rpc_pb2").Request
+    for method in request.DESCRIPTOR.oneofs_by_name["method"].fields:
+        post = document()["paths"][f"/v1/{method.name}"]["post"]
+        example = post["requestBody"]["content"]["application/json"]["example"]
+        message = getattr(request(), method.name)
+        json_format.ParseDict(example, type(message)())
+
+
+def test_scopes_and_summaries_are_those_of_the_server() -> None:
+    table = (SOURCE / "server" / "method_table.c").read_text()
+    found = re.findall(r'\.name = "(\w+)",(.*?)\}(?=[,;]\s)', table, re.DOTALL)
+    assert len(found) > 30
+    for name, rest in found:
+        post = document()["paths"][f"/v1/{name}"]["post"]
+        scope = re.search(r"VXD_SCOPE_(\w+)", rest)
+        summary = re.search(r'\.summary =\s*((?:"[^"]*"\s*)+)', rest)
+        assert scope is not None and summary is not None, name
+        assert post["x-voxeld-scope"] == scope[1].lower(), name
+        assert post["summary"] == "".join(re.findall(r'"([^"]*)"', summary[1])), name
+        assert ("exactly once" in post["description"]) == (".changes" in rest), name
