@@ -283,8 +283,8 @@ static void shrink_reserve(struct vxd_request *request)
     }
 }
 
-/* Big arrays stay in the body on the CPU, since it lives as long as the request. A GPU
- * needs them copied to page-locked memory (big_alloc above). */
+/* Big arrays stay in the body, since it lives as long as the request. A GPU needs them in
+ * page-locked memory: from a body elsewhere they are copied there (big_alloc above). */
 static enum vxd_status decode_protobuf(struct vxd_request *request,
                                        const struct vxd_body *body, struct vxd_err *err)
 {
@@ -292,7 +292,8 @@ static enum vxd_status decode_protobuf(struct vxd_request *request,
     const ProtobufCMessageDescriptor *descriptor = request->method->input;
     size_t n_borrowed;
 
-    if (vxd_context_backend(request->server->context) == VXD_BACKEND_CPU) {
+    if (body->is_locked ||
+        vxd_context_backend(request->server->context) == VXD_BACKEND_CPU) {
         return vxd_decode_borrowing(request->decoder, &borrow, descriptor, body->bytes,
                                     body->n_bytes, &request->input, &n_borrowed, err);
     }

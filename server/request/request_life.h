@@ -54,6 +54,7 @@ struct vxd_body {
     const uint8_t *bytes; /* must stay valid until the transport's reply_fn was called and
                            * `discard` (below) ran */
     size_t n_bytes;
+    bool is_locked;     /* in the engine's host memory: usable where it lies on a GPU, too */
     const char *format; /* VXD_BODY_FILE: ?format= */
     const struct vxd_query_item *query;
     size_t n_query;
