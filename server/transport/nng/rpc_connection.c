@@ -127,9 +127,7 @@ static void run_message(struct vxd_rpc_connection *connection,
 {
     struct vxd_rpc *rpc = connection->loop->rpc;
 
-    if (take_message->block.ptr != NULL) {
-        atomic_fetch_sub(&rpc->locked_bytes, take_message->n_bytes);
-    }
+    vxd_upload_memory_complete(rpc->server, &take_message->memory);
     end_arrival(connection);
     (void)pthread_mutex_lock(&connection->lock);
     connection->n_open++;
@@ -403,9 +401,6 @@ void vxd_rpc_connection_close(struct vxd_rpc_connection *connection)
     connection->last_reply = &connection->replies;
     (void)pthread_mutex_unlock(&connection->lock);
     if (connection->message != NULL) {
-        if (connection->message->block.ptr != NULL) {
-            atomic_fetch_sub(&rpc->locked_bytes, connection->message->n_bytes);
-        }
         vxd_rpc_message_destroy(connection->message);
         connection->message = NULL;
     }

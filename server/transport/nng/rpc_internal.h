@@ -29,10 +29,9 @@ struct vxd_rpc_message {
     uint8_t *bytes;
     size_t n_bytes;
     size_t n_there;
-    struct vxd_buffer
-        block;      /* holds the bytes; empty: they stand behind the struct, or */
-    uint8_t *plain; /* here, from malloc; or NULL */
-    struct vxd_context *context; /* that the block is of */
+    struct vxd_upload_memory
+        memory; /* holds the bytes; empty: they stand behind the struct */
+    struct vxd_server *server;
     struct vxd_sp_route route;
     struct vxd_rpc_connection *connection; /* with a reference */
     struct vxd_request *request; /* from submit until its reply; guarded by the lock */
@@ -127,7 +126,6 @@ struct vxd_rpc {
     atomic_size_t n_connections;
     atomic_size_t n_open;                /* requests whose reply is not wholly sent */
     atomic_uint_fast64_t arriving_bytes; /* of messages that are not complete */
-    atomic_uint_fast64_t locked_bytes;   /* of blocks of such messages */
 };
 
 /* rpc_listen.c */

@@ -10,33 +10,14 @@
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define HEADER_BUDGET_BYTES 65536
-/* What stands behind the struct is aligned as a block would be. */
+/* What stands behind the struct is aligned as memory of its own would be. */
 #define BEHIND(type)                                                                     \
     ((sizeof(type) + VXD_DATA_ALIGN - 1) / VXD_DATA_ALIGN * VXD_DATA_ALIGN)
-
-/* A block of the engine's host memory, which on a GPU is page-locked and stays so for the next
- * message. Messages that never arrive wholly must not hold all of it: beyond half of what may be
- * in flight, plain memory does, of which the system gives what is written to. */
-static bool take_block(struct vxd_rpc_message *message, struct vxd_rpc *rpc)
-{
-    uint64_t n_bytes = message->n_bytes;
-
-    if (atomic_fetch_add(&rpc->locked_bytes, n_bytes) + n_bytes <=
-            rpc->server->config.inflight_bytes / 2 &&
-        vxd_host_alloc(message->context, message->n_bytes, &message->block, NULL) ==
-            VXD_OK) {
-        message->bytes = message->block.ptr;
-        return true;
-    }
-    message->block = (struct vxd_buffer){NULL, 0, VXD_SPACE_HOST};
-    atomic_fetch_sub(&rpc->locked_bytes, n_bytes);
-    return false;
-}
 
 struct vxd_rpc_message *vxd_rpc_message_create(struct vxd_rpc_connection *connection,
                                                size_t n_bytes)
 {
-    struct vxd_rpc *rpc = connection->loop->rpc;
+    struct vxd_server *server = connection->loop->rpc->server;
     bool is_small = n_bytes < VXD_BIG_BLOCK_BYTES;
     size_t behind = BEHIND(struct vxd_rpc_message);
     struct vxd_rpc_message *message = malloc(behind + (is_small ? n_bytes : 0));
@@ -45,16 +26,15 @@ struct vxd_rpc_message *vxd_rpc_message_create(struct vxd_rpc_connection *connec
         return NULL;
     }
     *message = (struct vxd_rpc_message){
-        .n_bytes = n_bytes, .context = rpc->server->context, .connection = connection};
+        .n_bytes = n_bytes, .server = server, .connection = connection};
     if (is_small) {
         message->bytes = (uint8_t *)message + behind;
-    } else if (!take_block(message, rpc)) {
-        message->plain = malloc(n_bytes);
-        message->bytes = message->plain;
-        if (message->plain == NULL) {
-            free(message);
-            return NULL;
-        }
+    } else if (vxd_upload_memory_create(server, n_bytes, &message->memory, NULL) ==
+               VXD_OK) {
+        message->bytes = message->memory.bytes;
+    } else {
+        free(message);
+        return NULL;
     }
     atomic_fetch_add(&connection->references, 1);
     return message;
@@ -62,8 +42,7 @@ struct vxd_rpc_message *vxd_rpc_message_create(struct vxd_rpc_connection *connec
 
 void vxd_rpc_message_destroy(struct vxd_rpc_message *message)
 {
-    vxd_host_free(message->context, &message->block);
-    free(message->plain);
+    vxd_upload_memory_destroy(message->server, &message->memory);
     vxd_rpc_connection_drop(message->connection);
     free(message);
 }
@@ -319,7 +298,7 @@ void vxd_rpc_message_run(struct vxd_rpc_message *take_message)
     struct vxd_rpc_message *message = take_message;
     struct vxd_envelope envelope = {0};
     struct vxd_body body = {.kind = VXD_BODY_PROTOBUF,
-                            .is_locked = message->block.ptr != NULL};
+                            .is_locked = message->memory.block.ptr != NULL};
     struct vxd_err err = {0};
     struct vxd_request *request = make_request(message, &envelope, &err);
 

@@ -5,6 +5,7 @@ peer anything."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import socket
 import time
@@ -22,6 +23,7 @@ from harness import (
     admin_pb2,
     cloud_of,
     common_pb2,
+    http_call,
     random_points,
     rpc_pb2,
     running,
@@ -224,3 +226,60 @@ def test_who_leaves_takes_his_request_with_him(daemon: Daemon, url: str) -> None
         5, "it is logged",
     )  # fmt: skip
     assert entry["code"] == "CANCELLED"
+
+
+def post_head(daemon: Daemon, n_bytes: int) -> bytes:
+    return (
+        f"POST /v1/voxelize HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
+        f"Content-Type: application/x-protobuf\r\nContent-Length: {n_bytes}\r\n\r\n"
+    ).encode()
+
+
+def test_uploads_that_are_announced_over_http_stop_nobody(daemon: Daemon) -> None:
+    with Rpc(daemon.ipc) as client:
+        limit = client.call("server_info").server_info.max_message_bytes
+    uploads = []
+    try:
+        for _ in range(20):
+            peer = socket.create_connection(("127.0.0.1", daemon.http_port), 30 * SLOW)
+            peer.sendall(post_head(daemon, limit) + b"\x0a")
+            uploads.append(peer)
+        request = voxelize_request(cloud_of(random_points(20000)), size=0.5)
+        for _ in range(5):
+            reply = http_call(
+                daemon, "POST", "/v1/voxelize", request.SerializeToString(),
+                {"Content-Type": "application/x-protobuf"},
+            )  # fmt: skip
+            assert reply.status == 200
+            with Rpc(daemon.ipc) as client:
+                assert client.call("voxelize", request).header.code == OK
+    finally:
+        for peer in uploads:
+            peer.close()
+
+
+@pytest.mark.parametrize("how", ["nothing", "half a header", "a body that never comes"])
+def test_silent_http_connections_leave_places_for_others(directory: Path, how: str) -> None:
+    with running(directory, {"limits": {"connections": 32}}) as daemon:
+        silent = []
+        try:
+            for _ in range(100):
+                peer = socket.create_connection(("127.0.0.1", daemon.http_port), 30 * SLOW)
+                silent.append(peer)
+                with contextlib.suppress(OSError):
+                    if how == "half a header":
+                        peer.sendall(b"GET /v1/health/live HTTP/1.1\r\nHost: loc")
+                    elif how == "a body that never comes":
+                        peer.sendall(post_head(daemon, 1000) + b"\x0a")
+
+            def is_served() -> bool:
+                try:
+                    return http_call(daemon, "GET", "/v1/health/ready").status == 200
+                except OSError:  # the places of those who were cut are free a moment later
+                    return False
+
+            wait_until(is_served, 5, "health is answered")
+            assert http_call(daemon, "GET", "/v1/status").status == 200
+        finally:
+            for peer in silent:
+                peer.close()
