@@ -187,12 +187,12 @@ static enum vxd_status check_state(struct vxd_server *server, struct vxd_err *er
     }
 }
 
-enum vxd_status vxd_request_admit(struct vxd_request *request,
-                                  const struct vxd_method *method, size_t body_bytes,
-                                  struct vxd_err *err)
+/* Everything about an admission but the reservation of its bytes. */
+static enum vxd_status check_admission(struct vxd_request *request,
+                                       const struct vxd_method *method, size_t body_bytes,
+                                       struct vxd_err *err)
 {
     struct vxd_server *server = request->server;
-    uint64_t taken;
     enum vxd_status status;
 
     request->method = method;
@@ -224,10 +224,42 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
                         "the message has %zu bytes, limits.message_bytes is %" PRIu64,
                         body_bytes, server->config.max_message_bytes);
     }
-    if (!reserve(server, body_bytes, body_bytes, &taken)) {
+    return VXD_OK;
+}
+
+enum vxd_status vxd_request_admit(struct vxd_request *request,
+                                  const struct vxd_method *method, size_t body_bytes,
+                                  struct vxd_err *err)
+{
+    enum vxd_status status = check_admission(request, method, body_bytes, err);
+
+    return status == VXD_OK ? vxd_request_receive(request, body_bytes, err) : status;
+}
+
+enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
+                                         const struct vxd_method *method,
+                                         size_t body_bytes, struct vxd_err *err)
+{
+    struct vxd_server *server = request->server;
+    uint64_t used = atomic_load(&server->inflight_bytes);
+    enum vxd_status status = check_admission(request, method, body_bytes, err);
+
+    if (status == VXD_OK && (used > server->config.inflight_bytes ||
+                             body_bytes > server->config.inflight_bytes - used)) {
         return fail_reserve(server, body_bytes, err);
     }
-    request->reserved_bytes = taken;
+    return status;
+}
+
+enum vxd_status vxd_request_receive(struct vxd_request *request, size_t n_bytes,
+                                    struct vxd_err *err)
+{
+    uint64_t taken;
+
+    if (!reserve(request->server, n_bytes, n_bytes, &taken)) {
+        return fail_reserve(request->server, n_bytes, err);
+    }
+    request->reserved_bytes += taken;
     return VXD_OK;
 }
 
@@ -283,8 +315,8 @@ static void shrink_reserve(struct vxd_request *request)
     }
 }
 
-/* Big arrays stay in the body on the CPU, since it lives as long as the request. A GPU
- * needs them copied to page-locked memory (big_alloc above). */
+/* Big arrays stay in the body, since it lives as long as the request. A GPU needs them in
+ * page-locked memory: from a body elsewhere they are copied there (big_alloc above). */
 static enum vxd_status decode_protobuf(struct vxd_request *request,
                                        const struct vxd_body *body, struct vxd_err *err)
 {
@@ -292,7 +324,8 @@ static enum vxd_status decode_protobuf(struct vxd_request *request,
     const ProtobufCMessageDescriptor *descriptor = request->method->input;
     size_t n_borrowed;
 
-    if (vxd_context_backend(request->server->context) == VXD_BACKEND_CPU) {
+    if (body->is_locked ||
+        vxd_context_backend(request->server->context) == VXD_BACKEND_CPU) {
         return vxd_decode_borrowing(request->decoder, &borrow, descriptor, body->bytes,
                                     body->n_bytes, &request->input, &n_borrowed, err);
     }

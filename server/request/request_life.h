@@ -54,6 +54,7 @@ struct vxd_body {
     const uint8_t *bytes; /* must stay valid until the transport's reply_fn was called and
                            * `discard` (below) ran */
     size_t n_bytes;
+    bool is_locked; /* in the engine's host memory: usable where it lies on a GPU, too */
     const char *format; /* VXD_BODY_FILE: ?format= */
     const struct vxd_query_item *query;
     size_t n_query;
@@ -202,6 +203,18 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
 enum vxd_status vxd_request_admit(struct vxd_request *request,
                                   const struct vxd_method *method, size_t body_bytes,
                                   struct vxd_err *err);
+
+/* The same for a body that is still to come: reserves nothing, and refuses it where its bytes would
+ * not fit now. Its bytes are reserved by vxd_request_receive as they come.
+ * errors  as vxd_request_admit */
+enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
+                                         const struct vxd_method *method,
+                                         size_t body_bytes, struct vxd_err *err);
+
+/* Reserves n_bytes of the body, which have come.
+ * errors  RESOURCE_EXHAUSTED  no bytes are left */
+enum vxd_status vxd_request_receive(struct vxd_request *request, size_t n_bytes,
+                                    struct vxd_err *err);
 
 /* Decodes and checks the body, then queues the request (or answers it at once). Always ends in
  * reply_fn, perhaps before this returns. Consumes the caller's reference. */

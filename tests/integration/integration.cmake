@@ -93,6 +93,7 @@ set(integration_tests
   scene/scenes_query
   scene/semantic
   scene/semantic_clients
+  transport/connections
   transport/guard
   transport/hostile
   transport/http

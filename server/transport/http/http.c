@@ -51,7 +51,7 @@ static void discard_request(struct vxd_request *request)
 {
     struct vxd_http_exchange *exchange = request->transport;
 
-    vxd_host_free(request->server->context, &exchange->body);
+    vxd_upload_memory_destroy(request->server, &exchange->body);
     request->transport = NULL;
     vxd_http_exchange_drop(exchange);
 }
@@ -179,16 +179,49 @@ static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url
                     exchange->allow);
 }
 
+/* Refuses two lengths, since they are two opinions on where the next request begins, and a
+ * path with an escaped slash or zero, since it is another path to whoever decodes it again. */
+static enum vxd_status check_framing(struct vxd_http_exchange *exchange, bool is_path_bad,
+                                     struct vxd_err *err)
+{
+    const struct vxd_http_headers *headers = &exchange->headers;
+    const char *twice = headers->duplicate;
+
+    if (is_path_bad) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "path",
+                        "%%2f, %%00 and incomplete escapes are not possible in a path");
+    }
+    if (headers->malformed != NULL) {
+        exchange->must_close = true;
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "header",
+                        "'%.60s' is no name of a header: it has a space",
+                        headers->malformed);
+    }
+    if (headers->content_length != NULL && headers->transfer_encoding != NULL) {
+        exchange->must_close = true;
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "Transfer-Encoding",
+                        "goes without Content-Length");
+    }
+    if (twice != NULL && (strcmp(twice, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0 ||
+                          strcmp(twice, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0)) {
+        exchange->must_close = true;
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, twice,
+                        "the header came more than once");
+    }
+    return VXD_OK;
+}
+
 /* Does everything that the headers alone decide. On success either the response is there,
  * or the request is admitted and its buffer waits for the body. */
 static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *url,
-                               const char *version, struct vxd_err *err)
+                               const char *version, bool is_path_bad, struct vxd_err *err)
 {
     const struct vxd_http_view *view = vxd_http_view_find(url);
     struct vxd_server *server = exchange->http->server;
     enum vxd_status status;
 
     vxd_http_read_headers(exchange);
+    VXD_TRY(check_framing(exchange, is_path_bad, err));
     exchange->n_expected = vxd_http_body_bytes(&exchange->headers);
     if (view == NULL || !view->is_public) {
         VXD_TRY(vxd_http_guard(exchange, version, err));
@@ -209,9 +242,9 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
         return VXD_OK;
     }
     VXD_TRY(create_request(exchange, err));
-    VXD_TRY(vxd_request_admit(exchange->request, exchange->method, exchange->n_expected,
-                              err));
-    VXD_TRY(vxd_host_alloc(server->context, exchange->n_expected, &exchange->body, err));
+    VXD_TRY(vxd_request_admit_upload(exchange->request, exchange->method,
+                                     exchange->n_expected, err));
+    VXD_TRY(vxd_upload_memory_create(server, exchange->n_expected, &exchange->body, err));
 out:
     return status;
 }
@@ -248,22 +281,26 @@ static enum MHD_Result send_response(struct vxd_http_exchange *exchange)
 
 static enum MHD_Result begin(struct vxd_http *http, struct MHD_Connection *connection,
                              const char *url, const char *verb, const char *version,
-                             void **context)
+                             bool is_path_bad, void **context)
 {
     struct vxd_http_exchange *exchange = calloc(1, sizeof *exchange);
     struct vxd_err err = {0};
 
+    *context = exchange;
     if (exchange == NULL) {
         return MHD_NO;
     }
-    *context = exchange;
     exchange->http = http;
     exchange->connection = connection;
     exchange->verb = verb;
     atomic_init(&exchange->references, 1);
     atomic_fetch_add(&http->n_exchanges, 1);
-    if (examine(exchange, url, version, &err) != VXD_OK) {
+    if (examine(exchange, url, version, is_path_bad, &err) != VXD_OK) {
         fail(exchange, &err);
+    }
+    if (exchange->must_close) {
+        vxd_http_add_header(exchange, MHD_HTTP_HEADER_CONNECTION, "close");
+        return send_response(exchange);
     }
     if (exchange->request != NULL) {
         limit_pause(exchange);
@@ -303,6 +340,8 @@ static enum MHD_Result check_upload(struct vxd_http_exchange *exchange)
 static enum MHD_Result take_piece(struct vxd_http_exchange *exchange, const char *bytes,
                                   size_t *n_bytes)
 {
+    struct vxd_err err = {0};
+
     if (exchange->request != NULL && check_upload(exchange) != MHD_YES) {
         return MHD_NO;
     }
@@ -314,8 +353,13 @@ static enum MHD_Result take_piece(struct vxd_http_exchange *exchange, const char
         return MHD_NO;
     }
     if (exchange->request != NULL) {
-        memcpy((uint8_t *)exchange->body.ptr + exchange->n_received, bytes, *n_bytes);
+        if (vxd_request_receive(exchange->request, *n_bytes, &err) != VXD_OK) {
+            fail(exchange, &err);
+            return vxd_http_refuse_body(exchange);
+        }
+        memcpy(exchange->body.bytes + exchange->n_received, bytes, *n_bytes);
     }
+    vxd_http_peer_waits(exchange->http, vxd_http_peer_of(exchange->connection));
     exchange->n_received += *n_bytes;
     *n_bytes = 0;
     if (exchange->n_received < exchange->n_expected && has_ended(exchange->connection)) {
@@ -328,8 +372,9 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
 {
     struct vxd_request *request = exchange->request;
     struct vxd_body body = {.kind = exchange->body_kind,
-                            .bytes = exchange->body.ptr,
+                            .bytes = exchange->body.bytes,
                             .n_bytes = exchange->n_received,
+                            .is_locked = exchange->body.block.ptr != NULL,
                             .format = exchange->format,
                             .query = exchange->query,
                             .n_query = exchange->n_query};
@@ -344,6 +389,8 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
             body.n_bytes = strlen(exchange->get_body);
         }
     }
+    vxd_upload_memory_complete(request->server, &exchange->body);
+    vxd_http_peer_is_served(exchange->http, vxd_http_peer_of(exchange->connection));
     (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                     IDLE_TIMEOUT_S);
     exchange->request = NULL;
@@ -353,15 +400,34 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
     return MHD_YES;
 }
 
+/* The context of a request whose path must not be decoded; on_uri sets it. */
+static char bad_path;
+
+/* Looks at the path as it came, since the library shows it decoded. */
+static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
+{
+    (void)cls;
+    (void)connection;
+    for (; *uri != '\0' && *uri != '?'; uri++) {
+        if (*uri == '%' && (strspn(uri + 1, "0123456789abcdefABCDEF") < 2 ||
+                            strncmp(uri, "%00", 3) == 0 || strncmp(uri, "%2f", 3) == 0 ||
+                            strncmp(uri, "%2F", 3) == 0)) {
+            return &bad_path;
+        }
+    }
+    return NULL;
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
                                   const char *url, const char *verb, const char *version,
                                   const char *upload, size_t *upload_bytes,
                                   void **context)
 {
-    struct vxd_http_exchange *exchange = *context;
+    bool is_path_bad = *context == &bad_path;
+    struct vxd_http_exchange *exchange = is_path_bad ? NULL : *context;
 
     if (exchange == NULL) {
-        return begin(cls, connection, url, verb, version, context);
+        return begin(cls, connection, url, verb, version, is_path_bad, context);
     }
     if (*upload_bytes > 0) {
         return take_piece(exchange, upload, upload_bytes);
@@ -375,12 +441,12 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode reason)
 {
-    struct vxd_http_exchange *exchange = *context;
+    struct vxd_http_exchange *exchange = *context == &bad_path ? NULL : *context;
     struct vxd_http *http = cls;
     struct vxd_err err = {0};
 
-    (void)connection;
     (void)reason;
+    vxd_http_peer_waits(http, vxd_http_peer_of(connection));
     if (exchange == NULL) {
         return;
     }
@@ -433,8 +499,9 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
         MHD_OPTION_LISTEN_SOCKET, http->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
         n_connections, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_ARRAY, pool,
-        MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
+        vxd_http_on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, on_uri, http,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, pool, MHD_OPTION_END);
     if (http->daemon == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "listen.http",
                         "cannot start %u HTTP threads", n_threads);
@@ -447,6 +514,7 @@ static void destroy(struct vxd_http *http)
     if (http->listen_fd >= 0) {
         (void)close(http->listen_fd);
     }
+    (void)pthread_mutex_destroy(&http->peers_lock);
     free(http);
 }
 
@@ -461,6 +529,7 @@ enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
     }
     http->server = server;
     http->listen_fd = -1;
+    (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
     VXD_TRY(start_daemon(http, err));
     *out = http;

@@ -49,6 +49,9 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
     struct vxd_http_headers *headers = cls;
 
     (void)kind;
+    if (strpbrk(name, " \t") != NULL) {
+        headers->malformed = name;
+    }
     for (size_t i = 0; i < sizeof known_headers / sizeof known_headers[0]; i++) {
         const char **slot =
             (const char **)(void *)((char *)headers + known_headers[i].offset);

@@ -4,6 +4,7 @@
 #define VXD_SERVER_TRANSPORT_HTTP_HTTP_INTERNAL_H
 
 #include <microhttpd.h>
+#include <pthread.h>
 
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
@@ -11,6 +12,14 @@
 #include "server/instance/instance.h"
 
 #define VXD_HTTP_MAX_QUERY 32
+
+/* A connection, for as long as it lasts. */
+struct vxd_http_peer {
+    int fd;
+    bool is_waiting; /* in the list of those whose peer has the word */
+    struct vxd_http_peer *next;
+    struct vxd_http_peer *previous;
+};
 
 struct vxd_http {
     struct vxd_server *server;
@@ -20,7 +29,11 @@ struct vxd_http {
     char host[VXD_PATH_BYTES]; /* as configured, without brackets */
     uint16_t port;             /* really bound */
     atomic_size_t n_exchanges;
-    atomic_bool stopping; /* the time of uploads is over */
+    atomic_bool stopping;                /* the time of uploads is over */
+    pthread_mutex_t peers_lock;          /* guards the rest */
+    struct vxd_http_peer *first_waiting; /* silent for longest */
+    struct vxd_http_peer *last_waiting;
+    size_t n_waiting;
 };
 
 /* The request headers that are read, NULL where absent. They live in the connection's
@@ -41,6 +54,7 @@ struct vxd_http_headers {
     const char *stream;
     const char *keep_last;
     const char *max_age_ms;
+    const char *malformed; /* a name with a space, which others may read without it */
     const char *duplicate; /* name of one of these that came twice */
 };
 
@@ -62,11 +76,12 @@ struct vxd_http_exchange {
 
     const struct vxd_method *method;
     struct vxd_request *request; /* ours until it is submitted or failed */
+    bool must_close;             /* it is uncertain where its next request would begin */
     bool suspended;              /* the reply must resume the connection */
     bool abandoned; /* the connection ended before the request was complete */
 
     enum vxd_body_kind body_kind;
-    struct vxd_buffer body;
+    struct vxd_upload_memory body;
     size_t n_expected; /* Content-Length */
     size_t n_received;
     const char *format; /* of a file body, in query_text */
@@ -150,6 +165,15 @@ void vxd_http_add_header(struct vxd_http_exchange *exchange, const char *name,
  * dropped from then on. MHD_NO where that is not possible: then the connection has to be
  * closed. */
 enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange);
+
+/* http_peers.c: the peer of a connection has the word (again), or its request runs. NULL is a
+ * connection that is not watched. */
+void vxd_http_peer_waits(struct vxd_http *http, struct vxd_http_peer *peer);
+void vxd_http_peer_is_served(struct vxd_http *http, struct vxd_http_peer *peer);
+struct vxd_http_peer *vxd_http_peer_of(struct MHD_Connection *connection);
+/* MHD_NotifyConnectionCallback */
+void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                            enum MHD_ConnectionNotificationCode code);
 
 /* http_views.c: a page that is no method. */
 struct vxd_http_view {

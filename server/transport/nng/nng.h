@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* protobuf over nng REP, with one context for each request in flight. There are always
- * more contexts than places in the queue, so that overload is answered instead of
- * stalling. */
+/* protobuf over nng: the server of nng's request/reply protocol for its peers over ipc and tcp. A
+ * connection may have many requests under way; each is answered when it is done. */
 #ifndef VXD_SERVER_TRANSPORT_NNG_NNG_H
 #define VXD_SERVER_TRANSPORT_NNG_NNG_H
 
@@ -9,13 +8,12 @@
 
 struct vxd_rpc;
 
-/* Opens the socket and every listener of server->config; fills server->rpc_bound.
+/* Opens every listener of server->config; fills server->rpc_bound.
  * errors  INVALID_ARGUMENT, UNAVAILABLE (address in use; names it), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_rpc_start(struct vxd_server *server, struct vxd_rpc **out,
                               struct vxd_err *err);
 
-/* From now on new connections are refused. Open ones go on, since closing a listener
- * would lose their pending replies. */
+/* From now on new connections are refused; standing ones go on. */
 void vxd_rpc_refuse_new(struct vxd_rpc *rpc);
 
 /* Waits until replies in flight were sent (bounded), then closes. No request of this

@@ -3,27 +3,209 @@
 #ifndef VXD_SERVER_TRANSPORT_NNG_RPC_INTERNAL_H
 #define VXD_SERVER_TRANSPORT_NNG_RPC_INTERNAL_H
 
-#include <nng/nng.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
+#include "gpu/core/core.h"
 #include "proto/base/name.h"
 #include "server/request/request.h"
+#include "server/transport/nng/sp.h"
 
-/* One listener, made with its limits set and started.
+/* What is read before a message has memory of its own. */
+#define VXD_RPC_HEAD_BYTES 16384
+/* The envelope's header comes on top of the largest body. */
+#define VXD_RPC_ENVELOPE_BYTES 65536u
+
+struct vxd_rpc_listener {
+    int fd;
+    bool is_ipc;
+    char path[VXD_PATH_BYTES]; /* of an ipc socket, removed at the end; "" otherwise */
+};
+
+/* A message of a peer, from its first byte until its request is done with it. Its bytes are the
+ * route and the body; they begin at a multiple of 16, so that with a route of one word the body
+ * begins where VXD_RPC_ORIGIN says. */
+struct vxd_rpc_message {
+    uint8_t *bytes;
+    size_t n_bytes;
+    size_t n_there;
+    struct vxd_upload_memory
+        memory; /* holds the bytes; empty: they stand behind the struct */
+    struct vxd_server *server;
+    struct vxd_sp_route route;
+    struct vxd_rpc_connection *connection; /* with a reference */
+    struct vxd_request *request; /* from submit until its reply; guarded by the lock */
+    uint32_t tag;                /* of the method */
+    bool is_open; /* in the connection's list, as the next two; guarded by its lock */
+    struct vxd_rpc_message *next;
+    struct vxd_rpc_message *previous;
+};
+
+/* A reply that was not sent yet, or not wholly. */
+struct vxd_rpc_reply {
+    struct vxd_rpc_reply *next;
+    size_t n_bytes; /* with its head and route */
+    size_t n_sent;
+    uint8_t *bytes;
+    struct vxd_buffer block; /* holds the bytes; empty: they stand behind the struct */
+    struct vxd_context *context;
+};
+
+enum vxd_rpc_phase {
+    VXD_RPC_GREETING,
+    VXD_RPC_HEAD,   /* between messages, or at the begin of one */
+    VXD_RPC_BODY,   /* the rest of a large one */
+    VXD_RPC_DISCARD /* the rest of one that was refused */
+};
+
+/* One peer. Its loop reads; whoever has a reply writes, or leaves the writing to the loop. It
+ * goes with its last reference: the loop's, and one of each message. */
+struct vxd_rpc_connection {
+    struct vxd_rpc_loop *loop;
+    int fd;
+    bool is_ipc;
+    char peer[VXD_NAME_BYTES];
+    int64_t uid;
+    atomic_int references;
+
+    /* The loop's alone. */
+    enum vxd_rpc_phase phase;
+    uint8_t *head;
+    size_t n_head;
+    struct vxd_rpc_message *message; /* VXD_RPC_BODY */
+    uint64_t n_discard;              /* VXD_RPC_DISCARD */
+    int64_t began_ns;   /* this greeting or message; 0: nothing is under way */
+    uint64_t n_arrived; /* of it */
+    uint32_t interest;  /* epoll's events */
+    struct vxd_rpc_connection *next;
+    struct vxd_rpc_connection *previous;
+
+    /* Guarded by the lock. */
+    pthread_mutex_t lock;
+    struct vxd_rpc_reply *replies; /* unsent, the first one perhaps in part */
+    struct vxd_rpc_reply **last_reply;
+    size_t unsent_bytes;
+    int64_t unsent_since_ns;      /* that nothing has moved */
+    struct vxd_rpc_message *open; /* requests without a reply */
+    size_t n_open;
+    bool waits_for_replies; /* nothing is read until some have gone */
+    bool is_broken;         /* writing failed */
+    bool is_closed;
+    bool is_noted; /* in the loop's list of those to look at */
+    struct vxd_rpc_connection *next_noted;
+};
+
+/* A thread that reads from its connections and writes what others could not. */
+struct vxd_rpc_loop {
+    struct vxd_rpc *rpc;
+    pthread_t thread;
+    bool is_running;
+    int epoll_fd;
+    int wake_fd;
+    struct vxd_rpc_connection *connections; /* its thread's alone */
+    bool has_listeners;
+    int64_t listeners_pause_until_ns; /* 0: they are not paused */
+
+    pthread_mutex_t lock;
+    struct vxd_rpc_connection *fresh; /* accepted, not yet watched */
+    struct vxd_rpc_connection *noted;
+};
+
+#define VXD_RPC_MAX_LOOPS 8
+
+struct vxd_rpc {
+    struct vxd_server *server;
+    struct vxd_rpc_listener listeners[VXD_CONFIG_MAX_LISTEN];
+    size_t n_listeners;
+    struct vxd_rpc_loop loops[VXD_RPC_MAX_LOOPS];
+    size_t n_loops;
+    size_t next_loop; /* the first loop's thread's alone */
+    size_t max_open;  /* requests of one connection under way */
+    atomic_bool refusing;
+    atomic_bool stopping;
+    atomic_size_t n_connections;
+    atomic_size_t n_open;                /* requests whose reply is not wholly sent */
+    atomic_uint_fast64_t arriving_bytes; /* of messages that are not complete */
+};
+
+/* rpc_listen.c */
+
+/* One listener.
  * in      url    one of config->rpc
  * out     bound  the URL with the port really bound, VXD_PATH_BYTES
  * errors  INVALID_ARGUMENT  the URL, or what stands at the socket's path is no socket
  *         UNAVAILABLE       in use, or cannot be bound; names it
  *         NOT_FOUND         the socket's directory cannot be made */
-enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *config,
-                               const char *url, char *bound, struct vxd_err *err);
+enum vxd_status vxd_rpc_listen(const struct vxd_config *config, const char *url,
+                               struct vxd_rpc_listener *out, char *bound,
+                               struct vxd_err *err);
+void vxd_rpc_unlisten(struct vxd_rpc_listener *listener);
 
-/* Describes the other end: "ipc pid 4711" or "tcp 10.0.0.7:4242", and its uid (-1 where
- * the transport does not know it). False when the connection has ended meanwhile: whose
- * request it was is unknown then. */
-bool vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid);
+/* Sets what this kind of socket wants, and finds who is at the other end: "ipc pid 4711" or
+ * "tcp 10.0.0.7:4242", and its uid (-1 where it is unknown). */
+void vxd_rpc_set_up_peer(int fd, bool is_ipc, char name[VXD_NAME_BYTES], int64_t *uid);
+
+/* rpc_loop.c */
+
+enum vxd_status vxd_rpc_loop_start(struct vxd_rpc_loop *loop, struct vxd_err *err);
+/* Ends the thread and closes its connections. Harmless on one that was not started. */
+void vxd_rpc_loop_stop(struct vxd_rpc_loop *loop);
+/* Asks the loop to look at a connection; its lock is held. */
+void vxd_rpc_note(struct vxd_rpc_connection *connection);
+
+/* rpc_connection.c; all on the loop's thread */
+
+/* Takes the descriptor; NULL where memory is short, and then it is closed. */
+struct vxd_rpc_connection *vxd_rpc_connection_create(struct vxd_rpc_loop *loop,
+                                                     int take_fd, bool is_ipc);
+/* Reads what is there, up to a share, and runs what is complete. False: close it. */
+bool vxd_rpc_connection_read(struct vxd_rpc_connection *connection);
+/* Goes on after replies have gone. False: close it. */
+bool vxd_rpc_connection_resume(struct vxd_rpc_connection *connection);
+/* Ends it: its open requests that change nothing are cancelled. */
+void vxd_rpc_connection_close(struct vxd_rpc_connection *connection);
+void vxd_rpc_connection_drop(struct vxd_rpc_connection *connection);
+
+/* rpc_send.c; from any thread */
+
+/* Sends a reply, or leaves it to the loop; takes it. NULL (no memory even for an error) ends the
+ * connection, so that its peer does not wait. */
+void vxd_rpc_send(struct vxd_rpc_connection *connection,
+                  struct vxd_rpc_reply *take_reply);
+/* Sends what waits, up to what the socket takes. False: the connection is broken. The lock is
+ * held. */
+bool vxd_rpc_flush(struct vxd_rpc_connection *connection);
+void vxd_rpc_reply_free(struct vxd_rpc_reply *reply);
+
+/* rpc_message.c */
+
+/* Memory for a message of so many bytes; NULL when there is none. */
+struct vxd_rpc_message *vxd_rpc_message_create(struct vxd_rpc_connection *connection,
+                                               size_t n_bytes);
+/* Also gives back its connection's reference. */
+void vxd_rpc_message_destroy(struct vxd_rpc_message *message);
+/* Takes a message out of its connection's open requests, where it is in; the connection's lock is
+ * held. */
+void vxd_rpc_message_unlink(struct vxd_rpc_message *message);
+/* Runs a complete message whose route was read; takes it. */
+void vxd_rpc_message_run(struct vxd_rpc_message *take_message);
+/* Whether the sender of a large message may send it at all, by its first bytes.
+ * errors  UNAUTHENTICATED; RESOURCE_EXHAUSTED (too large); INVALID_ARGUMENT (its header does
+ *         not stand within the first VXD_RPC_HEAD_BYTES) */
+enum vxd_status vxd_rpc_message_check(struct vxd_rpc_connection *connection,
+                                      const uint8_t *body, size_t n_there, size_t n_bytes,
+                                      char request_id[VXD_NAME_BYTES],
+                                      struct vxd_err *err);
+/* The reply to a message that has no request. */
+struct vxd_rpc_reply *vxd_rpc_pack_error(struct vxd_rpc_connection *connection,
+                                         const struct vxd_sp_route *route,
+                                         const char *request_id,
+                                         const struct vxd_err *why);
+
+/* rpc_reply.c */
 
 /* What a reply says about its request. */
-struct vxd_rpc_reply {
+struct vxd_rpc_answer {
     const char *request_id;
     const struct vxd_err *err;      /* code VXD_OK, or why there is no output */
     const ProtobufCMessage *output; /* NULL unless OK */
@@ -32,10 +214,12 @@ struct vxd_rpc_reply {
     bool arrays_dropped;
     double queue_ms;
     double total_ms;
-    struct vxd_pool *pool; /* copies the output's big data; NULL without output */
 };
 
-/* Packs a Response into one message of exactly its size; NULL when memory ran out. */
-nng_msg *vxd_rpc_pack(const struct vxd_rpc_reply *reply);
+/* A Response with its head and route; NULL when memory ran out. Its big data are copied by the
+ * context's pool. */
+struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
+                                   const struct vxd_sp_route *route,
+                                   const struct vxd_rpc_answer *answer);
 
 #endif

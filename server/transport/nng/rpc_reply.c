@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Writing a Response straight into an nng message: a reply of many megabytes is copied
- * once. */
-#include "server/transport/nng/rpc_internal.h"
-
+/* Writing a Response straight into the bytes that go to the socket: a reply of many megabytes is
+ * copied once. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/core/core.h"
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "proto/base/utf8.h"
+#include "server/transport/nng/rpc_internal.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define HEADER_FIELD 1u
@@ -59,47 +59,76 @@ static void copy_big(void *pool, void *to, const void *from, size_t n_bytes)
 }
 
 static void encode(struct vxd_encoder *encoder, const Voxeld__V1__ResponseHeader *header,
-                   const struct vxd_rpc_reply *reply)
+                   const struct vxd_rpc_answer *answer)
 {
     vxd_encode_member(encoder, HEADER_FIELD, &header->base);
-    if (reply->output != NULL) {
-        vxd_encode_member(encoder, reply->tag, reply->output);
+    if (answer->output != NULL) {
+        vxd_encode_member(encoder, answer->tag, answer->output);
     }
 }
 
-nng_msg *vxd_rpc_pack(const struct vxd_rpc_reply *reply)
+/* Memory for a reply of so many bytes: of the engine's host blocks where it is large, since these
+ * have their pages already. */
+static struct vxd_rpc_reply *reply_create(struct vxd_context *context, size_t n_bytes)
+{
+    bool is_small = n_bytes < VXD_BIG_BLOCK_BYTES;
+    struct vxd_rpc_reply *reply = malloc(sizeof *reply + (is_small ? n_bytes : 0));
+
+    if (reply == NULL) {
+        return NULL;
+    }
+    *reply = (struct vxd_rpc_reply){.n_bytes = n_bytes, .context = context};
+    if (is_small) {
+        reply->bytes = (uint8_t *)(reply + 1);
+        return reply;
+    }
+    if (vxd_host_alloc(context, n_bytes, &reply->block, NULL) != VXD_OK) {
+        free(reply);
+        return NULL;
+    }
+    reply->bytes = reply->block.ptr;
+    return reply;
+}
+
+struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
+                                   const struct vxd_sp_route *route,
+                                   const struct vxd_rpc_answer *answer)
 {
     Voxeld__V1__ResponseHeader header = VOXELD__V1__RESPONSE_HEADER__INIT;
     char id[VXD_NAME_BYTES];
-    char field[sizeof reply->err->field];
-    char message[sizeof reply->err->message];
+    char field[sizeof answer->err->field];
+    char message[sizeof answer->err->message];
     struct vxd_encoder measured = {.least_bytes = VXD_BIG_BLOCK_BYTES,
                                    .origin = VXD_RPC_ORIGIN};
     struct vxd_encoder written = measured;
-    nng_msg *msg = NULL;
+    struct vxd_rpc_reply *reply;
+    size_t at = vxd_sp_head_bytes(is_ipc) + route->n_bytes;
 
-    copy_utf8(id, sizeof id, reply->request_id);
+    copy_utf8(id, sizeof id, answer->request_id);
     header.request_id = id;
-    header.code = (Voxeld__V1__Code)reply->err->code;
-    header.queue_ms = reply->queue_ms;
-    header.total_ms = reply->total_ms;
-    header.replayed = reply->replayed;
-    header.arrays_dropped = reply->arrays_dropped;
-    if (reply->err->code != VXD_OK) {
-        copy_utf8(message, sizeof message, reply->err->message);
-        copy_utf8(field, sizeof field, reply->err->field);
+    header.code = (Voxeld__V1__Code)answer->err->code;
+    header.queue_ms = answer->queue_ms;
+    header.total_ms = answer->total_ms;
+    header.replayed = answer->replayed;
+    header.arrays_dropped = answer->arrays_dropped;
+    if (answer->err->code != VXD_OK) {
+        copy_utf8(message, sizeof message, answer->err->message);
+        copy_utf8(field, sizeof field, answer->err->field);
         header.message = message;
         header.field = field;
     }
-    encode(&measured, &header, reply);
-    if (nng_msg_alloc(&msg, measured.at) != 0) {
+    encode(&measured, &header, answer);
+    reply = reply_create(context, at + measured.at);
+    if (reply == NULL) {
         return NULL;
     }
-    written.out = nng_msg_body(msg);
-    if (reply->pool != NULL) {
+    (void)vxd_sp_write_head(reply->bytes, is_ipc, route->n_bytes + measured.at);
+    memcpy(reply->bytes + at - route->n_bytes, route->bytes, route->n_bytes);
+    written.out = reply->bytes + at;
+    if (answer->output != NULL) {
         written.copy = copy_big;
-        written.copy_context = reply->pool;
+        written.copy_context = vxd_context_pool(context);
     }
-    encode(&written, &header, reply);
-    return msg;
+    encode(&written, &header, answer);
+    return reply;
 }

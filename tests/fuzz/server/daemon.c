@@ -67,6 +67,16 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t n_bytes)
     return (ssize_t)n_bytes;
 }
 
+const char *fuzz_url(void)
+{
+    static char url[VXD_PATH_BYTES];
+    const char *directory = getenv("TMPDIR");
+
+    (void)snprintf(url, sizeof url, FUZZ_URL_PREFIX "%s/voxeld-fuzz-%ld.sock",
+                   directory != NULL ? directory : "/tmp", (long)getpid());
+    return url;
+}
+
 struct vxd_server *fuzz_server_start(const char *http)
 {
     struct vxd_server *server = calloc(1, sizeof *server);
@@ -76,7 +86,7 @@ struct vxd_server *fuzz_server_start(const char *http)
 
     FUZZ_EXPECT(server != NULL && config != NULL, "no memory");
     vxd_config_default(config);
-    (void)snprintf(config->rpc[0], sizeof config->rpc[0], "%s", FUZZ_URL);
+    (void)snprintf(config->rpc[0], sizeof config->rpc[0], "%s", fuzz_url());
     config->n_rpc = 1;
     (void)snprintf(config->http, sizeof config->http, "%s", http);
     (void)snprintf(config->backend, sizeof config->backend, "cpu");

@@ -28,10 +28,12 @@ __attribute__((format(printf, 2, 3), noreturn))
 #endif
 void fuzz_fail(const char *condition, const char *format, ...);
 
-/* Starts the server; `listen` is filled into its configuration's http, "" = rpc over inproc
- * (FUZZ_URL). Transports are the target's to start and stop. */
-#define FUZZ_URL "inproc://fuzz"
+/* Where a target's rpc listens, if it does: an ipc socket of this process. */
+#define FUZZ_URL_PREFIX "ipc://"
+const char *fuzz_url(void);
 
+/* Starts the server; `http` is filled into its configuration. Transports are the target's to
+ * start and stop. */
 struct vxd_server *fuzz_server_start(const char *http);
 
 /* All transports of it have stopped. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests, mutated by their descriptors, into the server over rpc: its own transport,
- * reached through nng's inproc, its scheduler and the engine on the CPU. An input is a
+ * reached through nng over an ipc socket, its scheduler and the engine on the CPU. An input is a
  * sequence of requests, one after the other or all at once. */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -63,7 +63,7 @@ static void start(void)
             nng_socket_set_ms(target.socket, NNG_OPT_RECVTIMEO, FUZZ_REPLY_WAIT_MS) ==
                 0 &&
             nng_socket_set_int(target.socket, NNG_OPT_RECVBUF, RECEIVE_BUFFER) == 0 &&
-            nng_dial(target.socket, FUZZ_URL, NULL, 0) == 0,
+            nng_dial(target.socket, fuzz_url(), NULL, 0) == 0,
         "no socket");
 }
 

@@ -69,3 +69,8 @@ endfunction()
 
 voxeld_add_server_fuzz(requests Sequence nng::nng)
 voxeld_add_server_fuzz(http HttpSequence)
+
+# The bytes of a connection are no message: its inputs are what a peer sends.
+voxeld_add_fuzz(NAME fuzz_connection SOURCES fuzz/server/fuzz_connection.c
+                LIBRARIES voxeld_fuzz_daemon CORPUS fuzz/corpus/connection MAX_LEN 65536)
+target_link_options(fuzz_connection PRIVATE -Wl,--wrap=write)

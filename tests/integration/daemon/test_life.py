@@ -74,7 +74,7 @@ def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> No
                 return False
 
             wait_until(is_closed, 5, "no new connection is taken")
-            with Rpc(daemon.tcp, timeout_s=0.2) as late, pytest.raises(pynng.NNGException):
+            with pytest.raises(pynng.NNGException), Rpc(daemon.tcp, timeout_s=0.2) as late:
                 late.call("server_info")
             assert [w.result() for w in waiting] == [200, 200, OK, OK, OK, OK]
         assert daemon.wait() == 0

@@ -247,8 +247,10 @@ def test_connections_over_the_cap_are_turned_away(directory: Path) -> None:
         with clients(daemon.ipc, 8) as first:
             for client in first:
                 assert client.call("server_info").header.code == OK
-            too_many = Rpc(daemon.ipc, timeout_s=0.5)
-            with too_many, pytest.raises(pynng.NNGException):
+            with (
+                pytest.raises(pynng.NNGException),
+                Rpc(daemon.ipc, timeout_s=0.5) as too_many,
+            ):
                 too_many.call("server_info")
             assert first[0].call("server_info").header.code == OK
 

@@ -450,3 +450,32 @@ def test_ipv6_listener_works_and_is_its_own_host(directory: Path) -> None:
         connection.request("GET", "/v1/status")
         assert connection.getresponse().status == 200
         connection.close()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "Content-Length: 2\r\nContent-Length: 3\r\n",
+        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+        "Content-Length : 2\r\n",
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/status", "/v1/health/live"])
+def test_uncertain_framing_is_refused_and_ends_the_connection(
+    daemon: Daemon, lines: str, path: str
+) -> None:
+    one = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
+        f"Content-Type: application/json\r\n{lines}\r\n{{}}"
+    )
+    answer = raw_http(daemon, (one + one).encode())
+    assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("path", ["/v1%2fstatus", "/v1/maps/a%2Fb", "/v1/status%00", "/v1/sta%t"])
+def test_escapes_that_change_a_path_are_refused(daemon: Daemon, path: str) -> None:
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n\r\n"
+    answer = raw_http(daemon, request.encode())
+    assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
+    assert b'"path"' in answer

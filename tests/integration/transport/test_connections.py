@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections of nng's protocol, spoken by hand: many requests under way on one, messages in any
+pieces, and peers that stall, lie about sizes, leave, or fill all places. None of it costs another
+peer anything."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from harness import (
+    MIB,
+    OK,
+    SANITIZE,
+    SLOW,
+    Daemon,
+    RawReq,
+    Rpc,
+    admin_pb2,
+    cloud_of,
+    common_pb2,
+    http_call,
+    random_points,
+    rpc_pb2,
+    running,
+    voxelize_request,
+    wait_until,
+)
+
+STALL_S = 10  # what a message may stand still
+
+
+def message(request: rpc_pb2.Request, words: tuple[int, ...] = (0x80000001,)) -> bytes:
+    """The route and the body, as they follow the length."""
+    return b"".join(w.to_bytes(4, "big") for w in words) + request.SerializeToString()
+
+
+def framed(peer: RawReq, data: bytes) -> bytes:
+    return peer.mark + len(data).to_bytes(8, "big") + data
+
+
+def reply_of(peer: RawReq, n_words: int = 1) -> tuple[bytes, rpc_pb2.Response]:
+    head = peer.take(len(peer.mark) + 8)
+    data = peer.take(int.from_bytes(head[-8:], "big"))
+    return data[: 4 * n_words], rpc_pb2.Response.FromString(data[4 * n_words :])
+
+
+def info_request(name: str) -> rpc_pb2.Request:
+    return rpc_pb2.Request(
+        header=rpc_pb2.RequestHeader(request_id=name),
+        server_info=admin_pb2.ServerInfoRequest(),
+    )
+
+
+@pytest.fixture(params=["ipc", "tcp"])
+def url(request: pytest.FixtureRequest, daemon: Daemon) -> str:
+    return daemon.ipc if request.param == "ipc" else daemon.tcp
+
+
+def test_many_requests_of_one_connection_are_answered_each_by_its_id(url: str) -> None:
+    large = voxelize_request(cloud_of(random_points(100000)), size=0.5)
+    with RawReq(url) as peer:
+        sent = bytearray()
+        for i in range(60):
+            request = info_request(f"r-{i}")
+            if i % 20 == 7:
+                request = rpc_pb2.Request(header=request.header, voxelize=large)
+            sent += framed(peer, message(request, (0x80000000 + i,)))
+        peer.socket.sendall(sent)
+        replies = dict(reply_of(peer) for _ in range(60))
+    assert len(replies) == 60
+    for word, reply in replies.items():
+        i = int.from_bytes(word, "big") - 0x80000000
+        assert reply.header.code == OK
+        assert reply.header.request_id == f"r-{i}"
+        assert reply.WhichOneof("method") == ("voxelize" if i % 20 == 7 else "server_info")
+
+
+def test_a_message_may_come_in_any_pieces(url: str) -> None:
+    large = rpc_pb2.Request(voxelize=voxelize_request(cloud_of(random_points(9000)), size=0.5))
+    with RawReq(url) as whole:
+        whole.send(large)
+        expected = whole.receive().voxelize.coords
+    with RawReq(url) as peer:
+        data = framed(peer, message(info_request("bytes")))
+        for i in range(len(data)):
+            peer.socket.sendall(data[i : i + 1])
+        assert reply_of(peer)[1].header.request_id == "bytes"
+        data = framed(peer, message(large)) + framed(peer, message(info_request("next")))
+        for begin in range(0, len(data), 7001):
+            peer.socket.sendall(data[begin : begin + 7001])
+            time.sleep(0.001)
+        replies = [reply_of(peer)[1] for _ in range(2)]
+        assert expected in [r.voxelize.coords for r in replies]
+        assert "next" in [r.header.request_id for r in replies]
+
+
+def test_a_request_that_came_by_devices_goes_back_by_them(url: str) -> None:
+    for n_hops in (1, 8):
+        words = (*range(1, n_hops + 1), 0x80000005)
+        with RawReq(url) as peer:
+            peer.socket.sendall(framed(peer, message(info_request("far"), words)))
+            route, reply = reply_of(peer, len(words))
+        assert route == b"".join(w.to_bytes(4, "big") for w in words)
+        assert reply.header.request_id == "far"
+    with RawReq(url) as peer:
+        peer.socket.sendall(framed(peer, message(info_request("lost"), (1,) * 9 + (0x80000005,))))
+        assert peer.socket.recv(1) == b""
+
+
+def test_announced_sizes_take_no_memory_and_stalled_messages_are_cut(daemon: Daemon) -> None:
+    body = message(rpc_pb2.Request(voxelize=voxelize_request(cloud_of(random_points(2000)))))
+    before = daemon.resident_bytes()
+    peers = []
+    begin = time.monotonic()
+    for i in range(24):
+        peer = RawReq(daemon.ipc if i % 2 == 0 else daemon.tcp)
+        peer.socket.sendall(peer.mark + (60 * MIB).to_bytes(8, "big") + body[:20000])
+        peers.append(peer)
+    half = socket.create_connection(
+        ("127.0.0.1", int(daemon.tcp.rsplit(":", 1)[1])), 30 * SLOW
+    )  # no greeting
+    try:
+        with Rpc(daemon.ipc) as other:
+            for _ in range(20):
+                assert other.call("server_info").header.code == OK
+        # A page of 2 MiB each, where the system gives such pages.
+        limit = 64 * MIB if not SANITIZE else 512 * MIB
+        assert daemon.resident_bytes() - before < limit
+        for peer in peers:
+            peer.socket.settimeout(60 * SLOW)
+            assert peer.socket.recv(1) == b""
+        assert half.recv(8) == RawReq.HELLO[:5] + b"\x31\0\0"
+        assert half.recv(1) == b""
+        assert time.monotonic() - begin >= STALL_S
+    finally:
+        for peer in peers:
+            peer.socket.close()
+        half.close()
+
+
+def test_size_above_the_limit_is_refused_before_it_comes(daemon: Daemon, url: str) -> None:
+    with Rpc(daemon.ipc) as client:
+        limit = client.call("server_info").server_info.max_message_bytes
+    with RawReq(url) as peer:
+        data = message(rpc_pb2.Request(header=rpc_pb2.RequestHeader(request_id="huge")))
+        head = peer.mark + (2 * limit).to_bytes(8, "big")
+        peer.socket.sendall(head + data + bytes(16384))
+        reply = reply_of(peer)[1]
+        assert reply.header.code == common_pb2.RESOURCE_EXHAUSTED
+        assert reply.header.request_id == "huge"
+        # What was announced is read and forgotten; the connection serves on.
+        left = 2 * limit - len(data) - 16384
+        while left > 0:
+            n = min(left, MIB)
+            peer.socket.sendall(bytes(n))
+            left -= n
+        peer.socket.sendall(framed(peer, message(info_request("after"))))
+        assert reply_of(peer)[1].header.request_id == "after"
+    with RawReq(url) as peer:
+        peer.socket.sendall(peer.mark + (2**62).to_bytes(8, "big") + data + bytes(16384))
+        assert reply_of(peer)[1].header.code == common_pb2.RESOURCE_EXHAUSTED
+        with pytest.raises(OSError):  # nobody reads that much
+            for _ in range(1100):
+                peer.socket.sendall(bytes(MIB))
+
+
+def test_a_large_message_without_its_token_is_refused_before_it_comes(directory: Path) -> None:
+    tokens = directory / "tokens"
+    tokens.write_text(f"robot read {hashlib.sha256(b'secret').hexdigest()}\n")
+    tokens.chmod(0o600)
+    with running(directory / "d", {"auth": {"tokens_file": str(tokens)}}) as daemon:
+        request = rpc_pb2.Request(
+            header=rpc_pb2.RequestHeader(request_id="who"),
+            voxelize=voxelize_request(cloud_of(random_points(50000)), size=0.5),
+        )
+        for token in ("", "wrong"):
+            request.header.token = token
+            with RawReq(daemon.tcp) as peer:
+                peer.socket.sendall(framed(peer, message(request))[:20000])
+                reply = reply_of(peer)[1]
+                assert reply.header.code == common_pb2.UNAUTHENTICATED
+                assert reply.header.request_id == "who"
+        request.header.token = "secret"
+        with RawReq(daemon.tcp) as peer:
+            peer.send(request)
+            assert peer.receive().header.code == OK
+
+
+def test_idle_connections_from_the_network_leave_places_for_ipc(directory: Path) -> None:
+    with running(directory, {"limits": {"connections": 32}}) as daemon:
+        port = int(daemon.tcp.rsplit(":", 1)[1])
+        idle = [socket.create_connection(("127.0.0.1", port), 30 * SLOW) for _ in range(40)]
+        for peer in idle:
+            peer.sendall(RawReq.HELLO)
+        try:
+            with Rpc(daemon.ipc) as operator:
+                assert operator.call("server_info").header.code == OK
+            with pytest.raises((AssertionError, OSError)), RawReq(daemon.tcp):
+                pass
+        finally:
+            for peer in idle:
+                peer.close()
+
+
+def test_who_leaves_takes_his_request_with_him(daemon: Daemon, url: str) -> None:
+    long_ms = 50000
+    daemon.settle()
+    with RawReq(url) as peer:
+        peer.send(
+            rpc_pb2.Request(
+                header=rpc_pb2.RequestHeader(request_id="left", timeout_ms=60000),
+                self_test=admin_pb2.SelfTestRequest(duration_ms=long_ms),
+            )
+        )
+        wait_until(lambda: daemon.n_under_way() == 1, 10, "it runs")
+    begin = time.monotonic()
+    wait_until(lambda: daemon.n_under_way() == 0, 10, "it ends with its connection")
+    assert time.monotonic() - begin < long_ms / 1000
+    entry = wait_until(
+        lambda: next((e for e in list(daemon.log) if e.get("request_id") == "left"), None),
+        5, "it is logged",
+    )  # fmt: skip
+    assert entry["code"] == "CANCELLED"
+
+
+def post_head(daemon: Daemon, n_bytes: int) -> bytes:
+    return (
+        f"POST /v1/voxelize HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
+        f"Content-Type: application/x-protobuf\r\nContent-Length: {n_bytes}\r\n\r\n"
+    ).encode()
+
+
+def test_uploads_that_are_announced_over_http_stop_nobody(daemon: Daemon) -> None:
+    with Rpc(daemon.ipc) as client:
+        limit = client.call("server_info").server_info.max_message_bytes
+    uploads = []
+    try:
+        for _ in range(20):
+            peer = socket.create_connection(("127.0.0.1", daemon.http_port), 30 * SLOW)
+            peer.sendall(post_head(daemon, limit) + b"\x0a")
+            uploads.append(peer)
+        request = voxelize_request(cloud_of(random_points(20000)), size=0.5)
+        for _ in range(5):
+            reply = http_call(
+                daemon, "POST", "/v1/voxelize", request.SerializeToString(),
+                {"Content-Type": "application/x-protobuf"},
+            )  # fmt: skip
+            assert reply.status == 200
+            with Rpc(daemon.ipc) as client:
+                assert client.call("voxelize", request).header.code == OK
+    finally:
+        for peer in uploads:
+            peer.close()
+
+
+@pytest.mark.parametrize("how", ["nothing", "half a header", "a body that never comes"])
+def test_silent_http_connections_leave_places_for_others(directory: Path, how: str) -> None:
+    with running(directory, {"limits": {"connections": 32}}) as daemon:
+        silent = []
+        try:
+            for _ in range(100):
+                peer = socket.create_connection(("127.0.0.1", daemon.http_port), 30 * SLOW)
+                silent.append(peer)
+                with contextlib.suppress(OSError):
+                    if how == "half a header":
+                        peer.sendall(b"GET /v1/health/live HTTP/1.1\r\nHost: loc")
+                    elif how == "a body that never comes":
+                        peer.sendall(post_head(daemon, 1000) + b"\x0a")
+
+            def is_served() -> bool:
+                try:
+                    return http_call(daemon, "GET", "/v1/health/ready").status == 200
+                except OSError:  # the places of those who were cut are free a moment later
+                    return False
+
+            wait_until(is_served, 5, "health is answered")
+            assert http_call(daemon, "GET", "/v1/status").status == 200
+        finally:
+            for peer in silent:
+                peer.close()
