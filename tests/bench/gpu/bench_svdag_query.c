@@ -184,9 +184,9 @@ static void random_place(struct bench *bench, double place[3])
 {
     const struct options *options = &bench->options;
     double side = 2 * (double)bench->centre;
-    double way = (options->n_scans - 1) * STEP_M;
+    double drive_m = (options->n_scans - 1) * STEP_M;
 
-    place[0] = random_unit(bench) * (way + 40) - 20;
+    place[0] = random_unit(bench) * (drive_m + 40) - 20;
     place[1] = random_unit(bench) * 40 - 20;
     place[2] = random_unit(bench) * 4 - SENSOR_M;
     for (int axis = 0; axis < 3; axis++) {

@@ -278,12 +278,12 @@ out:
     return status;
 }
 
-static void print_time(double seconds, double peer, bool has_peer, bool *is_met)
+static void print_time(double seconds, double peer, bool has_peer, bool *is_goal_met)
 {
     (void)printf(" %.2f", 1e3 * seconds);
     if (has_peer) {
         (void)printf(" (%.2f)", peer);
-        *is_met = *is_met && 1e3 * seconds <= peer;
+        *is_goal_met = *is_goal_met && 1e3 * seconds <= peer;
     }
     (void)printf(" |");
 }
@@ -294,7 +294,7 @@ static void print_cell(const struct bench *bench, enum vxd_svdag_store store, in
     size_t n_peers = sizeof peers / sizeof peers[0];
     size_t i = 0;
     bool has_peer;
-    bool is_met = true;
+    bool is_goal_met = true;
 
     while (i < n_peers && (peers[i].n_words != n_words || peers[i].store != store)) {
         i++;
@@ -303,16 +303,16 @@ static void print_cell(const struct bench *bench, enum vxd_svdag_store store, in
                bench->options.n_items == PEER_ITEMS &&
                bench->options.n_batch == PEER_BATCH;
     (void)printf("| %d | %s | %u |", n_words, store_names[store], load);
-    print_time(cell->insert_s, has_peer ? peers[i].insert : 0, has_peer, &is_met);
+    print_time(cell->insert_s, has_peer ? peers[i].insert : 0, has_peer, &is_goal_met);
     for (int rate = 0; rate < N_RATES; rate++) {
         print_time(cell->find_s[rate], has_peer ? peers[i].find[rate] : 0, has_peer,
-                   &is_met);
+                   &is_goal_met);
     }
     (void)printf(" %.0f | %.2f | %s |\n", (double)cell->usage.used_bytes / MIB,
                  (double)cell->usage.used_bytes / (double)cell->usage.node_bytes,
-                 !has_peer ? ""
-                 : is_met  ? "met"
-                           : "missed");
+                 !has_peer     ? ""
+                 : is_goal_met ? "met"
+                               : "missed");
     (void)fflush(stdout);
 }
 

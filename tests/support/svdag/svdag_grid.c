@@ -425,7 +425,7 @@ uint32_t gpu_svdag_grid_put(const struct gpu_svdag_grid *grid, struct vxd_svdag 
         refs[i] = put_leaf(grid, &writer, low);
     }
     for (int height = 3; height <= grid->format.depth; height++) {
-        int64_t below = side;
+        int64_t fine_side = side;
 
         side /= 2;
         for (int64_t i = 0; i < side * side * side; i++) {
@@ -436,8 +436,8 @@ uint32_t gpu_svdag_grid_put(const struct gpu_svdag_grid *grid, struct vxd_svdag 
 
             for (int octant = 0; octant < 8; octant++) {
                 children[octant] =
-                    refs[((x + octant / 4) * below + y + octant / 2 % 2) * below + z +
-                         octant % 2];
+                    refs[((x + octant / 4) * fine_side + y + octant / 2 % 2) * fine_side +
+                         z + octant % 2];
             }
             require(vxd_svdag_inner_put(&writer, height, children, &refs[i], &err), &err);
         }

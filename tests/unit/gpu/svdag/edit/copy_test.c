@@ -287,7 +287,7 @@ static void copy_cases(struct gpu_env *env, const struct vxd_svdag_format *forma
     close_scene(&scene);
 }
 
-static void every_turn(struct gpu_env *env)
+static void every_rotation(struct gpu_env *env)
 {
     for (int f = 0; f < N_FORMATS; f++) {
         copy_cases(env, &formats[f], 576, (uint64_t)f);
@@ -296,7 +296,7 @@ static void every_turn(struct gpu_env *env)
 
 static void test_copy_of_every_turn_and_mirror_is_exact(void)
 {
-    gpu_each_backend(every_turn);
+    gpu_each_backend(every_rotation);
 }
 
 static void larger_copies(struct gpu_env *env)

@@ -149,7 +149,7 @@ static void count_by_force(int depth, const int64_t centre[3], int64_t r,
         words[i] = x * x + y * y + z * z <= (double)r * (double)r / 65536;
     }
     for (int height = 1; height <= depth; height++) {
-        size_t below = side;
+        size_t fine_side = side;
         size_t n = 0;
 
         side /= 2;
@@ -162,7 +162,8 @@ static void count_by_force(int depth, const int64_t centre[3], int64_t r,
 
             for (size_t k = 0; k < 8; k++) {
                 uint64_t word =
-                    words[((x + k / 4) * below + y + k / 2 % 2) * below + z + k % 2];
+                    words[((x + k / 4) * fine_side + y + k / 2 % 2) * fine_side + z +
+                          k % 2];
 
                 sum += word > 1 ? 100 : word;
                 hash = gpu_digest(hash, &word, sizeof word);

@@ -296,7 +296,7 @@ static void make_small(struct vxd_svdag_op *ops)
     int64_t low[3];
     int64_t high[3];
     int64_t extent = 1;
-    const int64_t room = ((int64_t)1 << SMALL_DEPTH) * VXD_SVDAG_UNIT;
+    const int64_t scene_units = ((int64_t)1 << SMALL_DEPTH) * VXD_SVDAG_UNIT;
 
     find_bounds(low, high);
     for (int axis = 0; axis < 3; axis++) {
@@ -307,9 +307,10 @@ static void make_small(struct vxd_svdag_op *ops)
 
         ops[i] = op_of(ball, i);
         ops[i].action = i % 3 == 2 ? VXD_SVDAG_ERASE : VXD_SVDAG_FILL;
-        ops[i].shape.r = ball->r * room / extent;
+        ops[i].shape.r = ball->r * scene_units / extent;
         for (int axis = 0; axis < 3; axis++) {
-            ops[i].shape.a[axis] = (ball->centre[axis] - low[axis]) * room / extent;
+            ops[i].shape.a[axis] =
+                (ball->centre[axis] - low[axis]) * scene_units / extent;
         }
     }
 }

@@ -244,7 +244,7 @@ static void test_scan_of_bad_arguments_is_refused(void)
 }
 
 /* Rays in all directions: enough for several allocations of bricks. */
-static float *fan(size_t n)
+static float *points_around(size_t n)
 {
     float *points = gpu_alloc(n * 3 * sizeof *points);
     uint64_t state = 3;
@@ -259,7 +259,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
 {
     const struct vxd_svdag_format format = {10, 0, true};
     const size_t n = 500;
-    float *points = fan(n);
+    float *points = points_around(n);
     struct vxd_svdag_scan scan = {
         .points = points, .n = n, .origin = {512, 512, 512}, .carve = true};
     int n_refused = 0;
@@ -289,7 +289,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
 static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 {
     const struct vxd_svdag_format format = {10, 0, true};
-    float *points = fan(100);
+    float *points = points_around(100);
     struct vxd_svdag_scan scan = {
         .points = points, .n = 100, .origin = {512, 512, 512}, .carve = true};
     bool has_run = false;
