@@ -45,8 +45,6 @@ STILL_SHARED = (
     "gpu/svdag/query/ray.cu",
     "gpu/svdag/query/region.cu",
     "gpu/svdag/query/values.cu",
-    "server/durable/journal/journal_internal.h",
-    "server/durable/snapshot/snapshot_internal.h",
     "server/model/json_value.h",
     "server/observe/metrics_internal.h",
     "server/registry/maps/map_catalogue.h",

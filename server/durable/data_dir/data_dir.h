@@ -9,7 +9,7 @@
  *                   what repairs, and new databases, put aside
  *     voxeld.db.new, voxeld.db.repaired
  *                   one that is being made, and one that a repair has made and not yet put in its
- *                   place, which the next start or repair does (journal_repaired.c)
+ *                   place, which the next start or repair does (database_repaired.c)
  *
  * Made with mode 0700. */
 #ifndef VXD_SERVER_DURABLE_DATA_DIR_DATA_DIR_H

@@ -39,14 +39,14 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     int result;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_get_meta(journal->db, "clean", &clean, err));
-    VXD_TRY(vxd_journal_get_meta(journal->db, "restored", &restored, err));
-    VXD_TRY(vxd_journal_get_meta(journal->db, "epoch", &journal->epoch, err));
-    VXD_TRY(vxd_journal_get_meta(journal->db, "next_family", &next_family, err));
-    VXD_TRY(vxd_journal_get_meta_bytes(journal->db, "secret", journal->secret,
-                                       sizeof journal->secret, &n_secret, err));
-    VXD_TRY(vxd_journal_get_meta_bytes(journal->db, "boot_id", then, sizeof then - 1,
-                                       &n_then, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "clean", &clean, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "restored", &restored, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "epoch", &journal->epoch, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "next_family", &next_family, err));
+    VXD_TRY(vxd_database_get_meta_bytes(journal->db, "secret", journal->secret,
+                                        sizeof journal->secret, &n_secret, err));
+    VXD_TRY(vxd_database_get_meta_bytes(journal->db, "boot_id", then, sizeof then - 1,
+                                        &n_then, err));
     if (n_secret != sizeof journal->secret || next_family < 1 ||
         next_family > (uint64_t)VXD_JOURNAL_MAX_FAMILY + 1 || journal->epoch < 1) {
         return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
@@ -68,7 +68,7 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     }
     (void)sqlite3_finalize(statement);
     if (result != SQLITE_DONE) {
-        status = vxd_journal_sql_fail(err, journal->db, result, "write meta");
+        status = vxd_database_fail(err, journal->db, result, "write meta");
     }
     journal->is_wal_dirty = true;
 out:
@@ -83,13 +83,13 @@ static enum vxd_status open_database(struct vxd_journal *journal,
     enum vxd_status status;
 
     (void)snprintf(path, sizeof path, "%s/voxeld.db", journal->dir->path);
-    VXD_TRY(vxd_journal_make(journal->dir, &found->is_new, err));
-    VXD_TRY(vxd_journal_connect(journal->dir->ops, path, false, &journal->db, err));
+    VXD_TRY(vxd_database_make(journal->dir, &found->is_new, err));
+    VXD_TRY(vxd_database_connect(journal->dir->ops, path, false, &journal->db, err));
     journal->is_full = true;
     /* The WAL stays after a close, and holds what it held: nothing is to be done then. */
     (void)sqlite3_file_control(journal->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
     (void)sqlite3_db_config(journal->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    VXD_TRY(vxd_journal_check_tables(journal->db, err));
+    VXD_TRY(vxd_database_check_tables(journal->db, err));
     VXD_TRY(begin_run(journal, found, err));
     /* The names of the database and of the WAL, both of which are there now. */
     VXD_TRY(vxd_file_sync_directory(journal->dir->ops, journal->dir->path, err));
@@ -167,7 +167,7 @@ out:
     return status;
 }
 
-/* All that was told is on disk; what EVERYSEC and OFF left open is closed. */
+/* All that was acknowledged is on the disk; what EVERYSEC and OFF left open is closed. */
 static enum vxd_status mark_clean(struct vxd_journal *journal, struct vxd_err *err)
 {
     enum vxd_status status;
@@ -179,7 +179,7 @@ static enum vxd_status mark_clean(struct vxd_journal *journal, struct vxd_err *e
         journal->rows[i].now.open_tail = false;
     }
     VXD_TRY(vxd_journal_write_states(journal, err));
-    VXD_TRY(vxd_journal_set_meta(journal->db, "clean", 1, err));
+    VXD_TRY(vxd_database_set_meta(journal->db, "clean", 1, err));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_COMMIT, err));
 out:
     if (status != VXD_OK && sqlite3_get_autocommit(journal->db) == 0) {
@@ -247,6 +247,18 @@ enum vxd_status vxd_journal_raise_epoch(struct vxd_journal *journal, uint64_t *o
     *out = epoch;
 out:
     return status;
+}
+
+bool vxd_journal_knows_family(struct vxd_journal *journal, uint32_t family,
+                              bool *was_given_out)
+{
+    bool is_there;
+
+    (void)pthread_mutex_lock(&journal->lock);
+    is_there = vxd_journal_find_row(journal, family) != NULL;
+    *was_given_out = family >= 1 && family < journal->next_family;
+    (void)pthread_mutex_unlock(&journal->lock);
+    return is_there;
 }
 
 enum vxd_status vxd_journal_get_state(struct vxd_journal *journal, uint32_t family,

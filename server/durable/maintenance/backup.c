@@ -7,15 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal/journal_internal.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 enum {
-    SLICE_PAGES = 256, /* copied between two commits */
     COPY_BYTES = 1 << 20
 };
 
@@ -145,36 +143,6 @@ static enum vxd_status take_snapshots(struct backup *backup)
                        : vxd_file_fail(backup->err, result, "read", folder);
 }
 
-/* The writer writes what it changes to the copy too, since it is its connection that is copied
- * from: the copy never begins anew. So the copy's connection is used under its lock only. */
-static enum vxd_status copy_pages(struct backup *backup, struct vxd_journal *journal,
-                                  sqlite3 *copy)
-{
-    sqlite3_backup *pages;
-    int result;
-
-    (void)pthread_mutex_lock(&journal->db_lock);
-    pages = sqlite3_backup_init(copy, "main", journal->db, "main");
-    if (pages == NULL) {
-        enum vxd_status status = vxd_journal_sql_fail(
-            backup->err, copy, sqlite3_errcode(copy), "begin the backup");
-
-        (void)pthread_mutex_unlock(&journal->db_lock);
-        return status;
-    }
-    while ((result = sqlite3_backup_step(pages, SLICE_PAGES)) == SQLITE_OK) {
-        (void)pthread_mutex_unlock(&journal->db_lock);
-        (void)sched_yield();
-        (void)pthread_mutex_lock(&journal->db_lock);
-    }
-    backup->info.n_database_bytes = (uint64_t)sqlite3_backup_pagecount(pages) * 4096;
-    (void)sqlite3_backup_finish(pages);
-    (void)pthread_mutex_unlock(&journal->db_lock);
-    return result == SQLITE_DONE
-               ? VXD_OK
-               : vxd_journal_sql_fail(backup->err, NULL, result, "copy it");
-}
-
 static enum vxd_status sync_file(struct backup *backup, const char *path)
 {
     const struct vxd_file_ops *ops = backup->ops;
@@ -193,8 +161,8 @@ static enum vxd_status mark_copy(struct backup *backup, const char *path)
     sqlite3 *db = NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_connect(backup->ops, path, false, &db, backup->err));
-    VXD_TRY(vxd_journal_execute(
+    VXD_TRY(vxd_database_connect(backup->ops, path, false, &db, backup->err));
+    VXD_TRY(vxd_database_execute(
         db,
         "PRAGMA synchronous = OFF;"
         "UPDATE meta SET value = 1 WHERE key IN ('clean', 'restored')",
@@ -224,14 +192,15 @@ static enum vxd_status copy_database(struct backup *backup, struct vxd_journal *
     result = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                              ops->sqlite_vfs);
     if (result != SQLITE_OK) {
-        VXD_TRY(vxd_journal_sql_fail(backup->err, copy, result, "make the copy"));
+        VXD_TRY(vxd_database_fail(backup->err, copy, result, "make the copy"));
     }
     /* Half a copy is none: it needs no journal of its own, and is synced once, at the end. */
-    VXD_TRY(vxd_journal_execute(copy,
-                                "PRAGMA locking_mode = EXCLUSIVE;"
-                                "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",
-                                backup->err));
-    VXD_TRY(copy_pages(backup, journal, copy));
+    VXD_TRY(vxd_database_execute(copy,
+                                 "PRAGMA locking_mode = EXCLUSIVE;"
+                                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",
+                                 backup->err));
+    VXD_TRY(
+        vxd_journal_copy_to(journal, copy, &backup->info.n_database_bytes, backup->err));
     (void)sqlite3_close(copy);
     copy = NULL;
     VXD_TRY(mark_copy(backup, path));
@@ -322,17 +291,6 @@ out:
     return status;
 }
 
-static bool claim(struct vxd_journal *journal)
-{
-    bool is_ours;
-
-    (void)pthread_mutex_lock(&journal->lock);
-    is_ours = !journal->is_backing_up;
-    journal->is_backing_up = true;
-    (void)pthread_mutex_unlock(&journal->lock);
-    return is_ours;
-}
-
 enum vxd_status vxd_backup(const struct vxd_data_dir *dir, struct vxd_journal *journal,
                            const char *path, struct vxd_backup_info *out,
                            struct vxd_err *err)
@@ -352,7 +310,7 @@ enum vxd_status vxd_backup(const struct vxd_data_dir *dir, struct vxd_journal *j
     }
     memcpy(to, path, n);
     to[n] = '\0';
-    if (!claim(journal)) {
+    if (!vxd_journal_claim_copy(journal)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "another backup runs");
     }
     VXD_TRY(make_directories(&backup));
@@ -362,8 +320,6 @@ enum vxd_status vxd_backup(const struct vxd_data_dir *dir, struct vxd_journal *j
     }
     *out = backup.info;
 out:
-    (void)pthread_mutex_lock(&journal->lock);
-    journal->is_backing_up = false;
-    (void)pthread_mutex_unlock(&journal->lock);
+    vxd_journal_release_copy(journal);
     return status;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A copy of a data directory while it is in use. The copy is a data directory itself: it is
  * restored by being put in the place of the old one, or by data_dir naming it. A server that
- * starts from it raises the epochs, since clients may have been told what came later. */
+ * starts from it raises the epochs, since later changes may have been acknowledged. */
 #ifndef VXD_SERVER_DURABLE_MAINTENANCE_BACKUP_H
 #define VXD_SERVER_DURABLE_MAINTENANCE_BACKUP_H
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal/journal_internal.h"
+#include "server/durable/database/database.h"
 #include "server/durable/record/record.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 struct verify {
     struct vxd_data_dir dir; /* its lock is taken for the time */
@@ -68,20 +68,20 @@ static enum vxd_status take_lock(struct verify *verify, struct vxd_err *err)
     return VXD_OK;
 }
 
-static enum vxd_status find_database(struct verify *verify, char *path, size_t room,
+static enum vxd_status find_database(struct verify *verify, char *path, size_t capacity,
                                      struct vxd_err *err)
 {
     const struct vxd_file_ops *ops = verify->dir.ops;
     int file;
 
     /* One that a repair has made is in its place with the next start. */
-    (void)snprintf(path, room, "%s/" VXD_JOURNAL_REPAIRED, verify->dir.path);
+    (void)snprintf(path, capacity, "%s/" VXD_DATABASE_REPAIRED, verify->dir.path);
     file = ops->open(ops->user, path, O_RDONLY, 0);
     if (file >= 0) {
-        say(verify, VXD_PROBLEM_NOTE, VXD_JOURNAL_REPAIRED,
+        say(verify, VXD_PROBLEM_NOTE, VXD_DATABASE_REPAIRED,
             "a repair was cut off when all was mended; the start finishes it");
     } else {
-        (void)snprintf(path, room, "%s/voxeld.db", verify->dir.path);
+        (void)snprintf(path, capacity, "%s/voxeld.db", verify->dir.path);
         file = ops->open(ops->user, path, O_RDONLY, 0);
     }
     if (file < 0) {
@@ -127,8 +127,8 @@ static void check_clean(struct verify *verify)
     uint64_t clean = 1;
     uint64_t restored = 0;
 
-    if (vxd_journal_get_meta(verify->db, "clean", &clean, NULL) != VXD_OK ||
-        vxd_journal_get_meta(verify->db, "restored", &restored, NULL) != VXD_OK) {
+    if (vxd_database_get_meta(verify->db, "clean", &clean, NULL) != VXD_OK ||
+        vxd_database_get_meta(verify->db, "restored", &restored, NULL) != VXD_OK) {
         say(verify, VXD_PROBLEM_LOSS, "voxeld.db", "the table meta cannot be read");
         return;
     }
@@ -165,7 +165,7 @@ static enum vxd_status decode(const struct vxd_journal_record *record,
 static void check_record(struct verify *verify, sqlite3_stmt *row)
 {
     struct vxd_journal_record record;
-    const char *fault = vxd_journal_row_record(row, &record);
+    const char *fault = vxd_database_row_record(row, &record);
     struct vxd_err err = {0};
     char where[80];
 
@@ -244,7 +244,7 @@ static void check_family(struct verify *verify, sqlite3_stmt *row)
 {
     struct vxd_journal_family family;
     struct vxd_family_state state;
-    const char *fault = vxd_journal_row_family(row, &family, &state);
+    const char *fault = vxd_database_row_family(row, &family, &state);
     char where[120];
 
     (void)snprintf(where, sizeof where, "voxeld.db, family %u %.63s", family.id,
@@ -274,7 +274,7 @@ static void check_item(struct verify *verify, sqlite3_stmt *row)
 {
     enum vxd_journal_item_kind kind;
     struct vxd_journal_item item;
-    const char *fault = vxd_journal_row_item(row, &kind, &item);
+    const char *fault = vxd_database_row_item(row, &kind, &item);
     char where[120];
 
     if (fault != NULL) {
@@ -288,7 +288,7 @@ static void check_item(struct verify *verify, sqlite3_stmt *row)
 static void check_reply(struct verify *verify, sqlite3_stmt *row)
 {
     struct vxd_journal_reply reply;
-    const char *fault = vxd_journal_row_reply(row, &reply);
+    const char *fault = vxd_database_row_reply(row, &reply);
 
     if (fault != NULL) {
         say(verify, VXD_PROBLEM_SPARE, "voxeld.db, replies",
@@ -369,9 +369,9 @@ vxd_verify_data_dir(const struct vxd_file_ops *ops, const char *path,
     (void)snprintf(verify.dir.path, sizeof verify.dir.path, "%s", path);
     VXD_TRY(find_database(&verify, database, sizeof database, err));
     VXD_TRY(take_lock(&verify, err));
-    status = vxd_journal_connect(verify.dir.ops, database, true, &verify.db, err);
+    status = vxd_database_connect(verify.dir.ops, database, true, &verify.db, err);
     if (status == VXD_OK) {
-        status = vxd_journal_check_tables(verify.db, err);
+        status = vxd_database_check_tables(verify.db, err);
     }
     if (status == VXD_DATA_LOSS) {
         say(&verify, VXD_PROBLEM_LOSS, "voxeld.db",

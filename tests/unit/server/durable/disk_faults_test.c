@@ -420,8 +420,8 @@ static void test_records_that_pack_well_are_not_all_read_ahead(void)
     }
     vxd_record_bytes_free(&bytes);
     before = resident_bytes();
-    CHECK(vxd_read_records_ahead(fixture.journal, 1, 1, VXD_RECORDS_AT_ONCE, NULL,
-                                 look_at_memory, &before, &next, NULL) == VXD_OK);
+    CHECK(vxd_prefetch_records(fixture.journal, 1, 1, VXD_RECORDS_AT_ONCE, NULL,
+                               look_at_memory, &before, &next, NULL) == VXD_OK);
     CHECK_INT(next, N_AHEAD + 1);
     close_fixture(&fixture);
     fault_disk_destroy(fixture.disk);

@@ -3,7 +3,7 @@
  * is not and was never seen, and later changes work. */
 #include "tests/support/test.h"
 
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scenes_recover.h"
 #include "tests/support/server/server_checks.h"
