@@ -46,6 +46,19 @@ static int fail(const char *what, const struct vxd_err *err)
     return EXIT_FAILURE;
 }
 
+/* A directory that is damaged, with the command that mends it. */
+static int fail_data(const char *what, const struct daemon *d, const struct vxd_err *err)
+{
+    char command[VXD_DATA_DIR_BYTES + 32];
+
+    if (err->code != VXD_DATA_LOSS) {
+        return fail(what, err);
+    }
+    (void)snprintf(command, sizeof command, "voxeld --repair-data %s", d->data_dir.path);
+    vxd_log(VXD_LOG_ERROR, what, "error", err->message, "repair", command);
+    return EXIT_FAILURE;
+}
+
 static int check_config(const char *path)
 {
     struct vxd_options options = {.config = path};
@@ -224,7 +237,7 @@ static int run(struct daemon *d)
     if (d->config.data_dir[0] != '\0' &&
         vxd_scenes_open_journal(d->server.scenes, d->server.once, &d->data_dir, &err) !=
             VXD_OK) {
-        return fail("cannot bring back the scenes", &err);
+        return fail_data("cannot bring back the scenes", d, &err);
     }
     d->server.event_fd = vxd_signals_fd(d->signals);
     if (open_transports(d, &err) != VXD_OK) {

@@ -64,6 +64,7 @@ set(integration_tests
   daemon/auth
   daemon/backends
   daemon/bundle
+  daemon/data_damage
   daemon/exactly_once
   daemon/life
   daemon/load

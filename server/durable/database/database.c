@@ -4,7 +4,10 @@
  *
  *     meta        key, value: "epoch" the highest given out; "next_family"; "secret" 32 bytes;
  *                 "clean" 1 after a close, 0 while it is open; "boot_id" of the system that opened
- *                 it last; "restored" 1 in a backup until a server has started from it; "probe"
+ *                 it last; "restored" 1 in a backup until a server has started from it, 2 from
+ *                 the moment when the mark showed a loss until a start has ended; "probe";
+ *                 "marked" 1 where there is a voxeld.mark (database_mark.c); "sequence" the
+ *                 number of transactions that were ever committed
  *     families    the catalogue: id, name (unique), fsync (0 always, 1 everysec, 2 off),
  *                 max_bytes, epoch, spec (the owner's bytes), crc of these; and the journal's own:
  *                 last_sequence, snapshot_sequence, kept_from, journal_bytes, open_tail (1: commits
@@ -59,7 +62,7 @@ static const char schema[] =
     " rules INTEGER NOT NULL, kind INTEGER NOT NULL, n_bytes INTEGER NOT NULL,"
     " crc INTEGER NOT NULL, bytes BLOB NOT NULL);"
     "INSERT INTO meta VALUES('epoch', 1), ('next_family', 1), ('clean', 1),"
-    " ('restored', 0), ('probe', 0);";
+    " ('restored', 0), ('probe', 0), ('marked', 1), ('sequence', 0);";
 
 enum vxd_status vxd_database_fail(struct vxd_err *err, sqlite3 *db, int result,
                                   const char *what)
@@ -327,6 +330,56 @@ enum vxd_status vxd_database_make_beside(const struct vxd_data_dir *dir,
     return fill_new(ops, path, err);
 }
 
+static void count_snapshot(void *arg, const char *name)
+{
+    size_t *n_snapshots = arg;
+    size_t n = strlen(name);
+
+    *n_snapshots += n > 4 && strcmp(name + n - 4, ".vxs") == 0;
+}
+
+enum vxd_status vxd_database_check_new(const struct vxd_data_dir *dir,
+                                       struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    char folder[VXD_DURABLE_PATH_BYTES];
+    size_t n_snapshots = 0;
+    struct vxd_mark mark;
+    struct vxd_err fault = {0};
+    enum vxd_status status;
+
+    (void)snprintf(folder, sizeof folder, "%s/snapshots", dir->path);
+    (void)ops->list(ops->user, folder, count_snapshot, &n_snapshots);
+    if (n_snapshots > 0) {
+        return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
+                        "voxeld.db is missing beside %zu snapshot files", n_snapshots);
+    }
+    status = vxd_mark_open(ops, dir->path, true, &mark, &fault);
+    if (status == VXD_OK && mark.written > 0) {
+        return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
+                        "voxeld.db is missing, and voxeld.mark knows of %llu changes",
+                        (unsigned long long)mark.written);
+    }
+    return status == VXD_OK || status == VXD_NOT_FOUND
+               ? VXD_OK
+               : vxd_fail(err, status, fault.field, "%s", fault.message);
+}
+
+/* The mark is made before the database has its name, which says that there is one. */
+static enum vxd_status begin_directory(const struct vxd_data_dir *dir,
+                                       struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    const struct vxd_mark first = {.file = -1, .generation = 1};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_database_check_new(dir, err));
+    VXD_TRY(vxd_mark_make(ops, dir->path, &first, err));
+    status = vxd_file_sync_directory(ops, dir->path, err);
+out:
+    return status;
+}
+
 enum vxd_status vxd_database_make(const struct vxd_data_dir *dir, bool *is_new,
                                   struct vxd_err *err)
 {
@@ -352,6 +405,7 @@ enum vxd_status vxd_database_make(const struct vxd_data_dir *dir, bool *is_new,
     if (file != -ENOENT) {
         return vxd_file_fail(err, file, "open", path);
     }
+    VXD_TRY(begin_directory(dir, err));
     VXD_TRY(vxd_database_make_beside(dir, beside, err));
     VXD_TRY(sync_new(ops, beside, err));
     VXD_TRY(leave_wal(ops, dir, err));

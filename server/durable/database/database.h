@@ -95,6 +95,33 @@ struct vxd_family_state {
     bool open_tail; /* records may have been committed without a sync */
 };
 
+/* The mark: how far the journal had come when its last changes were acknowledged, in a file of its
+ * own (database_mark.c). One that is zeroed with file = -1 may be closed. */
+struct vxd_mark {
+    const struct vxd_file_ops *ops;
+    int file;
+    int slot;            /* the sector that is written next */
+    uint64_t generation; /* the highest epoch that was given out */
+    uint64_t written;    /* transactions that were ever acknowledged, */
+    uint64_t synced;     /* and those of them that outlive a loss of power */
+    char boot_id[VXD_BOOT_ID_BYTES];
+};
+
+/* Opens FOLDER/voxeld.mark and reads it; a read-only one is closed again.
+ * errors  NOT_FOUND, DATA_LOSS (neither sector is whole), UNAVAILABLE */
+enum vxd_status vxd_mark_open(const struct vxd_file_ops *ops, const char *folder,
+                              bool is_read_only, struct vxd_mark *out,
+                              struct vxd_err *err);
+/* Writes its numbers into the next sector. After a sync the other sector is the next one.
+ * errors  UNAVAILABLE, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_mark_write(struct vxd_mark *mark, struct vxd_err *err);
+enum vxd_status vxd_mark_sync(struct vxd_mark *mark, struct vxd_err *err);
+/* Makes the file anew, as a whole or not at all, and syncs it; the folder is still to be synced.
+ * errors  UNAVAILABLE, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_mark_make(const struct vxd_file_ops *ops, const char *folder,
+                              const struct vxd_mark *mark, struct vxd_err *err);
+void vxd_mark_close(struct vxd_mark *mark);
+
 /* Connections ------------------------------------------------------------------------------ */
 
 /* Turns a result of SQLite into a status and its message. Always a failure. */
@@ -107,10 +134,18 @@ enum vxd_status vxd_database_connect(const struct vxd_file_ops *ops, const char 
                                      bool is_read_only, sqlite3 **out,
                                      struct vxd_err *err);
 
-/* Makes DIR/voxeld.db, where it is missing, as a whole or not at all; the directory is still to be
- * synced. A repair that was cut off is finished before. */
+/* Makes DIR/voxeld.db and its mark, where the directory is new, as a whole or not at all; the
+ * directory is still to be synced. A repair that was interrupted is finished before.
+ * errors  DATA_LOSS  it is missing in a directory that has snapshots or a mark of another one
+ *         UNAVAILABLE, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_database_make(const struct vxd_data_dir *dir, bool *is_new,
                                   struct vxd_err *err);
+
+/* Whether a directory without a database may get a new one: it has no snapshots, and no change was
+ * ever acknowledged in it.
+ * errors  DATA_LOSS, UNAVAILABLE */
+enum vxd_status vxd_database_check_new(const struct vxd_data_dir *dir,
+                                       struct vxd_err *err);
 
 /* An empty one beside it, its tables in it: path[] is its name. Nobody opens it by itself, and the
  * next one that is made takes its place. */

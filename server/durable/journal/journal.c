@@ -53,11 +53,12 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
                         "voxeld.db: the table meta is damaged");
     }
     journal->next_family = (uint32_t)next_family;
-    VXD_TRY(vxd_journal_set_full(journal, false, err));
     found->was_clean = clean == 1;
     found->is_restored = restored == 1;
     found->same_boot =
         ops->boot_id(ops->user, now) == 0 && now[0] != '\0' && strcmp(now, then) == 0;
+    VXD_TRY(vxd_journal_open_mark(journal, now, found, err));
+    VXD_TRY(vxd_journal_set_full(journal, false, err));
     result = sqlite3_prepare_v2(journal->db,
                                 "INSERT OR REPLACE INTO meta VALUES('clean', 0),"
                                 " ('boot_id', CAST(?1 AS BLOB))",
@@ -106,6 +107,7 @@ static void free_journal(struct vxd_journal *journal)
         (void)sqlite3_finalize(journal->statements[i]);
     }
     (void)sqlite3_close(journal->db);
+    vxd_mark_close(&journal->mark);
     (void)pthread_cond_destroy(&journal->wake);
     (void)pthread_mutex_destroy(&journal->lock);
     (void)pthread_mutex_destroy(&journal->db_lock);
@@ -152,6 +154,7 @@ enum vxd_status vxd_journal_open(const struct vxd_data_dir *dir,
     mine->sync_ms = mine->sync_ms != 0 ? mine->sync_ms : DEFAULT_SYNC_MS;
     mine->n_wal_pages = mine->n_wal_pages != 0 ? mine->n_wal_pages : DEFAULT_WAL_PAGES;
     journal->dir = dir;
+    journal->mark.file = -1;
     journal->last = &journal->first;
     journal->stats.is_available = true;
     *found = (struct vxd_journal_found){0};
@@ -178,6 +181,7 @@ static enum vxd_status mark_clean(struct vxd_journal *journal, struct vxd_err *e
         journal->rows[i].is_in_group = journal->rows[i].now.open_tail;
         journal->rows[i].now.open_tail = false;
     }
+    journal->next_sequence = journal->sequence;
     VXD_TRY(vxd_journal_write_states(journal, err));
     VXD_TRY(vxd_database_set_meta(journal->db, "clean", 1, err));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_COMMIT, err));

@@ -45,10 +45,17 @@ struct vxd_journal_found {
     bool
         same_boot; /* the system has not been started since: whatever was written is there */
     bool is_restored; /* from a backup: what was acknowledged later is not in it */
+    /* The journal ends before changes that were acknowledged, as its mark shows, or it did so at
+     * an earlier start that did not end. */
+    bool is_behind_mark;
+    uint64_t n_lost;     /* transactions that this start found missing */
+    uint64_t generation; /* no epoch up to it may be given out again */
 };
 
-/* Opens or makes DIR/voxeld.db and starts the writer. The directory is borrowed until the close.
- * errors  DATA_LOSS            not a database, or one that SQLite finds damaged
+/* Opens or makes DIR/voxeld.db and its mark and starts the writer. The directory is borrowed until
+ * the close.
+ * errors  DATA_LOSS            not a database, or one that SQLite finds damaged; it or its mark is
+ *                              missing or damaged: a repair mends that
  *         FAILED_PRECONDITION  a newer server's
  *         RESOURCE_EXHAUSTED, UNAVAILABLE  memory, disk */
 enum vxd_status vxd_journal_open(const struct vxd_data_dir *dir,
@@ -244,6 +251,8 @@ struct vxd_journal_stats {
     uint64_t n_records;
     uint64_t n_record_bytes;
     uint64_t n_failed; /* transactions */
+    uint64_t n_lost;   /* as vxd_journal_found */
+    uint64_t n_marked; /* transactions that the mark has on the disk */
     uint64_t n_syncs;  /* of the WAL beyond commits: EVERYSEC's */
     uint64_t n_checkpoints;
     uint64_t longest_group_us; /* from its first write to its last sync */

@@ -76,6 +76,16 @@ enum vxd_status vxd_journal_run(struct vxd_journal *journal, enum vxd_statement 
 
 /* Checks ----------------------------------------------------------------------------------- */
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Marks a row as this transaction's. */
 static void touch(struct vxd_family_row *row)
 {
@@ -111,6 +121,7 @@ static enum vxd_status check_put_family(struct vxd_journal *journal,
     row->now.fsync = change->fsync;
     row->now.max_bytes = change->max_bytes;
     row->now.epoch = change->epoch;
+    journal->generation = most(journal->generation, change->epoch);
     memcpy(row->now.name, change->name, sizeof row->now.name);
     return VXD_OK;
 }
@@ -129,16 +140,6 @@ static enum vxd_status check_record(struct vxd_family_row *row,
     row->now.last_sequence++;
     row->now.journal_bytes += change->n_bytes;
     return VXD_OK;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 static enum vxd_status check_row(struct vxd_family_row *row,
@@ -186,7 +187,11 @@ static enum vxd_status check_change(struct vxd_journal *journal,
     switch (change->kind) {
     case VXD_CHANGE_PUT_REPLY:
     case VXD_CHANGE_FORGET_REPLY:
+        return VXD_OK;
     case VXD_CHANGE_META:
+        if (strcmp(change->name, "epoch") == 0) {
+            journal->generation = most(journal->generation, change->number);
+        }
         return VXD_OK;
     case VXD_CHANGE_PUT_FAMILY:
         return check_put_family(journal, change, err);
@@ -456,6 +461,7 @@ enum vxd_status vxd_journal_write_states(struct vxd_journal *journal, struct vxd
         bind_number(statement, 7, vxd_database_state_crc(row->id, &row->now));
         VXD_TRY(vxd_journal_run(journal, VXD_SQL_PUT_STATE, err));
     }
+    status = write_meta(journal, "sequence", journal->next_sequence, err);
 out:
     return status;
 }

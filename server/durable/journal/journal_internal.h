@@ -111,6 +111,10 @@ struct vxd_journal {
     size_t n_dropped;
     size_t dropped_capacity;
 
+    struct vxd_mark mark;   /* its sector, as it was written last */
+    uint64_t sequence;      /* transactions that were ever committed, */
+    uint64_t next_sequence; /* and with those of the group in hand */
+
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct vxd_journal_txn *first;
@@ -122,6 +126,7 @@ struct vxd_journal {
     size_t n_rows;
     size_t rows_capacity;
     uint64_t epoch;
+    uint64_t generation; /* the highest epoch of all, those of families included */
     uint32_t next_family;
     struct vxd_journal_stats stats;
 
@@ -150,7 +155,7 @@ void vxd_journal_check_txn(struct vxd_journal *journal, struct vxd_journal_txn *
 enum vxd_status vxd_journal_write_txn(struct vxd_journal *journal,
                                       const struct vxd_journal_txn *txn,
                                       struct vxd_err *err);
-/* The rows' own columns of a group, before its commit. */
+/* The rows' own columns of a group, and next_sequence, before its commit. */
 enum vxd_status vxd_journal_write_states(struct vxd_journal *journal,
                                          struct vxd_err *err);
 /* Runs a prepared statement and resets it. */
@@ -164,6 +169,19 @@ void *vxd_journal_thread(void *journal);
 /* PRAGMA synchronous: whether commits sync. */
 enum vxd_status vxd_journal_set_full(struct vxd_journal *journal, bool is_full,
                                      struct vxd_err *err);
+
+/* journal_mark.c --------------------------------------------------------------------------- */
+
+/* Opens the mark and compares it with the database, before anything of this run is written.
+ * errors  DATA_LOSS (the mark is missing or damaged, or the database behind it is), others of
+ *         the disk */
+enum vxd_status vxd_journal_open_mark(struct vxd_journal *journal, const char *boot_id,
+                                      struct vxd_journal_found *found,
+                                      struct vxd_err *err);
+/* Writes how far the journal has come, after a commit and before it is acknowledged; with a sync
+ * where the WAL has had one. */
+enum vxd_status vxd_journal_write_mark(struct vxd_journal *journal, bool is_synced,
+                                       struct vxd_err *err);
 
 /* journal_txn.c ---------------------------------------------------------------------------- */
 

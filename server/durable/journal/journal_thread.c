@@ -163,8 +163,10 @@ static enum vxd_status write_group(struct vxd_journal *journal, struct group *gr
             VXD_TRY(vxd_journal_write_txn(journal, txn, err));
         }
     }
+    journal->next_sequence = journal->sequence + group->n_written;
     VXD_TRY(vxd_journal_write_states(journal, err));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_COMMIT, err));
+    journal->sequence = journal->next_sequence;
     if (group->is_full) {
         clean_wal(journal);
     } else {
@@ -272,11 +274,22 @@ static void complete(struct vxd_journal *journal, struct group *group)
     (void)pthread_mutex_unlock(&journal->lock);
 }
 
+static enum vxd_status sync_mark(struct vxd_journal *journal, struct vxd_err *err)
+{
+    return journal->mark.synced < journal->sequence
+               ? vxd_journal_write_mark(journal, true, err)
+               : VXD_OK;
+}
+
+/* The mark follows the WAL, before anybody gets an answer. If it cannot be written, the group is on
+ * the disk all the same, and what comes after it waits until the mark can be. */
 static void run_group(struct vxd_journal *journal, struct group *group)
 {
     struct vxd_err err = {0};
+    struct vxd_err mark_err = {0};
     int64_t begin_ns = vxd_clock_ns();
     enum vxd_status status = VXD_OK;
+    enum vxd_status mark_status = VXD_OK;
     bool is_written = false;
 
     (void)pthread_mutex_lock(&journal->db_lock);
@@ -285,8 +298,14 @@ static void run_group(struct vxd_journal *journal, struct group *group)
         status = write_group(journal, group, &err);
         is_written = status == VXD_OK;
     }
+    if (is_written) {
+        mark_status = vxd_journal_write_mark(journal, group->is_full, &mark_err);
+    }
     if (status == VXD_OK && group->has_flush && journal->is_wal_dirty) {
         status = sync_wal(journal, &err);
+    }
+    if (status == VXD_OK && mark_status == VXD_OK && group->has_flush) {
+        mark_status = sync_mark(journal, &mark_err);
     }
     (void)pthread_mutex_lock(&journal->lock);
     settle_rows(journal, is_written);
@@ -296,7 +315,10 @@ static void run_group(struct vxd_journal *journal, struct group *group)
     if (status != VXD_OK) {
         fail_all(group, status, &err);
         set_unavailable(journal, &err);
+    } else if (mark_status != VXD_OK) {
+        set_unavailable(journal, &mark_err);
     }
+    journal->stats.n_marked = journal->mark.synced;
     (void)pthread_mutex_unlock(&journal->lock);
     (void)pthread_mutex_unlock(&journal->db_lock);
     complete(journal, group);
@@ -366,8 +388,12 @@ static void sync_every_second(struct vxd_journal *journal)
     (void)pthread_mutex_lock(&journal->db_lock);
     if (journal->is_everysec_dirty) {
         status = sync_wal(journal, &err);
+        if (status == VXD_OK) {
+            status = sync_mark(journal, &err);
+        }
         (void)pthread_mutex_lock(&journal->lock);
         journal->stats.n_syncs++;
+        journal->stats.n_marked = journal->mark.synced;
         (void)pthread_mutex_unlock(&journal->lock);
     }
     settle(journal, status, &err);
@@ -469,6 +495,7 @@ static void probe(struct vxd_journal *journal)
     VXD_TRY(checkpoint(journal, SQLITE_CHECKPOINT_TRUNCATE, &err));
     VXD_TRY(vxd_journal_set_full(journal, true, &err));
     VXD_TRY(vxd_database_set_meta(journal->db, "probe", ++journal->n_probes, &err));
+    VXD_TRY(vxd_journal_write_mark(journal, true, &err));
 out:
     (void)pthread_mutex_lock(&journal->lock);
     if (status == VXD_OK) {

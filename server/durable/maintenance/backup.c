@@ -158,6 +158,7 @@ static enum vxd_status sync_file(struct backup *backup, const char *path)
 /* A server that opens it is to know where it comes from. */
 static enum vxd_status mark_copy(struct backup *backup, const char *path)
 {
+    struct vxd_mark mark = {.file = -1};
     sqlite3 *db = NULL;
     enum vxd_status status;
 
@@ -167,6 +168,10 @@ static enum vxd_status mark_copy(struct backup *backup, const char *path)
         "PRAGMA synchronous = OFF;"
         "UPDATE meta SET value = 1 WHERE key IN ('clean', 'restored')",
         backup->err));
+    VXD_TRY(vxd_database_get_meta(db, "epoch", &mark.generation, backup->err));
+    VXD_TRY(vxd_database_get_meta(db, "sequence", &mark.written, backup->err));
+    mark.synced = mark.written;
+    VXD_TRY(vxd_mark_make(backup->ops, backup->to, &mark, backup->err));
 out:
     if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
         status = vxd_fail(backup->err, VXD_UNAVAILABLE, "data_dir", "cannot close %.140s",
@@ -242,8 +247,8 @@ static void remove_snapshot(void *arg, const char *name)
 
 static void remove_all(struct backup *backup)
 {
-    static const char *const files[] = {"voxeld.db", "voxeld.db-wal",
-                                        "voxeld.db-journal"};
+    static const char *const files[] = {"voxeld.db", "voxeld.db-wal", "voxeld.db-journal",
+                                        "voxeld.mark", "voxeld.mark.new"};
     const struct vxd_file_ops *ops = backup->ops;
     char path[VXD_DURABLE_PATH_BYTES];
 

@@ -484,9 +484,50 @@ static enum vxd_status check_all_files(struct vxd_repair *repair, struct vxd_err
                : vxd_database_fail(err, repair->db, result, "read the catalogue");
 }
 
+/* The mark --------------------------------------------------------------------------------- */
+
+/* False where the database has a mark that is missing or damaged. What is behind a mark that is
+ * whole, the next start finds by itself. */
+static enum vxd_status find_mark(struct vxd_repair *repair, bool *has_mark,
+                                 struct vxd_err *err)
+{
+    struct vxd_err fault = {0};
+    struct vxd_mark mark;
+    uint64_t is_marked;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_database_get_meta(repair->db, "marked", &is_marked, err));
+    status = vxd_mark_open(repair->dir.ops, repair->dir.path, true, &mark, &fault);
+    *has_mark = status == VXD_OK || (status == VXD_NOT_FOUND && is_marked == 0);
+    if (status != VXD_OK && status != VXD_NOT_FOUND && status != VXD_DATA_LOSS) {
+        return vxd_fail(err, status, fault.field, "%s", fault.message);
+    }
+    status = VXD_OK;
+out:
+    return status;
+}
+
+/* What the database has is taken for all that there was. */
+static enum vxd_status make_mark(struct vxd_repair *repair, struct vxd_err *err)
+{
+    struct vxd_mark mark = {.file = -1};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_database_get_meta(repair->db, "epoch", &mark.generation, err));
+    VXD_TRY(vxd_database_get_meta(repair->db, "sequence", &mark.written, err));
+    mark.synced = mark.written;
+    VXD_TRY(vxd_mark_make(repair->dir.ops, repair->dir.path, &mark, err));
+    VXD_TRY(vxd_file_sync_directory(repair->dir.ops, repair->dir.path, err));
+    vxd_repair_say(repair, VXD_PROBLEM_NOTE, "voxeld.mark",
+                   "made anew: whether the journal has lost changes is not known");
+out:
+    return status;
+}
+
 static enum vxd_status mend(struct vxd_repair *repair, struct vxd_err *err)
 {
     bool has_broken = false;
+    bool has_mark = false;
     size_t n_items = 0;
     enum vxd_status status;
 
@@ -500,8 +541,13 @@ static enum vxd_status mend(struct vxd_repair *repair, struct vxd_err *err)
         err));
     VXD_TRY(mend_families(repair, &has_broken, err));
     VXD_TRY(mend_rows(repair, &n_items, err));
-    VXD_TRY(mend_meta(repair, repair->is_salvaged || has_broken || n_items > 0, err));
+    VXD_TRY(find_mark(repair, &has_mark, err));
+    VXD_TRY(mend_meta(
+        repair, repair->is_salvaged || has_broken || n_items > 0 || !has_mark, err));
     VXD_TRY(vxd_database_execute(repair->db, "COMMIT", err));
+    if (!has_mark) {
+        VXD_TRY(make_mark(repair, err));
+    }
     VXD_TRY(check_all_files(repair, err));
 out:
     return status;
@@ -511,7 +557,7 @@ out:
 static enum vxd_status find_directory(const struct vxd_file_ops *ops, const char *path,
                                       struct vxd_err *err)
 {
-    static const char *const names[] = {"voxeld.db", "lock"};
+    static const char *const names[] = {"voxeld.db", "lock", "voxeld.mark"};
     char name[VXD_DURABLE_PATH_BYTES];
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

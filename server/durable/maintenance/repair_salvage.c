@@ -39,8 +39,9 @@ static const struct {
      "INSERT OR IGNORE INTO set_aside VALUES(?1,?2,?3,?4,?5,?6,?7)",
      7},
     {"meta",
-     {"SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret')",
-      "SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret') ORDER BY 1 "
+     {"SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret', 'sequence')",
+      "SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret', 'sequence') "
+      "ORDER BY 1 "
       "DESC"},
      "INSERT OR REPLACE INTO meta VALUES(?1,?2)",
      2},

@@ -360,6 +360,9 @@ static enum vxd_status recover_family(struct recovery *recovery, struct vxd_err 
         VXD_TRY(replay(recovery, &state, foresees, &is_as_foreseen, err));
         foresees = false;
     } while (!is_as_foreseen);
+    if (recovery->found->is_behind_mark) {
+        lose(recovery, "the journal ends before changes that were acknowledged");
+    }
     if (recovery->found->is_restored) {
         lose(recovery, "restored from a backup: what came later is not in it");
     }
@@ -414,7 +417,7 @@ enum vxd_status vxd_recover(const struct vxd_data_dir *dir, struct vxd_journal *
         out->n_lossy += recovery.result.is_lossy;
         out->n_replayed += recovery.result.n_replayed;
     }
-    if (found->is_restored && !visitor->is_not_last) {
+    if ((found->is_restored || found->is_behind_mark) && !visitor->is_not_last) {
         VXD_TRY(end_restoring(journal, err));
     }
 out:

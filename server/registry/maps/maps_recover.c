@@ -16,6 +16,7 @@
 struct recovery {
     struct vxd_maps *maps;
     struct vxd_map *map; /* in hand, not findable yet, with one reference */
+    uint64_t generation; /* none up to it is given out again */
     int64_t logged_ns;   /* 0: not yet, so that the first line comes at once */
 };
 
@@ -161,10 +162,12 @@ static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
 }
 
 /* What clients keep of it, numbers included, is another map's from now on. */
-static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *map,
+static enum vxd_status raise_generation(const struct recovery *recovery,
+                                        struct vxd_map *map,
                                         const struct vxd_journal_family *family,
                                         struct vxd_err *err)
 {
+    struct vxd_maps *maps = recovery->maps;
     struct vxd_journal_family row = *family;
     struct vxd_bytes_out bytes = {0};
     struct vxd_journal_txn *txn = NULL;
@@ -172,6 +175,9 @@ static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *m
     uint64_t now_ns = (uint64_t)vxd_clock_unix_ns();
     enum vxd_status status;
 
+    if (map->generation < recovery->generation) {
+        map->generation = recovery->generation;
+    }
     map->generation = now_ns > map->generation ? now_ns : map->generation + 1;
     map->first_epoch =
         (now_ns / 1000 > vxd_map_epoch(map) ? now_ns / 1000 : vxd_map_epoch(map) + 1);
@@ -215,7 +221,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     if (result->is_lossy || result->family->n_spec_bytes == 0) {
         vxd_log(VXD_LOG_ERROR, "a map has lost changes; its generation is another one",
                 "map", map->terms.name, "reason", result->reason);
-        VXD_TRY(raise_generation(maps, map, result->family, err));
+        VXD_TRY(raise_generation(recovery, map, result->family, err));
     }
     vxd_maps_publish(maps, map);
     let_go(recovery); /* the registry holds it */
@@ -258,7 +264,7 @@ enum vxd_status vxd_maps_recover(struct vxd_maps *maps,
                                  const struct vxd_journal_found *found,
                                  struct vxd_err *err)
 {
-    struct recovery recovery = {.maps = maps};
+    struct recovery recovery = {.maps = maps, .generation = found->generation};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,

@@ -482,6 +482,9 @@ enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
     enum vxd_status status;
     char text[96];
 
+    if (found->generation > scenes->last_generation) {
+        scenes->last_generation = found->generation;
+    }
     scenes->is_recovering = true;
     status = vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
     scenes->is_recovering = false;

@@ -8,6 +8,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/observe/metrics_internal.h"
 #include "server/observe/observe.h"
+#include "server/durable/journal/journal.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/instance/instance.h"
 #include "server/schedule/schedule.h"
@@ -186,6 +187,24 @@ static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
                "Device memory that they gave back.", scenes.collected_bytes);
 }
 
+static void write_journal(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_journal *journal = vxd_scenes_get_journal(server->scenes);
+    struct vxd_journal_stats stats = {.is_available = true};
+
+    if (journal != NULL) {
+        vxd_journal_get_stats(journal, &stats);
+    }
+    write_uint(text, "voxeld_journal_available", "gauge",
+               "1 while the disk takes changes, 0 while they are refused.",
+               stats.is_available ? 1 : 0);
+    write_uint(text, "voxeld_journal_lost_total", "counter",
+               "Acknowledged changes that the start found missing in the journal.",
+               stats.n_lost);
+    write_uint(text, "voxeld_journal_failed_total", "counter",
+               "Transactions that were not written.", stats.n_failed);
+}
+
 static void write_process(const struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_process_usage usage;
@@ -227,6 +246,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_maps(server, text);
     write_networks(server, text);
     write_scenes(server, text);
+    write_journal(server, text);
     describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
                     "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",

@@ -376,6 +376,17 @@ static int disk_sync(void *user, int file)
                                    : result);
 }
 
+/* The mark's alone. */
+static int disk_sync_data(void *user, int file)
+{
+    struct fault_disk *disk = user;
+    ENTER(disk, NULL);
+
+    return leave(disk, result == 0
+                           ? fault_sync_inode(disk, disk->files[file], "voxeld.mark")
+                           : result);
+}
+
 static int disk_lock(void *user, int file)
 {
     struct fault_disk *disk = user;
@@ -518,6 +529,7 @@ struct fault_disk *fault_disk_create(void)
                                       .truncate = disk_truncate,
                                       .size = disk_size,
                                       .sync = disk_sync,
+                                      .sync_data = disk_sync_data,
                                       .lock = disk_lock,
                                       .sync_directory = disk_sync_directory,
                                       .make_directory = disk_make_directory,

@@ -170,8 +170,8 @@ static bool is_noticed(int m, bool can_link)
     return is_seen;
 }
 
-/* One by one, by what they are of: files that were copied, the database, and the three
- * directories that hold their names. */
+/* One by one, by what they are of: files that were copied, the database, its mark, and the
+ * three directories that hold their names. */
 static void test_any_sync_of_a_backup_left_out_is_noticed(void)
 {
     for (int can_link = 0; can_link < 2; can_link++) {
@@ -191,7 +191,7 @@ static void test_any_sync_of_a_backup_left_out_is_noticed(void)
                 CHECK(false);
             }
         }
-        CHECK_INT(n_real, 4 + (can_link != 0 ? 0 : (int)run.info.n_snapshots));
+        CHECK_INT(n_real, 5 + (can_link != 0 ? 0 : (int)run.info.n_snapshots));
     }
 }
 
