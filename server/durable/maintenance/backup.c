@@ -19,7 +19,7 @@ enum {
 
 struct backup {
     const struct vxd_file_ops *ops;
-    const char *from; /* directories */
+    const char *from; /* directories; `to` is what it is called until it is whole */
     const char *to;
     struct vxd_backup_info info;
     struct vxd_err *err;
@@ -218,22 +218,35 @@ out:
 static enum vxd_status sync_all(struct backup *backup)
 {
     char path[VXD_DURABLE_PATH_BYTES];
-    char *slash;
     enum vxd_status status;
 
     (void)snprintf(path, sizeof path, "%s/snapshots", backup->to);
     VXD_TRY(vxd_file_sync_directory(backup->ops, path, backup->err));
     VXD_TRY(vxd_file_sync_directory(backup->ops, backup->to, backup->err));
-    (void)snprintf(path, sizeof path, "%s", backup->to);
+out:
+    return status;
+}
+
+/* The copy gets its name, which is on the disk then. */
+static enum vxd_status give_name(struct backup *backup, const char *name)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+    char *slash;
+    int result = ops->rename(ops->user, backup->to, name);
+
+    if (result != 0) {
+        return vxd_file_fail(backup->err, result, "rename", backup->to);
+    }
+    backup->to = name;
+    (void)snprintf(path, sizeof path, "%s", name);
     slash = strrchr(path, '/');
     if (slash == NULL) {
         (void)snprintf(path, sizeof path, ".");
     } else {
         slash[slash == path ? 1 : 0] = '\0';
     }
-    VXD_TRY(vxd_file_sync_directory(backup->ops, path, backup->err));
-out:
-    return status;
+    return vxd_file_sync_directory(ops, path, backup->err);
 }
 
 static void remove_snapshot(void *arg, const char *name)
@@ -262,16 +275,25 @@ static void remove_all(struct backup *backup)
     (void)ops->remove_directory(ops->user, backup->to);
 }
 
-static enum vxd_status make_directories(struct backup *backup)
+static void ignore_entry(void *arg, const char *name)
+{
+    (void)arg;
+    (void)name;
+}
+
+/* What a process that was killed has left under the name before is removed. */
+static enum vxd_status make_directories(struct backup *backup, const char *name)
 {
     const struct vxd_file_ops *ops = backup->ops;
     char path[VXD_DURABLE_PATH_BYTES];
-    int result = ops->make_directory(ops->user, backup->to, 0700);
+    int result = ops->list(ops->user, name, ignore_entry, NULL);
 
-    if (result == -EEXIST) {
+    if (result != -ENOENT) {
         return vxd_fail(backup->err, VXD_ALREADY_EXISTS, "path",
-                        "%.200s is there already", backup->to);
+                        "%.200s is there already", name);
     }
+    remove_all(backup);
+    result = ops->make_directory(ops->user, backup->to, 0700);
     if (result != 0) {
         return vxd_file_fail(backup->err, result, "make", backup->to);
     }
@@ -284,7 +306,8 @@ static enum vxd_status make_directories(struct backup *backup)
     return VXD_OK;
 }
 
-static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal)
+static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal,
+                            const char *name)
 {
     enum vxd_status status;
 
@@ -292,34 +315,47 @@ static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal)
     VXD_TRY(copy_database(backup, journal));
     VXD_TRY(take_snapshots(backup));
     VXD_TRY(sync_all(backup));
+    VXD_TRY(give_name(backup, name));
 out:
     return status;
+}
+
+/* DIR/.NAME.new for DIR/NAME, which no backup can be called by its user. */
+static void name_aside(const char *name, char out[VXD_DURABLE_PATH_BYTES])
+{
+    const char *slash = strrchr(name, '/');
+    int n_folder = slash != NULL ? (int)(slash - name) + 1 : 0;
+
+    (void)snprintf(out, VXD_DURABLE_PATH_BYTES, "%.*s.%s.new", n_folder, name,
+                   name + n_folder);
 }
 
 enum vxd_status vxd_backup(const struct vxd_data_dir *dir, struct vxd_journal *journal,
                            const char *path, struct vxd_backup_info *out,
                            struct vxd_err *err)
 {
-    char to[VXD_DATA_DIR_BYTES];
+    char name[VXD_DATA_DIR_BYTES];
+    char aside[VXD_DURABLE_PATH_BYTES];
     struct backup backup = {
-        .ops = dir->ops, .from = dir->path, .to = to, .err = err, .status = VXD_OK};
+        .ops = dir->ops, .from = dir->path, .to = aside, .err = err, .status = VXD_OK};
     size_t n = strlen(path);
     enum vxd_status status;
 
     while (n > 1 && path[n - 1] == '/') {
         n--;
     }
-    if (n == 0 || n >= sizeof to) {
+    if (n == 0 || n >= sizeof name) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "path", "must have 1 to %zu bytes",
-                        sizeof to - 1);
+                        sizeof name - 1);
     }
-    memcpy(to, path, n);
-    to[n] = '\0';
+    memcpy(name, path, n);
+    name[n] = '\0';
+    name_aside(name, aside);
     if (!vxd_journal_claim_copy(journal)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "another backup runs");
     }
-    VXD_TRY(make_directories(&backup));
-    status = fill(&backup, journal);
+    VXD_TRY(make_directories(&backup, name));
+    status = fill(&backup, journal, name);
     if (status != VXD_OK) {
         remove_all(&backup);
     }
