@@ -7,13 +7,14 @@
  *                 it last; "restored" 1 in a backup until a server has started from it, 2 from
  *                 the moment when the mark showed a loss until a start has ended; "probe";
  *                 "marked" 1 where there is a voxeld.mark (database_mark.c); "sequence" the
- *                 number of transactions that were ever committed
+ *                 number of transactions that were ever committed; "run_ns" how long daemons
+ *                 have run on it
  *     families    the catalogue: id, name (unique), fsync (0 always, 1 everysec, 2 off),
  *                 max_bytes, epoch, spec (the owner's bytes), crc of these; and the journal's own:
  *                 last_sequence, snapshot_sequence, kept_from, journal_bytes, open_tail (1: commits
  *                 without a sync since the last clean end), state_crc of those
  *     records     id = family << 40 | sequence; rules, kind, n_bytes, crc, bytes (record.c)
- *     items       family, kind (1 head, 2 named snapshot), name, crc, bytes (the owner's)
+ *     items       family, kind (1 head, 2 named snapshot, 3 ages), name, crc, bytes (the owner's)
  *     replies     client, sequence, digest, unix_ns, crc, bytes: exactly-once outcomes, those that
  *                 memory knows and no others (server/request/exactly_once_disk.c)
  *     dropped     families whose records are being removed

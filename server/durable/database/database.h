@@ -68,7 +68,8 @@ struct vxd_journal_reply {
     size_t n_bytes;
 };
 
-/* A named thing of a family with the owner's bytes: a head or a named snapshot. */
+/* A named thing of a family with the owner's bytes: a head, a named snapshot, or the ages of a
+ * head's versions. */
 struct vxd_journal_item {
     uint32_t family;
     const char *name; /* below 64 bytes */
@@ -78,7 +79,8 @@ struct vxd_journal_item {
 
 enum vxd_journal_item_kind {
     VXD_JOURNAL_HEAD = 1,
-    VXD_JOURNAL_NAMED = 2
+    VXD_JOURNAL_NAMED = 2,
+    VXD_JOURNAL_AGES = 3
 };
 
 /* A family as the journal keeps it in memory: its row without the spec. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "server/durable/journal/journal_internal.h"
 #include "server/observe/log/log.h"
 
@@ -43,6 +44,8 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     VXD_TRY(vxd_database_get_meta(journal->db, "restored", &restored, err));
     VXD_TRY(vxd_database_get_meta(journal->db, "epoch", &journal->epoch, err));
     VXD_TRY(vxd_database_get_meta(journal->db, "next_family", &next_family, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "run_ns", &journal->run_base_ns, err));
+    journal->run_since_ns = vxd_clock_ns();
     VXD_TRY(vxd_database_get_meta_bytes(journal->db, "secret", journal->secret,
                                         sizeof journal->secret, &n_secret, err));
     VXD_TRY(vxd_database_get_meta_bytes(journal->db, "boot_id", then, sizeof then - 1,
@@ -219,6 +222,11 @@ void vxd_journal_get_secret(const struct vxd_journal *journal,
                             uint8_t out[VXD_JOURNAL_SECRET_BYTES])
 {
     memcpy(out, journal->secret, VXD_JOURNAL_SECRET_BYTES);
+}
+
+uint64_t vxd_journal_get_run_ns(const struct vxd_journal *journal)
+{
+    return journal->run_base_ns + (uint64_t)(vxd_clock_ns() - journal->run_since_ns);
 }
 
 uint64_t vxd_journal_get_epoch(struct vxd_journal *journal)

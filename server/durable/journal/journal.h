@@ -82,6 +82,10 @@ uint64_t vxd_journal_get_epoch(struct vxd_journal *journal);
 enum vxd_status vxd_journal_raise_epoch(struct vxd_journal *journal, uint64_t *out,
                                         struct vxd_err *err);
 
+/* How long daemons have run on this database, in nanoseconds: it stands still while none runs, and
+ * goes on where the last commit of the run before has left it. */
+uint64_t vxd_journal_get_run_ns(const struct vxd_journal *journal);
+
 /* Whether there is a family of this id; *was_given_out, whether there ever was one. */
 bool vxd_journal_knows_family(struct vxd_journal *journal, uint32_t family,
                               bool *was_given_out);

@@ -461,7 +461,8 @@ enum vxd_status vxd_journal_write_states(struct vxd_journal *journal, struct vxd
         bind_number(statement, 7, vxd_database_state_crc(row->id, &row->now));
         VXD_TRY(vxd_journal_run(journal, VXD_SQL_PUT_STATE, err));
     }
-    status = write_meta(journal, "sequence", journal->next_sequence, err);
+    VXD_TRY(write_meta(journal, "sequence", journal->next_sequence, err));
+    status = write_meta(journal, "run_ns", vxd_journal_get_run_ns(journal), err);
 out:
     return status;
 }

@@ -111,6 +111,8 @@ struct vxd_journal {
     size_t n_dropped;
     size_t dropped_capacity;
 
+    uint64_t run_base_ns;   /* the running time of earlier runs; */
+    int64_t run_since_ns;   /* this one began then */
     struct vxd_mark mark;   /* its sector, as it was written last */
     uint64_t sequence;      /* transactions that were ever committed, */
     uint64_t next_sequence; /* and with those of the group in hand */

@@ -158,7 +158,7 @@ static enum vxd_status add_item(struct vxd_journal_txn *txn, enum vxd_change_kin
     VXD_TRY(check_family(item->family, err));
     VXD_TRY(check_name(item->name, err));
     VXD_TRY(check_size(item->n_bytes, err));
-    if (item_kind != VXD_JOURNAL_HEAD && item_kind != VXD_JOURNAL_NAMED) {
+    if (item_kind < VXD_JOURNAL_HEAD || item_kind > VXD_JOURNAL_AGES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "kind", "%d is no kind of item",
                         (int)item_kind);
     }

@@ -330,11 +330,11 @@ static enum vxd_status visit_item(void *user, const struct vxd_journal_item *ite
 
 static enum vxd_status visit_items(struct recovery *recovery, struct vxd_err *err)
 {
-    static const enum vxd_journal_item_kind kinds[] = {VXD_JOURNAL_HEAD,
-                                                       VXD_JOURNAL_NAMED};
+    static const enum vxd_journal_item_kind kinds[] = {
+        VXD_JOURNAL_HEAD, VXD_JOURNAL_NAMED, VXD_JOURNAL_AGES};
     enum vxd_status status = VXD_OK;
 
-    for (size_t i = 0; recovery->visitor->item != NULL && i < 2; i++) {
+    for (size_t i = 0; recovery->visitor->item != NULL && i < 3; i++) {
         struct item_visit visit = {recovery, kinds[i]};
 
         VXD_TRY(vxd_journal_read_items(recovery->journal, kinds[i], recovery->family->id,

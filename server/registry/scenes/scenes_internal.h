@@ -74,6 +74,8 @@ struct vxd_scene_family {
     bool is_broken; /* one of them failed, so all that follow do; the write lane's */
 };
 
+/* The daemon's running time, over all its runs where there is a journal: what versions age by. */
+uint64_t vxd_scenes_run_ns(const struct vxd_scenes *scenes);
 void vxd_scenes_lock(const struct vxd_scenes *scenes);
 void vxd_scenes_unlock(const struct vxd_scenes *scenes);
 

@@ -26,6 +26,12 @@ const struct vxd_data_dir *vxd_scenes_get_data_dir(struct vxd_scenes *scenes)
     return scenes->dir;
 }
 
+uint64_t vxd_scenes_run_ns(const struct vxd_scenes *scenes)
+{
+    return scenes->journal != NULL ? vxd_journal_get_run_ns(scenes->journal)
+                                   : (uint64_t)vxd_clock_ns();
+}
+
 bool vxd_scene_is_durable(const struct vxd_scene *scene)
 {
     return scene->family->journal_id != 0;
@@ -182,13 +188,53 @@ out:
     return status;
 }
 
-/* A scene that goes takes its snapshots along. */
+static enum vxd_status put_ages(const struct vxd_scene *scene,
+                                const struct vxd_scene_ages *ages,
+                                struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    char name[VXD_SCENE_ITEM_BYTES];
+    struct vxd_journal_item item = {.family = scene->family->journal_id, .name = name};
+    struct vxd_bytes_out bytes = {0};
+    enum vxd_status status;
+
+    vxd_scene_item_name(scene->terms.name, "", name);
+    vxd_scene_age_write(&bytes, scene->terms.name, ages);
+    item.bytes = bytes.bytes;
+    item.n_bytes = bytes.n;
+    status = !bytes.is_out_of_memory
+                 ? vxd_journal_put_item(txn, VXD_JOURNAL_AGES, &item, err)
+                 : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "no memory for the ages of versions");
+    free(bytes.bytes);
+    return status;
+}
+
+enum vxd_status vxd_scene_mark_age(struct vxd_scene *scene, uint64_t version,
+                                   struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    uint64_t keep_seconds = scene->terms.keep_seconds;
+    uint64_t run_ns = vxd_scenes_run_ns(scene->scenes);
+    struct vxd_scene_ages ages = scene->ages;
+    enum vxd_status status;
+
+    vxd_scene_age_add(&ages, keep_seconds, version, run_ns);
+    status = put_ages(scene, &ages, txn, err);
+    if (status == VXD_OK) {
+        scene->ages = ages;
+    }
+    return status;
+}
+
+/* A scene that goes takes its snapshots and ages along. */
 static enum vxd_status drop_all_named(const struct vxd_scene *scene,
                                       struct vxd_journal_txn *txn, struct vxd_err *err)
 {
     char name[VXD_SCENE_ITEM_BYTES];
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
+    vxd_scene_item_name(scene->terms.name, "", name);
+    status = vxd_journal_drop_item(txn, VXD_JOURNAL_AGES, scene->family->journal_id, name,
+                                   err);
     for (size_t i = 0; i < scene->history.n_snapshots && status == VXD_OK; i++) {
         vxd_scene_item_name(scene->terms.name, scene->history.snapshots[i].name, name);
         status = vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, scene->family->journal_id,
@@ -238,6 +284,11 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     if (entry->kind == VXD_RECORD_DROP && entry->sequence > 0) {
         VXD_TRY(drop_all_named(scene, txn, err));
     }
+    if (entry->kind != VXD_RECORD_DROP &&
+        vxd_scene_age_is_due(&scene->ages, scene->terms.keep_seconds, entry->version,
+                             vxd_scenes_run_ns(scene->scenes))) {
+        VXD_TRY(vxd_scene_mark_age(scene, entry->version, txn, err));
+    }
     VXD_TRY(vxd_scene_put_outcome(request, entry->unix_ns, txn, err));
     status = vxd_journal_commit(txn, decided, request, err);
     txn = NULL;
@@ -250,6 +301,9 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
 out:
+    if (status != VXD_OK) {
+        vxd_scene_age_forget(&scene->ages, entry->version);
+    }
     vxd_journal_abandon(txn);
     return status;
 }
@@ -289,6 +343,7 @@ void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entr
         vxd_scene_saver_ask(scene->scenes->saver, family->journal_id);
     }
     if (!committed) {
+        vxd_scene_age_forget(&scene->ages, entry->version);
         scene->is_leaving = scene->is_leaving && entry->kind != VXD_RECORD_DROP;
         family->is_broken = true;
     }

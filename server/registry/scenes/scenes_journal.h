@@ -65,6 +65,11 @@ enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
 enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request *request,
                                     struct vxd_scene_entry *entry, struct vxd_err *err);
 
+/* Adds to a transaction that this version is the newest one now (scene_ages.h).
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_mark_age(struct vxd_scene *scene, uint64_t version,
+                                   struct vxd_journal_txn *txn, struct vxd_err *err);
+
 /* What was handed over is decided, in this order; call it after everybody sees the change or
  * it was taken back. */
 void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entry *entry,

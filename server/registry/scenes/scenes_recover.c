@@ -356,6 +356,48 @@ out:
     return status;
 }
 
+/* Without them versions begin with age 0. */
+static void take_ages(struct recovery *recovery, const struct vxd_journal_item *item)
+{
+    struct vxd_bytes_in in = {.bytes = item->bytes, .n = item->n_bytes};
+    struct vxd_scene_ages ages;
+    char name[VXD_NAME_BYTES];
+    struct vxd_scene *scene;
+
+    if (vxd_scene_age_read(&in, name, &ages) &&
+        find_scene(recovery, item->family, name, &scene, NULL) == VXD_OK) {
+        scene->ages = ages;
+    }
+}
+
+/* So that a version which no mark has goes on ageing from this start, whatever comes. */
+static enum vxd_status mark_ages(struct vxd_scene_family *family, struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status = VXD_OK;
+
+    for (struct vxd_scene *scene = family->first; scene != NULL;
+         scene = scene->next_in_family) {
+        const struct vxd_scene_ages *ages = &scene->ages;
+        struct vxd_scene_past past;
+
+        vxd_scene_get_past(scene, &past);
+        vxd_scene_age_forget(&scene->ages, past.version + 1); /* what was lost */
+        if (scene->terms.keep_seconds == 0 ||
+            (ages->n > 0 && ages->marks[ages->n - 1].version >= past.version)) {
+            continue;
+        }
+        VXD_TRY(vxd_journal_begin(family->scenes->journal, &txn, err));
+        VXD_TRY(vxd_scene_mark_age(scene, past.version, txn, err));
+        status = vxd_journal_commit_wait(txn, err);
+        txn = NULL;
+        VXD_TRY(status);
+    }
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
 /* A version that a name keeps; of scenes or versions that are gone it is left out. */
 static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
                                     const struct vxd_journal_item *item,
@@ -370,6 +412,9 @@ static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
     struct vxd_scene *scene;
     enum vxd_status status;
 
+    if (kind == VXD_JOURNAL_AGES) {
+        take_ages(recovery, item);
+    }
     if (kind != VXD_JOURNAL_NAMED) {
         return VXD_OK;
     }
@@ -423,6 +468,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
          scene = scene->next_in_family) {
         vxd_scene_end_recovery(scene);
     }
+    VXD_TRY(mark_ages(family, err));
     if (!result->is_lossy) {
         return VXD_OK;
     }

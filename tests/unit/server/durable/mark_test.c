@@ -5,6 +5,7 @@
 #include "tests/support/test.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "server/durable/maintenance/maintenance.h"
 #include "server/durable/recovery/recovery.h"
@@ -317,6 +318,28 @@ static void test_missing_database_is_refused_unless_the_directory_is_new(void)
     end(&fixture);
 }
 
+/* What versions age by. */
+static void test_running_time_stands_still_while_nobody_runs(void)
+{
+    const struct timespec pause = {.tv_nsec = 300000000};
+    struct fixture fixture;
+    uint64_t before;
+    uint64_t after;
+
+    make(&fixture, VXD_FSYNC_ALWAYS);
+    CHECK_INT(start(&fixture), VXD_OK);
+    (void)nanosleep(&pause, NULL);
+    put_record(&fixture, 1, N_RECORDS + 1);
+    before = vxd_journal_get_run_ns(fixture.journal);
+    CHECK(before >= 300000000);
+    kill(&fixture);
+    (void)nanosleep(&pause, NULL);
+    CHECK_INT(start(&fixture), VXD_OK);
+    after = vxd_journal_get_run_ns(fixture.journal);
+    CHECK(after >= 300000000 && after < before + 300000000);
+    end(&fixture);
+}
+
 int main(int argc, char **argv)
 {
     static const struct vxd_test tests[] = {
@@ -327,6 +350,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_journal_above_its_mark_is_whole),
         VXD_TEST(test_one_sector_of_the_mark_is_enough),
         VXD_TEST(test_mark_that_is_gone_is_refused_and_mended),
+        VXD_TEST(test_running_time_stands_still_while_nobody_runs),
         VXD_TEST(test_missing_database_is_refused_unless_the_directory_is_new),
     };
 
