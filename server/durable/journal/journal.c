@@ -26,6 +26,49 @@ static int note_frames(void *user, sqlite3 *db, const char *name, int n_frames)
     return SQLITE_OK;
 }
 
+enum vxd_status vxd_journal_note_run(struct vxd_journal *journal, struct vxd_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(journal->db,
+                                    "INSERT OR REPLACE INTO meta VALUES('clean', 0),"
+                                    " ('boot_id', CAST(?1 AS BLOB))",
+                                    -1, &statement, NULL);
+
+    if (result == SQLITE_OK) {
+        (void)sqlite3_bind_text(statement, 1, journal->boot_id, -1, SQLITE_STATIC);
+        result = sqlite3_step(statement);
+    }
+    (void)sqlite3_finalize(statement);
+    if (result != SQLITE_DONE) {
+        journal->is_disk_to_blame =
+            (result & 255) == SQLITE_FULL || (result & 255) == SQLITE_IOERR;
+        return vxd_database_fail(err, journal->db, result, "write meta");
+    }
+    journal->is_run_noted = true;
+    journal->is_wal_dirty = true;
+    return VXD_OK;
+}
+
+/* A disk that takes nothing keeps nobody from reading: the writer begins with probes of it. */
+static enum vxd_status note_run(struct vxd_journal *journal, struct vxd_err *err)
+{
+    struct vxd_err fault = {0};
+    enum vxd_status status = vxd_journal_note_run(journal, &fault);
+
+    if (status == VXD_OK) {
+        return VXD_OK;
+    }
+    if (!journal->is_disk_to_blame) {
+        return vxd_fail(err, status, fault.field, "%s", fault.message);
+    }
+    vxd_log(VXD_LOG_ERROR, "the journal cannot write; changes are refused until it can",
+            "reason", fault.message);
+    journal->stats.is_available = false;
+    (void)snprintf(journal->stats.reason, sizeof journal->stats.reason, "%.*s",
+                   (int)sizeof journal->stats.reason - 1, fault.message);
+    return VXD_OK;
+}
+
 /* What the last run left behind, and that this one is there: in order with everything else, but
  * without a sync of its own, since the first commit without one is preceded by one with it. */
 static enum vxd_status begin_run(struct vxd_journal *journal,
@@ -36,8 +79,6 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     char then[VXD_BOOT_ID_BYTES] = "";
     uint64_t clean, restored, next_family;
     size_t n_secret, n_then;
-    sqlite3_stmt *statement = NULL;
-    int result;
     enum vxd_status status;
 
     VXD_TRY(vxd_database_get_meta(journal->db, "clean", &clean, err));
@@ -62,19 +103,8 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
         ops->boot_id(ops->user, now) == 0 && now[0] != '\0' && strcmp(now, then) == 0;
     VXD_TRY(vxd_journal_open_mark(journal, now, found, err));
     VXD_TRY(vxd_journal_set_full(journal, false, err));
-    result = sqlite3_prepare_v2(journal->db,
-                                "INSERT OR REPLACE INTO meta VALUES('clean', 0),"
-                                " ('boot_id', CAST(?1 AS BLOB))",
-                                -1, &statement, NULL);
-    if (result == SQLITE_OK) {
-        (void)sqlite3_bind_text(statement, 1, now, -1, SQLITE_STATIC);
-        result = sqlite3_step(statement);
-    }
-    (void)sqlite3_finalize(statement);
-    if (result != SQLITE_DONE) {
-        status = vxd_database_fail(err, journal->db, result, "write meta");
-    }
-    journal->is_wal_dirty = true;
+    (void)snprintf(journal->boot_id, sizeof journal->boot_id, "%s", now);
+    status = note_run(journal, err);
 out:
     return status;
 }

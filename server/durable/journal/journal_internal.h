@@ -111,10 +111,13 @@ struct vxd_journal {
     size_t n_dropped;
     size_t dropped_capacity;
 
-    uint64_t run_base_ns;   /* the running time of earlier runs; */
-    int64_t run_since_ns;   /* this one began then */
-    struct vxd_mark mark;   /* its sector, as it was written last */
-    uint64_t sequence;      /* transactions that were ever committed, */
+    char boot_id[VXD_BOOT_ID_BYTES];
+    bool is_run_noted;     /* the database knows of this run; nothing is written before */
+    bool is_disk_to_blame; /* and this is why it does not */
+    uint64_t run_base_ns;  /* the running time of earlier runs; */
+    int64_t run_since_ns;  /* this one began then */
+    struct vxd_mark mark;  /* its sector, as it was written last */
+    uint64_t sequence;     /* transactions that were ever committed, */
     uint64_t next_sequence; /* and with those of the group in hand */
 
     pthread_mutex_t lock;
@@ -171,6 +174,9 @@ void *vxd_journal_thread(void *journal);
 /* PRAGMA synchronous: whether commits sync. */
 enum vxd_status vxd_journal_set_full(struct vxd_journal *journal, bool is_full,
                                      struct vxd_err *err);
+
+/* journal.c. Writes that this run has begun. errors  of the disk */
+enum vxd_status vxd_journal_note_run(struct vxd_journal *journal, struct vxd_err *err);
 
 /* journal_mark.c --------------------------------------------------------------------------- */
 

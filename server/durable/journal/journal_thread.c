@@ -494,6 +494,9 @@ static void probe(struct vxd_journal *journal)
     (void)pthread_mutex_lock(&journal->db_lock);
     VXD_TRY(checkpoint(journal, SQLITE_CHECKPOINT_TRUNCATE, &err));
     VXD_TRY(vxd_journal_set_full(journal, true, &err));
+    if (!journal->is_run_noted) {
+        VXD_TRY(vxd_journal_note_run(journal, &err));
+    }
     VXD_TRY(vxd_database_set_meta(journal->db, "probe", ++journal->n_probes, &err));
     VXD_TRY(vxd_journal_write_mark(journal, true, &err));
 out:

@@ -71,6 +71,10 @@ struct vxd_scene_family {
     /* Of them, those that are made from an older version, which a later change may end: no
      * picture is taken that lacks it and them. The mutex guards it. */
     size_t n_referring;
+    /* What a start would take to apply the changes since a snapshot file was last asked for; the
+     * write lane's. And what the last file took to write. */
+    int64_t replay_ns;
+    _Atomic int64_t save_ns;
     bool is_broken; /* one of them failed, so all that follow do; the write lane's */
 };
 

@@ -16,6 +16,8 @@
 #include "server/registry/scenes/scenes_recover.h"
 #include "server/instance/instance.h"
 
+#define MAX_REPLAY_NS INT64_C(2000000000)
+
 struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes)
 {
     return scenes->journal;
@@ -252,6 +254,20 @@ static bool is_last(const struct vxd_scene *scene)
     return past.n_sharing == 1;
 }
 
+/* A few bytes may take long to apply: a start is not to take much longer than a snapshot file
+ * does. */
+static void count_replay(struct vxd_scene_family *family, int64_t took_ns)
+{
+    int64_t most_ns = 4 * atomic_load(&family->save_ns);
+
+    most_ns = most_ns > MAX_REPLAY_NS ? most_ns : MAX_REPLAY_NS;
+    family->replay_ns += took_ns;
+    if (family->replay_ns >= most_ns) {
+        family->replay_ns = 0;
+        vxd_scene_saver_ask(family->scenes->saver, family->journal_id);
+    }
+}
+
 static bool is_referring(const struct vxd_scene_entry *entry)
 {
     return entry->kind == VXD_RECORD_UNDO || entry->kind == VXD_RECORD_REDO ||
@@ -298,6 +314,7 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
         family->n_referring += is_referring(entry) ? 1 : 0;
         vxd_scenes_unlock(scene->scenes);
         scene->is_leaving = entry->kind == VXD_RECORD_DROP;
+        count_replay(family, request->engine_ns);
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
 out:
@@ -378,7 +395,7 @@ static enum vxd_status remember(void *user, const struct vxd_journal_reply *repl
                             reply->digest, reply->bytes, reply->n_bytes, err);
 }
 
-/* Those whose snapshot was due when the last start ended. */
+/* Those whose snapshot was due when the last start ended, or that took long to bring back. */
 static void ask_again(struct vxd_scenes *scenes)
 {
     struct vxd_journal_state state;
@@ -386,7 +403,7 @@ static void ask_again(struct vxd_scenes *scenes)
     for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
         if (vxd_journal_get_state(scenes->journal, f->journal_id, &state, NULL) ==
                 VXD_OK &&
-            state.snapshot_due) {
+            (state.snapshot_due || f->replay_ns >= MAX_REPLAY_NS)) {
             vxd_scene_saver_ask(scenes->saver, f->journal_id);
         }
     }

@@ -27,6 +27,7 @@ struct recovery {
     uint64_t least_generation;  /* of the family that is recovered */
     struct vxd_scene_plan plan; /* of its records */
     size_t most_together;       /* of them, as one edit */
+    int64_t began_ns;           /* with the family */
     uint64_t logged_ns;         /* 0: not yet, so that the first line comes at once */
 };
 
@@ -131,6 +132,7 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
 
     (void)err;
     recovery->least_generation = row->epoch;
+    recovery->began_ns = vxd_clock_ns();
     /* Again, after a snapshot that was no good: what it brought goes. */
     while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
@@ -374,9 +376,11 @@ static void take_ages(struct recovery *recovery, const struct vxd_journal_item *
 static enum vxd_status mark_ages(struct vxd_scene_family *family, struct vxd_err *err)
 {
     struct vxd_journal_txn *txn = NULL;
+    struct vxd_journal_stats stats;
     enum vxd_status status = VXD_OK;
 
-    for (struct vxd_scene *scene = family->first; scene != NULL;
+    vxd_journal_get_stats(family->scenes->journal, &stats);
+    for (struct vxd_scene *scene = family->first; scene != NULL && stats.is_available;
          scene = scene->next_in_family) {
         const struct vxd_scene_ages *ages = &scene->ages;
         struct vxd_scene_past past;
@@ -464,6 +468,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     }
     family->sequence = result->last_sequence;
     family->decided = result->last_sequence;
+    family->replay_ns = result->n_replayed > 0 ? vxd_clock_ns() - recovery->began_ns : 0;
     for (struct vxd_scene *scene = family->first; scene != NULL;
          scene = scene->next_in_family) {
         vxd_scene_end_recovery(scene);

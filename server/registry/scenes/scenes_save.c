@@ -270,6 +270,7 @@ static bool save(struct vxd_scene_saver *saver, uint32_t journal_id)
 out:
     (void)snprintf(took, sizeof took, "%.3f", (double)(vxd_clock_ns() - since_ns) / 1e9);
     if (status == VXD_OK) {
+        atomic_store(&picture.scene->family->save_ns, vxd_clock_ns() - since_ns);
         vxd_log(VXD_LOG_INFO, "snapshot written", "scene", picture.head.name, "seconds",
                 took);
     } else {

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -15,7 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import BIN, SLOW, SOURCE, Daemon, http_call, running, scene_pb2, wait_until
+from harness import (
+    BIN,
+    SLOW,
+    SOURCE,
+    Daemon,
+    common_pb2,
+    http_call,
+    running,
+    scene_pb2,
+    wait_until,
+)
 from maps import Maps
 from scenes import Scenes, ball, spec
 
@@ -243,3 +254,81 @@ def test_directory_of_the_first_release_loads_as_before(tmp_path: Path) -> None:
     assert mark.stat().st_size == 8192
     mark.unlink()
     refused(tmp_path)
+
+
+def limit_files(pid: int, n_bytes: int) -> None:
+    """The files of a process grow no further: what a full disk is to it."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
+
+
+def ready(daemon: Daemon, purpose: str = "") -> tuple[int, Any]:
+    reply = http_call(daemon, "GET", "/v1/health/ready" + purpose)
+    return reply.status, reply.json()
+
+
+def check_degraded(daemon: Daemon, scenes: Scenes, digest: str) -> None:
+    """Reads are served, and everybody who asks is told that changes are not taken."""
+    assert ready(daemon) == (
+        200,
+        {"ready": True, "state": "serving", "degraded": ["journal"]},
+    )
+    status, body = ready(daemon, "?for=write")
+    assert status == 503 and not body["ready"]
+    assert metric(daemon, "voxeld_journal_available") == 0
+    assert scenes.call("scene_get", name="yard").scene.digest == digest
+
+
+def test_full_disk_serves_reads_and_says_so(tmp_path: Path) -> None:
+    before = make(tmp_path)
+    with running(tmp_path) as daemon, Scenes(daemon) as scenes:
+        assert ready(daemon, "?for=write") == (200, {"ready": True, "state": "serving"})
+        limit_files(daemon.process.pid, 1)
+        response = scenes.send("scene_edit", name="yard", operations=[ball((0, 0, 0), 1)])
+        assert response.header.code in (common_pb2.UNAVAILABLE, common_pb2.RESOURCE_EXHAUSTED)
+        check_degraded(daemon, scenes, before.digest)
+        limit_files(daemon.process.pid, resource.RLIM_INFINITY)
+        wait_until(lambda: ready(daemon, "?for=write")[0] == 200, 20, "it can write again")
+        scenes.edit("yard", ball((0, 0, 0), 1))
+        assert metric(daemon, "voxeld_journal_available") == 1
+
+
+def test_start_on_a_full_disk_serves_reads(tmp_path: Path) -> None:
+    before = make(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The daemon inherits it; nobody else writes meanwhile but its config, which is smaller.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        daemon = Daemon(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with Scenes(daemon) as scenes:
+        check_degraded(daemon, scenes, before.digest)
+        limit_files(daemon.process.pid, resource.RLIM_INFINITY)
+        wait_until(lambda: ready(daemon, "?for=write")[0] == 200, 20, "it can write again")
+        scenes.edit("yard", ball((0, 0, 0), 1))
+        version = scenes.call("scene_get", name="yard").scene.version
+    daemon.signal(signal.SIGKILL)
+    daemon.process.wait(60)
+    with running(tmp_path) as daemon, Scenes(daemon) as scenes:
+        now = scenes.call("scene_get", name="yard").scene
+        assert (now.version, now.generation) == (version, before.generation)
+
+
+def test_damaged_database_is_refused_with_the_command_that_mends(tmp_path: Path) -> None:
+    make(tmp_path)
+    database = tmp_path / "data" / "voxeld.db"
+    data = bytearray(database.read_bytes())
+    data[:100] = bytes(100)
+    database.write_bytes(data)
+    looked = subprocess.run(
+        [BIN / "voxelctl", "scene", "repair", "--dry-run", tmp_path / "data"],
+        capture_output=True,
+        text=True,
+        timeout=60 * SLOW,
+        check=False,
+    )
+    assert looked.returncode == 1, looked
+    assert f"voxeld --repair-data {tmp_path / 'data'}" in looked.stdout
+    mend(refused(tmp_path))
+    with running(tmp_path):
+        pass
