@@ -68,6 +68,7 @@ set(integration_tests
   daemon/exactly_once
   daemon/life
   daemon/load
+  daemon/long_start
   daemon/memory
   daemon/overload
   daemon/soak

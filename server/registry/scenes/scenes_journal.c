@@ -254,20 +254,6 @@ static bool is_last(const struct vxd_scene *scene)
     return past.n_sharing == 1;
 }
 
-/* A few bytes may take long to apply: a start is not to take much longer than a snapshot file
- * does. */
-static void count_replay(struct vxd_scene_family *family, int64_t took_ns)
-{
-    int64_t most_ns = 4 * atomic_load(&family->save_ns);
-
-    most_ns = most_ns > MAX_REPLAY_NS ? most_ns : MAX_REPLAY_NS;
-    family->replay_ns += took_ns;
-    if (family->replay_ns >= most_ns) {
-        family->replay_ns = 0;
-        vxd_scene_saver_ask(family->scenes->saver, family->journal_id);
-    }
-}
-
 static bool is_referring(const struct vxd_scene_entry *entry)
 {
     return entry->kind == VXD_RECORD_UNDO || entry->kind == VXD_RECORD_REDO ||
@@ -314,7 +300,7 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
         family->n_referring += is_referring(entry) ? 1 : 0;
         vxd_scenes_unlock(scene->scenes);
         scene->is_leaving = entry->kind == VXD_RECORD_DROP;
-        count_replay(family, request->engine_ns);
+        family->replay_ns += request->engine_ns;
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
 out:
@@ -344,6 +330,18 @@ out:
     return status;
 }
 
+/* A few bytes may take long to apply: a start is not to take much longer than a snapshot file
+ * does. */
+static void save_if_slow(struct vxd_scene_family *family)
+{
+    int64_t most_ns = 4 * atomic_load(&family->save_ns);
+
+    if (family->replay_ns >= (most_ns > MAX_REPLAY_NS ? most_ns : MAX_REPLAY_NS)) {
+        family->replay_ns = 0;
+        vxd_scene_saver_ask(family->scenes->saver, family->journal_id);
+    }
+}
+
 void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
                             bool committed)
 {
@@ -358,6 +356,8 @@ void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entr
     vxd_scenes_unlock(scene->scenes);
     if (committed && entry->kind == VXD_RECORD_DROP && entry->sequence == 0) {
         vxd_scene_saver_ask(scene->scenes->saver, family->journal_id);
+    } else if (committed) {
+        save_if_slow(family);
     }
     if (!committed) {
         vxd_scene_age_forget(&scene->ages, entry->version);

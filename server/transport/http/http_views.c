@@ -33,6 +33,7 @@ static const char style[] =
 static const char *state_name(int state)
 {
     switch (state) {
+    case VXD_STATE_RECOVERING:
     case VXD_STATE_STARTING:
         return "starting";
     case VXD_STATE_SERVING:
