@@ -205,12 +205,12 @@ def test_missing_database_beside_snapshots_is_refused(tmp_path: Path, has_mark: 
         (data / name).unlink()
     if not has_mark:
         (data / "voxeld.mark").unlink()
-    files = sorted((data / "snapshots").iterdir())
+    files = sorted((data / "snapshots").glob("*.vxs"))
     assert files
     checked = tool("--check-data", data)
     assert checked.returncode == 2 and "voxeld --repair-data" in checked.stderr
     command = refused(tmp_path)
-    assert sorted((data / "snapshots").iterdir()) == files
+    assert sorted((data / "snapshots").glob("*.vxs")) == files
     assert not (data / "voxeld.db").exists()
     assert "missing" in mend(command)
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
