@@ -15,6 +15,13 @@ static void print(void *user, const struct vxd_problem *problem)
                  problem->message);
 }
 
+static void print_command(FILE *out, const char *path)
+{
+    (void)fprintf(out,
+                  "to mend it, after a copy of the directory: voxeld --repair-data %s\n",
+                  path);
+}
+
 int vxd_data_tool_check(const char *path)
 {
     struct vxd_verify_result result;
@@ -22,6 +29,9 @@ int vxd_data_tool_check(const char *path)
 
     if (vxd_verify_data_dir(NULL, path, print, NULL, &result, &err) != VXD_OK) {
         (void)fprintf(stderr, "%s: %s\n", path, err.message);
+        if (err.code == VXD_DATA_LOSS) {
+            print_command(stderr, path);
+        }
         return 2;
     }
     (void)printf("%zu families, %" PRIu64
@@ -29,6 +39,9 @@ int vxd_data_tool_check(const char *path)
                  "damaged, %zu notes\n",
                  result.n_families, result.n_records, result.n_snapshots, result.n_losses,
                  result.n_spares, result.n_notes);
+    if (result.n_losses > 0) {
+        print_command(stdout, path);
+    }
     return result.n_losses > 0 ? 1 : 0;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxeld: options, configuration, lock, engine, transports, then events until the end. */
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,8 +28,10 @@ enum {
     EXIT_USAGE = 2,
     EXIT_LOST = 70,
     /* How long ending may take beyond drain.timeout_ms before SIGALRM cuts it short. */
-    STOP_SPARE_S = 15
+    STOP_SPARE_S = 15,
+    EXTEND_MS = 5000 /* between two messages to the supervisor while the data come back */
 };
+#define EXTEND_USEC "30000000"
 
 struct daemon {
     struct vxd_options options;
@@ -43,6 +47,19 @@ static int fail(const char *what, const struct vxd_err *err)
 {
     vxd_log(VXD_LOG_ERROR, what, "error", err->message, "field",
             err->field[0] != '\0' ? err->field : "-");
+    return EXIT_FAILURE;
+}
+
+/* A directory that is damaged, with the command that mends it. */
+static int fail_data(const char *what, const struct daemon *d, const struct vxd_err *err)
+{
+    char command[VXD_DATA_DIR_BYTES + 32];
+
+    if (err->code != VXD_DATA_LOSS) {
+        return fail(what, err);
+    }
+    (void)snprintf(command, sizeof command, "voxeld --repair-data %s", d->data_dir.path);
+    vxd_log(VXD_LOG_ERROR, what, "error", err->message, "repair", command);
     return EXIT_FAILURE;
 }
 
@@ -65,18 +82,72 @@ static int check_config(const char *path)
     return EXIT_SUCCESS;
 }
 
-static enum vxd_status open_transports(struct daemon *d, struct vxd_err *err)
-{
-    enum vxd_status status = VXD_OK;
+/* The data directory is opened on a thread of its own. */
+struct opening {
+    struct daemon *d;
+    enum vxd_status status;
+    struct vxd_err err;
+};
 
-    if (d->config.n_rpc > 0) {
-        VXD_TRY(vxd_rpc_start(&d->server, &d->rpc, err));
+static void *open_data(void *argument)
+{
+    struct opening *opening = argument;
+    struct daemon *d = opening->d;
+    const char event = VXD_EVENT_DATA;
+
+    opening->status = vxd_registry_open_journal(d->server.registry, d->server.once,
+                                                &d->data_dir, &opening->err);
+    while (write(vxd_signals_fd(d->signals), &event, 1) < 0 && errno == EINTR) {
     }
-    if (d->config.http[0] != '\0') {
-        VXD_TRY(vxd_http_start(&d->server, &d->http, err));
+    return NULL;
+}
+
+/* Until the data are open. A start may take long: the supervisor is told that it goes on. Whoever
+ * wants the daemon to end meanwhile need not wait, since the disk is as it should be after a kill
+ * at any moment. True when a reload was asked for. */
+static bool wait_for_data(struct daemon *d)
+{
+    bool is_reload_due = false;
+
+    for (;;) {
+        vxd_notify("EXTEND_TIMEOUT_USEC=" EXTEND_USEC
+                   "\nSTATUS=bringing back scenes and maps");
+        switch (vxd_signals_wait(d->signals, EXTEND_MS)) {
+        case VXD_EVENT_DATA:
+            return is_reload_due;
+        case VXD_EVENT_STOP:
+            vxd_log(VXD_LOG_INFO, "stopped before the data were back");
+            vxd_notify("STOPPING=1");
+            _exit(EXIT_SUCCESS);
+        case VXD_EVENT_RELOAD:
+            is_reload_due = true;
+            break;
+        default:
+            break;
+        }
     }
-out:
-    return status;
+}
+
+static enum vxd_status bring_back(struct daemon *d, bool *is_reload_due,
+                                  struct vxd_err *err)
+{
+    struct opening opening = {.d = d, .status = VXD_OK};
+    pthread_t thread;
+
+    if (d->config.data_dir[0] == '\0') {
+        return VXD_OK;
+    }
+    vxd_server_set_state(&d->server, VXD_STATE_RECOVERING);
+    if (pthread_create(&thread, NULL, open_data, &opening) != 0) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for the data");
+    }
+    *is_reload_due = wait_for_data(d);
+    (void)pthread_join(thread, NULL);
+    vxd_server_set_state(&d->server, VXD_STATE_STARTING);
+    if (opening.status != VXD_OK) {
+        *err = opening.err;
+    }
+    return opening.status;
 }
 
 static void log_ready(const struct daemon *d)
@@ -201,6 +272,7 @@ static int run(struct daemon *d)
 {
     struct vxd_err err = {0};
     enum vxd_status status;
+    bool is_reload_due = false;
     bool lost;
 
     if (vxd_signals_start(&d->signals, &err) != VXD_OK) {
@@ -223,13 +295,16 @@ static int run(struct daemon *d)
     if (vxd_networks_load_configured(d->server.networks, &err) != VXD_OK) {
         return fail("cannot start", &err);
     }
-    if (d->config.data_dir[0] != '\0' &&
-        vxd_registry_open_journal(d->server.registry, d->server.once, &d->data_dir,
-                                  &err) != VXD_OK) {
-        return fail("cannot bring back what is durable", &err);
-    }
     d->server.event_fd = vxd_signals_fd(d->signals);
-    if (open_transports(d, &err) != VXD_OK) {
+    /* Health is answered while the data come back, and nothing else. */
+    if (d->config.http[0] != '\0' &&
+        vxd_http_start(&d->server, &d->http, &err) != VXD_OK) {
+        return fail("cannot listen", &err);
+    }
+    if (bring_back(d, &is_reload_due, &err) != VXD_OK) {
+        return fail_data("cannot bring back what is durable", d, &err);
+    }
+    if (d->config.n_rpc > 0 && vxd_rpc_start(&d->server, &d->rpc, &err) != VXD_OK) {
         /* Requests that one transport accepted before the other failed are answered
          * first. */
         vxd_server_set_state(&d->server, VXD_STATE_REFUSING);
@@ -239,6 +314,9 @@ static int run(struct daemon *d)
     vxd_server_set_state(&d->server, VXD_STATE_SERVING);
     log_ready(d);
     vxd_notify("READY=1");
+    if (is_reload_due) {
+        reload(d);
+    }
     lost = serve(d);
     drain(d, lost);
     lost = atomic_load(&d->server.state) == VXD_STATE_LOST;

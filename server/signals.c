@@ -78,6 +78,8 @@ enum vxd_status vxd_signals_start(struct vxd_signals **out, struct vxd_err *err)
     memset(&ignore, 0, sizeof ignore);
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, NULL);
+    (void)sigaction(SIGXFSZ, &ignore,
+                    NULL); /* a file's limit is an error as a full disk is */
     (void)sigemptyset(&signals->set);
     (void)sigaddset(&signals->set, SIGTERM);
     (void)sigaddset(&signals->set, SIGINT);

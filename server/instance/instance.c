@@ -33,6 +33,7 @@ void vxd_server_set_state(struct vxd_server *server, enum vxd_server_state state
 const char *vxd_server_state_name(const struct vxd_server *server)
 {
     switch (atomic_load(&server->state)) {
+    case VXD_STATE_RECOVERING:
     case VXD_STATE_STARTING:
         return "starting";
     case VXD_STATE_SERVING:

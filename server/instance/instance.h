@@ -15,6 +15,7 @@
 #define VXD_VERSION "0.1.0"
 
 enum vxd_server_state {
+    VXD_STATE_RECOVERING = -1, /* scenes and maps come back; only health is answered */
     VXD_STATE_STARTING = 0,
     VXD_STATE_SERVING = 1,
     VXD_STATE_DRAINING = 2, /* not ready, still answering until the grace is over */
@@ -26,7 +27,8 @@ enum vxd_server_state {
 enum vxd_event {
     VXD_EVENT_STOP = 'S',   /* SIGTERM, SIGINT, vxd_server_stop */
     VXD_EVENT_RELOAD = 'R', /* SIGHUP */
-    VXD_EVENT_LOST = 'L'    /* vxd_server_stop(lost) */
+    VXD_EVENT_LOST = 'L',   /* vxd_server_stop(lost) */
+    VXD_EVENT_DATA = 'D'    /* main.c: the data directory is open, or will not be */
 };
 
 struct vxd_auth;

@@ -175,6 +175,9 @@ static enum vxd_status fail_reserve(struct vxd_server *server, uint64_t n_bytes,
 static enum vxd_status check_state(struct vxd_server *server, struct vxd_err *err)
 {
     switch (atomic_load(&server->state)) {
+    case VXD_STATE_RECOVERING:
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "the server is starting: its data come back");
     case VXD_STATE_REFUSING:
         vxd_metrics_count_rejected(server->metrics, "draining");
         return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");

@@ -66,9 +66,11 @@ set(integration_tests
   daemon/auth
   daemon/backends
   daemon/bundle
+  daemon/data_damage
   daemon/exactly_once
   daemon/life
   daemon/load
+  daemon/long_start
   daemon/memory
   daemon/overload
   daemon/soak

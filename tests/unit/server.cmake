@@ -52,6 +52,7 @@ voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_durable TESTS
   server_durable_backup      backup
   server_durable_faults      disk_faults
   server_durable_files       data_files
+  server_durable_mark        mark
   server_durable_power       power_loss)
 target_link_options(test_server_durable_ahead PRIVATE -Wl,--wrap=vxd_machine_cpus)
 voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_server voxeld_test_durable TESTS
@@ -68,6 +69,9 @@ voxeld_add_disk_test(scene_faults registry/scene_faults scenes_disk)
 voxeld_add_disk_test(registry registry/registry scenes_disk)
 voxeld_add_disk_test(scene_replay registry/scene_replay scenes_disk)
 target_link_options(test_server_scene_replay PRIVATE -Wl,--wrap=vxd_svdag_edit_wait)
+voxeld_add_disk_test(scene_ages registry/scene_ages scenes_disk)
+target_link_options(test_server_scene_ages PRIVATE
+  -Wl,--wrap=vxd_clock_unix_ns,--wrap=vxd_journal_get_run_ns)
 voxeld_add_disk_test(map_faults registry/map_faults maps_disk scenes_disk)
 voxeld_add_disk_test(map_alloc registry/map_alloc alloc_disk maps_disk scenes_disk)
 target_link_options(test_server_map_alloc PRIVATE

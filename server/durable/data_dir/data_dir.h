@@ -3,13 +3,15 @@
  *
  *     lock          whoever holds it (flock) owns the rest; its text is the process id
  *     voxeld.db     SQLite, with -wal beside it: catalogue, journal, replies (journal.h)
+ *     voxeld.mark   how far the journal had come when its last changes were acknowledged
+ *                   (database_mark.c)
  *     snapshots/    FAMILY.SEQUENCE.vxs (snapshot.h), both as hexadecimal numbers; .vxs.bad were
  *                   found damaged, .vxs.orphan are of families that the journal never had
  *     voxeld.db.damaged.N, with its -wal; voxeld.db-wal.orphan
  *                   what repairs, and new databases, put aside
  *     voxeld.db.new, voxeld.db.repaired
  *                   one that is being made, and one that a repair has made and not yet put in its
- *                   place, which the next start or repair does (journal_repaired.c)
+ *                   place, which the next start or repair does (database_repaired.c)
  *
  * Made with mode 0700. */
 #ifndef VXD_SERVER_DURABLE_DATA_DIR_DATA_DIR_H

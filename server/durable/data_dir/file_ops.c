@@ -60,6 +60,12 @@ static int system_sync(void *user, int file)
     return fsync(file) == 0 ? 0 : -errno;
 }
 
+static int system_sync_data(void *user, int file)
+{
+    (void)user;
+    return fdatasync(file) == 0 ? 0 : -errno;
+}
+
 /* flock, not fcntl: it belongs to the open file, so that closing some other descriptor of the
  * same file does not lose it. */
 static int system_lock(void *user, int file)
@@ -156,6 +162,7 @@ static const struct vxd_file_ops system_ops = {
     .truncate = system_truncate,
     .size = system_size,
     .sync = system_sync,
+    .sync_data = system_sync_data,
     .lock = system_lock,
     .sync_directory = system_sync_directory,
     .make_directory = system_make_directory,

@@ -23,6 +23,7 @@ struct vxd_file_ops {
     int (*truncate)(void *user, int file, uint64_t n_bytes);
     int64_t (*size)(void *user, int file);
     int (*sync)(void *user, int file);
+    int (*sync_data)(void *user, int file); /* of a file whose size has not changed */
     int (*lock)(void *user, int file); /* exclusive, -EWOULDBLOCK where another has it */
     int (*sync_directory)(void *user, const char *path);
     int (*make_directory)(void *user, const char *path, unsigned mode);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "server/durable/journal/journal_internal.h"
 #include "server/observe/log/log.h"
 
@@ -25,6 +26,49 @@ static int note_frames(void *user, sqlite3 *db, const char *name, int n_frames)
     return SQLITE_OK;
 }
 
+enum vxd_status vxd_journal_note_run(struct vxd_journal *journal, struct vxd_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(journal->db,
+                                    "INSERT OR REPLACE INTO meta VALUES('clean', 0),"
+                                    " ('boot_id', CAST(?1 AS BLOB))",
+                                    -1, &statement, NULL);
+
+    if (result == SQLITE_OK) {
+        (void)sqlite3_bind_text(statement, 1, journal->boot_id, -1, SQLITE_STATIC);
+        result = sqlite3_step(statement);
+    }
+    (void)sqlite3_finalize(statement);
+    if (result != SQLITE_DONE) {
+        journal->is_disk_to_blame =
+            (result & 255) == SQLITE_FULL || (result & 255) == SQLITE_IOERR;
+        return vxd_database_fail(err, journal->db, result, "write meta");
+    }
+    journal->is_run_noted = true;
+    journal->is_wal_dirty = true;
+    return VXD_OK;
+}
+
+/* A disk that takes nothing keeps nobody from reading: the writer begins with probes of it. */
+static enum vxd_status note_run(struct vxd_journal *journal, struct vxd_err *err)
+{
+    struct vxd_err fault = {0};
+    enum vxd_status status = vxd_journal_note_run(journal, &fault);
+
+    if (status == VXD_OK) {
+        return VXD_OK;
+    }
+    if (!journal->is_disk_to_blame) {
+        return vxd_fail(err, status, fault.field, "%s", fault.message);
+    }
+    vxd_log(VXD_LOG_ERROR, "the journal cannot write; changes are refused until it can",
+            "reason", fault.message);
+    journal->stats.is_available = false;
+    (void)snprintf(journal->stats.reason, sizeof journal->stats.reason, "%.*s",
+                   (int)sizeof journal->stats.reason - 1, fault.message);
+    return VXD_OK;
+}
+
 /* What the last run left behind, and that this one is there: in order with everything else, but
  * without a sync of its own, since the first commit without one is preceded by one with it. */
 static enum vxd_status begin_run(struct vxd_journal *journal,
@@ -35,42 +79,32 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     char then[VXD_BOOT_ID_BYTES] = "";
     uint64_t clean, restored, next_family;
     size_t n_secret, n_then;
-    sqlite3_stmt *statement = NULL;
-    int result;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_get_meta(journal->db, "clean", &clean, err));
-    VXD_TRY(vxd_journal_get_meta(journal->db, "restored", &restored, err));
-    VXD_TRY(vxd_journal_get_meta(journal->db, "epoch", &journal->epoch, err));
-    VXD_TRY(vxd_journal_get_meta(journal->db, "next_family", &next_family, err));
-    VXD_TRY(vxd_journal_get_meta_bytes(journal->db, "secret", journal->secret,
-                                       sizeof journal->secret, &n_secret, err));
-    VXD_TRY(vxd_journal_get_meta_bytes(journal->db, "boot_id", then, sizeof then - 1,
-                                       &n_then, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "clean", &clean, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "restored", &restored, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "epoch", &journal->epoch, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "next_family", &next_family, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "run_ns", &journal->run_base_ns, err));
+    journal->run_since_ns = vxd_clock_ns();
+    VXD_TRY(vxd_database_get_meta_bytes(journal->db, "secret", journal->secret,
+                                        sizeof journal->secret, &n_secret, err));
+    VXD_TRY(vxd_database_get_meta_bytes(journal->db, "boot_id", then, sizeof then - 1,
+                                        &n_then, err));
     if (n_secret != sizeof journal->secret || next_family < 1 ||
         next_family > (uint64_t)VXD_JOURNAL_MAX_FAMILY + 1 || journal->epoch < 1) {
         return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
                         "voxeld.db: the table meta is damaged");
     }
     journal->next_family = (uint32_t)next_family;
-    VXD_TRY(vxd_journal_set_full(journal, false, err));
     found->was_clean = clean == 1;
     found->is_restored = restored == 1;
     found->same_boot =
         ops->boot_id(ops->user, now) == 0 && now[0] != '\0' && strcmp(now, then) == 0;
-    result = sqlite3_prepare_v2(journal->db,
-                                "INSERT OR REPLACE INTO meta VALUES('clean', 0),"
-                                " ('boot_id', CAST(?1 AS BLOB))",
-                                -1, &statement, NULL);
-    if (result == SQLITE_OK) {
-        (void)sqlite3_bind_text(statement, 1, now, -1, SQLITE_STATIC);
-        result = sqlite3_step(statement);
-    }
-    (void)sqlite3_finalize(statement);
-    if (result != SQLITE_DONE) {
-        status = vxd_journal_sql_fail(err, journal->db, result, "write meta");
-    }
-    journal->is_wal_dirty = true;
+    VXD_TRY(vxd_journal_open_mark(journal, now, found, err));
+    VXD_TRY(vxd_journal_set_full(journal, false, err));
+    (void)snprintf(journal->boot_id, sizeof journal->boot_id, "%s", now);
+    status = note_run(journal, err);
 out:
     return status;
 }
@@ -83,13 +117,13 @@ static enum vxd_status open_database(struct vxd_journal *journal,
     enum vxd_status status;
 
     (void)snprintf(path, sizeof path, "%s/voxeld.db", journal->dir->path);
-    VXD_TRY(vxd_journal_make(journal->dir, &found->is_new, err));
-    VXD_TRY(vxd_journal_connect(journal->dir->ops, path, false, &journal->db, err));
+    VXD_TRY(vxd_database_make(journal->dir, &found->is_new, err));
+    VXD_TRY(vxd_database_connect(journal->dir->ops, path, false, &journal->db, err));
     journal->is_full = true;
     /* The WAL stays after a close, and holds what it held: nothing is to be done then. */
     (void)sqlite3_file_control(journal->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
     (void)sqlite3_db_config(journal->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    VXD_TRY(vxd_journal_check_tables(journal->db, err));
+    VXD_TRY(vxd_database_check_tables(journal->db, err));
     VXD_TRY(begin_run(journal, found, err));
     /* The names of the database and of the WAL, both of which are there now. */
     VXD_TRY(vxd_file_sync_directory(journal->dir->ops, journal->dir->path, err));
@@ -106,6 +140,7 @@ static void free_journal(struct vxd_journal *journal)
         (void)sqlite3_finalize(journal->statements[i]);
     }
     (void)sqlite3_close(journal->db);
+    vxd_mark_close(&journal->mark);
     (void)pthread_cond_destroy(&journal->wake);
     (void)pthread_mutex_destroy(&journal->lock);
     (void)pthread_mutex_destroy(&journal->db_lock);
@@ -152,6 +187,7 @@ enum vxd_status vxd_journal_open(const struct vxd_data_dir *dir,
     mine->sync_ms = mine->sync_ms != 0 ? mine->sync_ms : DEFAULT_SYNC_MS;
     mine->n_wal_pages = mine->n_wal_pages != 0 ? mine->n_wal_pages : DEFAULT_WAL_PAGES;
     journal->dir = dir;
+    journal->mark.file = -1;
     journal->last = &journal->first;
     journal->stats.is_available = true;
     *found = (struct vxd_journal_found){0};
@@ -167,7 +203,7 @@ out:
     return status;
 }
 
-/* All that was told is on disk; what EVERYSEC and OFF left open is closed. */
+/* All that was acknowledged is on the disk; what EVERYSEC and OFF left open is closed. */
 static enum vxd_status mark_clean(struct vxd_journal *journal, struct vxd_err *err)
 {
     enum vxd_status status;
@@ -178,8 +214,9 @@ static enum vxd_status mark_clean(struct vxd_journal *journal, struct vxd_err *e
         journal->rows[i].is_in_group = journal->rows[i].now.open_tail;
         journal->rows[i].now.open_tail = false;
     }
+    journal->next_sequence = journal->sequence;
     VXD_TRY(vxd_journal_write_states(journal, err));
-    VXD_TRY(vxd_journal_set_meta(journal->db, "clean", 1, err));
+    VXD_TRY(vxd_database_set_meta(journal->db, "clean", 1, err));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_COMMIT, err));
 out:
     if (status != VXD_OK && sqlite3_get_autocommit(journal->db) == 0) {
@@ -217,6 +254,11 @@ void vxd_journal_get_secret(const struct vxd_journal *journal,
     memcpy(out, journal->secret, VXD_JOURNAL_SECRET_BYTES);
 }
 
+uint64_t vxd_journal_get_run_ns(const struct vxd_journal *journal)
+{
+    return journal->run_base_ns + (uint64_t)(vxd_clock_ns() - journal->run_since_ns);
+}
+
 uint64_t vxd_journal_get_epoch(struct vxd_journal *journal)
 {
     uint64_t epoch;
@@ -247,6 +289,18 @@ enum vxd_status vxd_journal_raise_epoch(struct vxd_journal *journal, uint64_t *o
     *out = epoch;
 out:
     return status;
+}
+
+bool vxd_journal_knows_family(struct vxd_journal *journal, uint32_t family,
+                              bool *was_given_out)
+{
+    bool is_there;
+
+    (void)pthread_mutex_lock(&journal->lock);
+    is_there = vxd_journal_find_row(journal, family) != NULL;
+    *was_given_out = family >= 1 && family < journal->next_family;
+    (void)pthread_mutex_unlock(&journal->lock);
+    return is_there;
 }
 
 enum vxd_status vxd_journal_get_state(struct vxd_journal *journal, uint32_t family,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The journal: what was changed, on disk before anybody is told that it was. One thread writes;
- * everybody else hands it transactions and goes on.
+/* The journal: every change is on the disk before its sender gets an answer. One thread writes;
+ * other threads hand it transactions and do not wait.
  *
  *   begin, put..., commit   what is in one transaction is on disk as a whole or not at all
  *   group commit            all that waits goes into one SQLite transaction, with one sync where
@@ -14,32 +14,12 @@
  * Sequence numbers of a family's records have no gaps: a record whose number is not the last
  * one's plus one is ABORTED. So whoever builds on a change that then fails, fails too.
  *
- * The tables are told in journal_schema.c. Functions may be called from any thread unless they
- * say otherwise; those that block wait for the disk. */
+ * The tables are described in database.h. Functions may be called from any thread unless their
+ * comment says otherwise; those that block wait for the disk. */
 #ifndef VXD_SERVER_DURABLE_JOURNAL_JOURNAL_H
 #define VXD_SERVER_DURABLE_JOURNAL_JOURNAL_H
 
-#include "server/durable/data_dir/data_dir.h"
-
-enum {
-    VXD_JOURNAL_NAME_BYTES = 64,
-    VXD_JOURNAL_SECRET_BYTES = 32,
-    VXD_JOURNAL_DIGEST_BYTES = 16,
-    VXD_JOURNAL_MAX_FAMILY = (1 << 22) - 1 /* ids are 1 to this */
-};
-
-#define VXD_JOURNAL_MAX_SEQUENCE (((uint64_t)1 << 40) - 1)
-#define VXD_JOURNAL_MAX_BYTES                                                            \
-    ((uint64_t)INT64_MAX) /* of a family, and its highest epoch */
-#define VXD_JOURNAL_MAX_BLOB_BYTES ((size_t)512 << 20) /* of a record, a spec, a reply */
-
-/* What a completion promises of a family's changes. In a group of several the strictest rules. */
-enum vxd_fsync {
-    VXD_FSYNC_ALWAYS = 0,   /* they outlive a loss of power */
-    VXD_FSYNC_EVERYSEC = 1, /* they outlive this process; of power, after a second */
-    VXD_FSYNC_OFF =
-        2 /* they outlive this process; of power, when the system writes them */
-};
+#include "server/durable/database/database.h"
 
 struct vxd_journal;
 struct vxd_journal_txn;
@@ -51,54 +31,9 @@ struct vxd_journal_options {
     uint32_t
         n_wal_pages; /* 4 KiB each, after which the WAL goes into the database; 0 = 4096 */
     /* A family's journal came to its max_bytes: called once until a snapshot is taken, on the
-     * writer's thread, which must not wait. NULL = nobody is told. */
+     * writer's thread, which must not wait. NULL = no call. */
     void (*snapshot_due)(void *user, uint32_t family);
     void *user;
-};
-
-/* A family in the catalogue. */
-struct vxd_journal_family {
-    uint32_t id; /* of vxd_journal_new_family */
-    char name[VXD_JOURNAL_NAME_BYTES];
-    enum vxd_fsync fsync;
-    uint64_t
-        max_bytes; /* of records after the last snapshot: then one is due; 0 = never */
-    uint64_t epoch;
-    const void *spec; /* the owner's; borrowed */
-    size_t n_spec_bytes;
-};
-
-struct vxd_journal_record {
-    uint32_t family;
-    uint64_t sequence; /* the family's last one plus 1 */
-    uint32_t rules_version;
-    uint32_t kind; /* of record.h; 0 to 65535 */
-    const void *bytes;
-    size_t n_bytes;
-};
-
-/* An exactly-once outcome. */
-struct vxd_journal_reply {
-    const void *client; /* key: who asked, any bytes, 1 to 512 */
-    size_t n_client_bytes;
-    uint64_t sequence; /* 0 where the key alone says which; at most 2^63 - 1 */
-    uint8_t digest[VXD_JOURNAL_DIGEST_BYTES];
-    int64_t unix_ns;
-    const void *bytes;
-    size_t n_bytes;
-};
-
-/* A named thing of a family with the owner's bytes: a head or a named snapshot. */
-struct vxd_journal_item {
-    uint32_t family;
-    const char *name; /* below 64 bytes */
-    const void *bytes;
-    size_t n_bytes;
-};
-
-enum vxd_journal_item_kind {
-    VXD_JOURNAL_HEAD = 1,
-    VXD_JOURNAL_NAMED = 2
 };
 
 /* Opening ---------------------------------------------------------------------------------- */
@@ -109,11 +44,18 @@ struct vxd_journal_found {
     bool was_clean; /* it was closed by vxd_journal_close */
     bool
         same_boot; /* the system has not been started since: whatever was written is there */
-    bool is_restored; /* from a backup: what clients were told later is not in it */
+    bool is_restored; /* from a backup: what was acknowledged later is not in it */
+    /* The journal ends before changes that were acknowledged, as its mark shows, or it did so at
+     * an earlier start that did not end. */
+    bool is_behind_mark;
+    uint64_t n_lost;     /* transactions that this start found missing */
+    uint64_t generation; /* no epoch up to it may be given out again */
 };
 
-/* Opens or makes DIR/voxeld.db and starts the writer. The directory is borrowed until the close.
- * errors  DATA_LOSS            not a database, or one that SQLite finds damaged
+/* Opens or makes DIR/voxeld.db and its mark and starts the writer. The directory is borrowed until
+ * the close.
+ * errors  DATA_LOSS            not a database, or one that SQLite finds damaged; it or its mark is
+ *                              missing or damaged: a repair mends that
  *         FAILED_PRECONDITION  a newer server's
  *         RESOURCE_EXHAUSTED, UNAVAILABLE  memory, disk */
 enum vxd_status vxd_journal_open(const struct vxd_data_dir *dir,
@@ -139,6 +81,14 @@ uint32_t vxd_journal_new_family(struct vxd_journal *journal);
 uint64_t vxd_journal_get_epoch(struct vxd_journal *journal);
 enum vxd_status vxd_journal_raise_epoch(struct vxd_journal *journal, uint64_t *out,
                                         struct vxd_err *err);
+
+/* How long daemons have run on this database, in nanoseconds: it stands still while none runs, and
+ * goes on where the last commit of the run before has left it. */
+uint64_t vxd_journal_get_run_ns(const struct vxd_journal *journal);
+
+/* Whether there is a family of this id; *was_given_out, whether there ever was one. */
+bool vxd_journal_knows_family(struct vxd_journal *journal, uint32_t family,
+                              bool *was_given_out);
 
 /* Transactions ----------------------------------------------------------------------------- */
 
@@ -192,11 +142,15 @@ enum vxd_status vxd_journal_snapshot_taken(struct vxd_journal_txn *txn, uint32_t
                                            uint64_t sequence, uint64_t keep_from,
                                            struct vxd_err *err);
 
-/* Takes a family's records after `sequence` out of the way (into the table set_aside, where
- * they stay for people): what recovery found damaged, or what follows that. The next record has
+/* Moves a family's records after `sequence` into the table set_aside, where they stay for
+ * inspection: those that recovery found damaged, and all that follow them. The next record has
  * the number sequence + 1. */
 enum vxd_status vxd_journal_cut(struct vxd_journal_txn *txn, uint32_t family,
                                 uint64_t sequence, struct vxd_err *err);
+
+/* Sets a number of the table meta. */
+enum vxd_status vxd_journal_put_meta(struct vxd_journal_txn *txn, const char *key,
+                                     uint64_t value, struct vxd_err *err);
 
 /* Hands it over. On success `done` will be called once, on the writer's thread, in the order of
  * the commits; it must not wait, but may commit more. NULL = nobody wants to know. Never blocks.
@@ -244,8 +198,8 @@ struct vxd_journal_state {
     uint64_t kept_from;         /* records up to it are gone or go */
     uint64_t journal_bytes;     /* of records after the last snapshot */
     bool snapshot_due;
-    /* An earlier run may have written records, told people, and lost them with the power: it did
-     * not end well, the policy is not ALWAYS, and the system was started anew since. */
+    /* An earlier run may have acknowledged records and lost them with the power: it did not end
+     * cleanly, the policy is not ALWAYS, and the system was started anew since. */
     bool may_have_lost;
 };
 
@@ -283,12 +237,26 @@ enum vxd_status vxd_journal_read_replies(
                             struct vxd_err *err),
     void *user, uint64_t *n_damaged, struct vxd_err *err);
 
+/* Copying ---------------------------------------------------------------------------------- */
+
+/* One copy at a time: false while another is being made. */
+bool vxd_journal_claim_copy(struct vxd_journal *journal);
+void vxd_journal_release_copy(struct vxd_journal *journal);
+
+/* Copies the database into the empty one of a connection, a slice at a time between commits, which
+ * go to the copy too. Blocking; between claim and release.
+ * errors  UNAVAILABLE, RESOURCE_EXHAUSTED, DATA_LOSS */
+enum vxd_status vxd_journal_copy_to(struct vxd_journal *journal, sqlite3 *copy,
+                                    uint64_t *n_bytes, struct vxd_err *err);
+
 struct vxd_journal_stats {
     uint64_t n_groups;       /* SQLite transactions that were committed */
     uint64_t n_transactions; /* in them */
     uint64_t n_records;
     uint64_t n_record_bytes;
     uint64_t n_failed; /* transactions */
+    uint64_t n_lost;   /* as vxd_journal_found */
+    uint64_t n_marked; /* transactions that the mark has on the disk */
     uint64_t n_syncs;  /* of the WAL beyond commits: EVERYSEC's */
     uint64_t n_checkpoints;
     uint64_t longest_group_us; /* from its first write to its last sync */

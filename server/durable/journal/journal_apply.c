@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A transaction is first held against what the families are (in memory), then written: what
- * fails then is the disk's or the database's fault, never the transaction's, and fails the whole
- * group. */
+/* A transaction is first checked against the families in memory, then written. A failure while it
+ * is written is the disk's or the database's fault, not the transaction's, so the whole group
+ * fails. */
 #include <string.h>
 
 #include "server/durable/journal/journal_internal.h"
@@ -35,7 +35,8 @@ static const char *const statements[VXD_N_STATEMENTS] = {
     [VXD_SQL_CUT] = "DELETE FROM records WHERE id BETWEEN ?1 AND ?2",
     [VXD_SQL_SUM] = "SELECT coalesce(sum(n_bytes), 0) FROM records"
                     " WHERE id BETWEEN ?1 AND ?2",
-    /* What was given out is never given out again, in whatever order it is told. */
+    /* A number that was given out is never given out again, in whatever order the changes
+     * arrive. */
     [VXD_SQL_META] =
         "INSERT INTO meta VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET value ="
         " iif(key IN ('epoch', 'next_family'), max(value, ?2), ?2)",
@@ -52,7 +53,7 @@ enum vxd_status vxd_journal_prepare(struct vxd_journal *journal, struct vxd_err 
                                &journal->statements[i], NULL);
 
         if (result != SQLITE_OK) {
-            return vxd_journal_sql_fail(err, journal->db, result, "prepare a statement");
+            return vxd_database_fail(err, journal->db, result, "prepare a statement");
         }
     }
     return VXD_OK;
@@ -66,7 +67,7 @@ enum vxd_status vxd_journal_run(struct vxd_journal *journal, enum vxd_statement 
     enum vxd_status status = VXD_OK;
 
     if (result != SQLITE_DONE && result != SQLITE_ROW) {
-        status = vxd_journal_sql_fail(err, journal->db, result, "write");
+        status = vxd_database_fail(err, journal->db, result, "write");
     }
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
@@ -74,6 +75,16 @@ enum vxd_status vxd_journal_run(struct vxd_journal *journal, enum vxd_statement 
 }
 
 /* Checks ----------------------------------------------------------------------------------- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* Marks a row as this transaction's. */
 static void touch(struct vxd_family_row *row)
@@ -110,6 +121,7 @@ static enum vxd_status check_put_family(struct vxd_journal *journal,
     row->now.fsync = change->fsync;
     row->now.max_bytes = change->max_bytes;
     row->now.epoch = change->epoch;
+    journal->generation = most(journal->generation, change->epoch);
     memcpy(row->now.name, change->name, sizeof row->now.name);
     return VXD_OK;
 }
@@ -128,16 +140,6 @@ static enum vxd_status check_record(struct vxd_family_row *row,
     row->now.last_sequence++;
     row->now.journal_bytes += change->n_bytes;
     return VXD_OK;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 static enum vxd_status check_row(struct vxd_family_row *row,
@@ -185,7 +187,11 @@ static enum vxd_status check_change(struct vxd_journal *journal,
     switch (change->kind) {
     case VXD_CHANGE_PUT_REPLY:
     case VXD_CHANGE_FORGET_REPLY:
+        return VXD_OK;
     case VXD_CHANGE_META:
+        if (strcmp(change->name, "epoch") == 0) {
+            journal->generation = most(journal->generation, change->number);
+        }
         return VXD_OK;
     case VXD_CHANGE_PUT_FAMILY:
         return check_put_family(journal, change, err);
@@ -236,8 +242,8 @@ static void bind_bytes(sqlite3_stmt *statement, int index, const void *bytes,
 static void bind_range(sqlite3_stmt *statement, uint32_t family, uint64_t first,
                        uint64_t last)
 {
-    (void)sqlite3_bind_int64(statement, 1, vxd_journal_row_id(family, first));
-    (void)sqlite3_bind_int64(statement, 2, vxd_journal_row_id(family, last));
+    (void)sqlite3_bind_int64(statement, 1, vxd_database_row_id(family, first));
+    (void)sqlite3_bind_int64(statement, 2, vxd_database_row_id(family, last));
 }
 
 static enum vxd_status write_meta(struct vxd_journal *journal, const char *key,
@@ -269,7 +275,7 @@ static enum vxd_status write_family(struct vxd_journal *journal,
     bind_number(statement, 4, family.max_bytes);
     bind_number(statement, 5, family.epoch);
     bind_bytes(statement, 6, change->bytes, change->n_bytes);
-    bind_number(statement, 7, vxd_journal_family_crc(&family));
+    bind_number(statement, 7, vxd_database_family_crc(&family));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_PUT_FAMILY, err));
     VXD_TRY(write_meta(journal, "next_family", (uint64_t)family.id + 1, err));
 out:
@@ -306,7 +312,7 @@ static enum vxd_status write_item(struct vxd_journal *journal,
     bind_number(statement, 2, (uint64_t)change->item_kind);
     (void)sqlite3_bind_text(statement, 3, change->name, -1, SQLITE_STATIC);
     if (which == VXD_SQL_PUT_ITEM) {
-        bind_number(statement, 4, vxd_journal_item_crc(change->item_kind, &item));
+        bind_number(statement, 4, vxd_database_item_crc(change->item_kind, &item));
         bind_bytes(statement, 5, change->bytes, change->n_bytes);
     }
     return vxd_journal_run(journal, which, err);
@@ -318,14 +324,14 @@ static enum vxd_status write_record(struct vxd_journal *journal,
     sqlite3_stmt *statement = journal->statements[VXD_SQL_RECORD];
 
     (void)sqlite3_bind_int64(statement, 1,
-                             vxd_journal_row_id(change->family, change->sequence));
+                             vxd_database_row_id(change->family, change->sequence));
     bind_number(statement, 2, change->rules_version);
     bind_number(statement, 3, change->record_kind);
     bind_number(statement, 4, change->n_bytes);
     bind_number(statement, 5,
-                vxd_journal_record_crc(change->family, change->sequence,
-                                       change->rules_version, change->record_kind,
-                                       change->bytes, change->n_bytes));
+                vxd_database_record_crc(change->family, change->sequence,
+                                        change->rules_version, change->record_kind,
+                                        change->bytes, change->n_bytes));
     bind_bytes(statement, 6, change->bytes, change->n_bytes);
     return vxd_journal_run(journal, VXD_SQL_RECORD, err);
 }
@@ -347,7 +353,7 @@ static enum vxd_status write_reply(struct vxd_journal *journal,
     bind_number(statement, 2, reply.sequence);
     bind_bytes(statement, 3, change->digest, sizeof change->digest);
     (void)sqlite3_bind_int64(statement, 4, reply.unix_ns);
-    bind_number(statement, 5, vxd_journal_reply_crc(&reply));
+    bind_number(statement, 5, vxd_database_reply_crc(&reply));
     bind_bytes(statement, 6, reply.bytes, reply.n_bytes);
     return vxd_journal_run(journal, VXD_SQL_PUT_REPLY, err);
 }
@@ -382,7 +388,7 @@ static enum vxd_status sum_journal(struct vxd_journal *journal,
     }
     (void)sqlite3_reset(statement);
     return result == SQLITE_ROW ? VXD_OK
-                                : vxd_journal_sql_fail(err, journal->db, result, "sum");
+                                : vxd_database_fail(err, journal->db, result, "sum");
 }
 
 static enum vxd_status write_change(struct vxd_journal *journal,
@@ -452,9 +458,11 @@ enum vxd_status vxd_journal_write_states(struct vxd_journal *journal, struct vxd
         bind_number(statement, 4, row->now.kept_from);
         bind_number(statement, 5, row->now.journal_bytes);
         bind_number(statement, 6, row->now.open_tail ? 1 : 0);
-        bind_number(statement, 7, vxd_journal_state_crc(row->id, &row->now));
+        bind_number(statement, 7, vxd_database_state_crc(row->id, &row->now));
         VXD_TRY(vxd_journal_run(journal, VXD_SQL_PUT_STATE, err));
     }
+    VXD_TRY(write_meta(journal, "sequence", journal->next_sequence, err));
+    status = write_meta(journal, "run_ns", vxd_journal_get_run_ns(journal), err);
 out:
     return status;
 }

@@ -11,9 +11,8 @@ static enum vxd_status prepare(struct vxd_journal *journal, const char *sql,
 {
     int result = sqlite3_prepare_v2(journal->db, sql, -1, out, NULL);
 
-    return result == SQLITE_OK
-               ? VXD_OK
-               : vxd_journal_sql_fail(err, journal->db, result, "read it");
+    return result == SQLITE_OK ? VXD_OK
+                               : vxd_database_fail(err, journal->db, result, "read it");
 }
 
 /* True for a row; at the end, or where there is none to be had, *status says which. */
@@ -27,7 +26,7 @@ static bool step(struct vxd_journal *journal, sqlite3_stmt *row, enum vxd_status
     }
     result = sqlite3_step(row);
     if (result != SQLITE_ROW && result != SQLITE_DONE) {
-        *status = vxd_journal_sql_fail(err, journal->db, result, "read it");
+        *status = vxd_database_fail(err, journal->db, result, "read it");
     }
     return result == SQLITE_ROW;
 }
@@ -47,7 +46,7 @@ enum vxd_status vxd_journal_read_families(
     status = prepare(journal, "SELECT " VXD_FAMILY_COLUMNS " FROM families ORDER BY id",
                      &row, err);
     while (step(journal, row, &status, err)) {
-        const char *fault = vxd_journal_row_family(row, &family, &state);
+        const char *fault = vxd_database_row_family(row, &family, &state);
 
         status = fault == NULL
                      ? each(user, &family, err)
@@ -77,7 +76,7 @@ enum vxd_status vxd_journal_read_items(
     (void)sqlite3_bind_int64(row, 1, family);
     (void)sqlite3_bind_int64(row, 2, (int64_t)kind);
     while (step(journal, row, &status, err)) {
-        const char *fault = vxd_journal_row_item(row, &kind, &item);
+        const char *fault = vxd_database_row_item(row, &kind, &item);
 
         status = fault == NULL
                      ? each(user, &item, err)
@@ -109,10 +108,10 @@ read_some(struct vxd_journal *journal, uint32_t family, uint64_t last,
                 "SELECT " VXD_RECORD_COLUMNS " FROM records WHERE id BETWEEN ?1 AND ?2"
                 " ORDER BY id",
                 &row, err);
-    (void)sqlite3_bind_int64(row, 1, vxd_journal_row_id(family, *next));
-    (void)sqlite3_bind_int64(row, 2, vxd_journal_row_id(family, last));
+    (void)sqlite3_bind_int64(row, 1, vxd_database_row_id(family, *next));
+    (void)sqlite3_bind_int64(row, 2, vxd_database_row_id(family, last));
     for (; n < RECORDS_AT_ONCE && step(journal, row, &status, err); n++) {
-        const char *fault = vxd_journal_row_record(row, &record);
+        const char *fault = vxd_database_row_record(row, &record);
 
         if (record.sequence != *next) {
             *is_end = true; /* a gap */
@@ -169,7 +168,7 @@ enum vxd_status vxd_journal_read_replies(
                      " ORDER BY unix_ns, client, sequence",
                      &row, err);
     while (step(journal, row, &status, err)) {
-        if (vxd_journal_row_reply(row, &reply) == NULL) {
+        if (vxd_database_row_reply(row, &reply) == NULL) {
             status = each(user, &reply, err);
         } else {
             (*n_damaged)++;

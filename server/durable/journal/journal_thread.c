@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The writer: takes all that waits, writes it as one SQLite transaction, tells everybody. In
- * between it syncs the WAL for EVERYSEC, copies a long WAL into the database, removes records that
- * snapshots made superfluous a few at a time, and, while the disk does not take writes, tries
- * whether it does again.
+/* The writer: takes all transactions that wait, writes them as one SQLite transaction and calls
+ * their completions. Between groups it syncs the WAL for EVERYSEC, copies a long WAL into the
+ * database, removes a few records at a time that snapshots made superfluous, and probes a disk that
+ * takes no writes.
  *
- * After a sync that failed the system may have forgotten what it should have written, and the next
- * sync says that all is well. So a probe first puts what the WAL holds into the database, which is
- * written and synced anew, and begins the WAL afresh: nothing is ever built on pages of which
- * nobody knows whether they are on the disk. A commit that failed was undone in memory only; the
- * probe's own commit takes its place in the WAL. */
+ * After a failed sync the system may have dropped the pages that it should have written, and the
+ * next sync succeeds all the same. So a probe first copies the WAL into the database, which is
+ * written and synced anew, and starts the WAL again: nothing is built on pages that may not be on
+ * the disk. A commit that failed was undone in memory only; the probe's own commit takes its place
+ * in the WAL. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -44,7 +44,7 @@ enum vxd_status vxd_journal_set_full(struct vxd_journal *journal, bool is_full,
     if (journal->is_full == is_full) {
         return VXD_OK;
     }
-    status = vxd_journal_execute(
+    status = vxd_database_execute(
         journal->db,
         is_full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", err);
     if (status == VXD_OK) {
@@ -69,7 +69,7 @@ static enum vxd_status sync_wal(struct vxd_journal *journal, struct vxd_err *err
         result = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
     }
     if (result != SQLITE_OK) {
-        return vxd_journal_sql_fail(err, journal->db, result, "sync the WAL");
+        return vxd_database_fail(err, journal->db, result, "sync the WAL");
     }
     clean_wal(journal);
     return VXD_OK;
@@ -116,8 +116,8 @@ static void count(struct group *group, const struct vxd_journal_txn *txn)
     group->is_full = group->is_full || !has_family;
 }
 
-/* Holds each against the families, and the policies of those that changed against each other:
- * the strictest counts. The first commit of a family without a sync is preceded by one with it
+/* Checks each transaction against the families. Of the policies of the families that changed the
+ * strictest applies. The first commit of a family without a sync is preceded by one with it
  * that says so, which is how a start after a loss of power knows whom it may have cost
  * something. */
 static void check_group(struct vxd_journal *journal, struct group *group)
@@ -163,8 +163,10 @@ static enum vxd_status write_group(struct vxd_journal *journal, struct group *gr
             VXD_TRY(vxd_journal_write_txn(journal, txn, err));
         }
     }
+    journal->next_sequence = journal->sequence + group->n_written;
     VXD_TRY(vxd_journal_write_states(journal, err));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_COMMIT, err));
+    journal->sequence = journal->next_sequence;
     if (group->is_full) {
         clean_wal(journal);
     } else {
@@ -181,7 +183,7 @@ out:
     return status;
 }
 
-/* What the group changed of a family is so, or never was. With the lock. */
+/* The group's changes of the families become the committed state, or are undone. With the lock. */
 static void settle_rows(struct vxd_journal *journal, bool is_committed)
 {
     for (size_t i = 0; i < journal->n_rows; i++) {
@@ -253,7 +255,8 @@ static void fail_all(struct group *group, enum vxd_status status,
     }
 }
 
-/* Tells everybody, in order, and frees them. Without locks: they may commit more. */
+/* Calls all completions in order and frees the transactions. Without locks, because a completion
+ * may commit more. */
 static void complete(struct vxd_journal *journal, struct group *group)
 {
     uint64_t n_failed = 0;
@@ -271,11 +274,22 @@ static void complete(struct vxd_journal *journal, struct group *group)
     (void)pthread_mutex_unlock(&journal->lock);
 }
 
+static enum vxd_status sync_mark(struct vxd_journal *journal, struct vxd_err *err)
+{
+    return journal->mark.synced < journal->sequence
+               ? vxd_journal_write_mark(journal, true, err)
+               : VXD_OK;
+}
+
+/* The mark follows the WAL, before anybody gets an answer. If it cannot be written, the group is on
+ * the disk all the same, and what comes after it waits until the mark can be. */
 static void run_group(struct vxd_journal *journal, struct group *group)
 {
     struct vxd_err err = {0};
+    struct vxd_err mark_err = {0};
     int64_t begin_ns = vxd_clock_ns();
     enum vxd_status status = VXD_OK;
+    enum vxd_status mark_status = VXD_OK;
     bool is_written = false;
 
     (void)pthread_mutex_lock(&journal->db_lock);
@@ -284,8 +298,14 @@ static void run_group(struct vxd_journal *journal, struct group *group)
         status = write_group(journal, group, &err);
         is_written = status == VXD_OK;
     }
+    if (is_written) {
+        mark_status = vxd_journal_write_mark(journal, group->is_full, &mark_err);
+    }
     if (status == VXD_OK && group->has_flush && journal->is_wal_dirty) {
         status = sync_wal(journal, &err);
+    }
+    if (status == VXD_OK && mark_status == VXD_OK && group->has_flush) {
+        mark_status = sync_mark(journal, &mark_err);
     }
     (void)pthread_mutex_lock(&journal->lock);
     settle_rows(journal, is_written);
@@ -295,13 +315,16 @@ static void run_group(struct vxd_journal *journal, struct group *group)
     if (status != VXD_OK) {
         fail_all(group, status, &err);
         set_unavailable(journal, &err);
+    } else if (mark_status != VXD_OK) {
+        set_unavailable(journal, &mark_err);
     }
+    journal->stats.n_marked = journal->mark.synced;
     (void)pthread_mutex_unlock(&journal->lock);
     (void)pthread_mutex_unlock(&journal->db_lock);
     complete(journal, group);
 }
 
-/* What waits while nothing can be written fails as what it waits for did. */
+/* Transactions that arrive while nothing can be written fail with the reason of that. */
 static void refuse_group(struct vxd_journal *journal, struct group *group)
 {
     struct vxd_err err = {0};
@@ -334,8 +357,8 @@ static enum vxd_status checkpoint(struct vxd_journal *journal, int mode,
     int result = sqlite3_wal_checkpoint_v2(journal->db, "main", mode, NULL, NULL);
 
     if (result != SQLITE_OK) {
-        return vxd_journal_sql_fail(err, journal->db, result,
-                                    "copy the WAL into the database");
+        return vxd_database_fail(err, journal->db, result,
+                                 "copy the WAL into the database");
     }
     journal->n_wal_frames = 0;
     clean_wal(journal); /* all of it is in the database, and that is synced */
@@ -365,8 +388,12 @@ static void sync_every_second(struct vxd_journal *journal)
     (void)pthread_mutex_lock(&journal->db_lock);
     if (journal->is_everysec_dirty) {
         status = sync_wal(journal, &err);
+        if (status == VXD_OK) {
+            status = sync_mark(journal, &err);
+        }
         (void)pthread_mutex_lock(&journal->lock);
         journal->stats.n_syncs++;
+        journal->stats.n_marked = journal->mark.synced;
         (void)pthread_mutex_unlock(&journal->lock);
     }
     settle(journal, status, &err);
@@ -381,8 +408,8 @@ static enum vxd_status trim(struct vxd_journal *journal, uint32_t family, uint64
     enum vxd_status status;
 
     VXD_TRY(vxd_journal_set_full(journal, false, err));
-    (void)sqlite3_bind_int64(statement, 1, vxd_journal_row_id(family, 0));
-    (void)sqlite3_bind_int64(statement, 2, vxd_journal_row_id(family, last));
+    (void)sqlite3_bind_int64(statement, 1, vxd_database_row_id(family, 0));
+    (void)sqlite3_bind_int64(statement, 2, vxd_database_row_id(family, last));
     VXD_TRY(vxd_journal_run(journal, VXD_SQL_TRIM, err));
     *is_done = sqlite3_changes(journal->db) == 0;
     journal->is_wal_dirty = journal->is_wal_dirty || !*is_done;
@@ -435,7 +462,7 @@ static bool trim_some(struct vxd_journal *journal)
     return found;
 }
 
-static void tell_due(struct vxd_journal *journal)
+static void report_due(struct vxd_journal *journal)
 {
     for (;;) {
         uint32_t family = 0;
@@ -446,8 +473,8 @@ static void tell_due(struct vxd_journal *journal)
             bool is_due = row->committed.max_bytes > 0 &&
                           row->committed.journal_bytes >= row->committed.max_bytes;
 
-            family = is_due && !row->due_told ? row->id : 0;
-            row->due_told = is_due;
+            family = is_due && !row->is_due_reported ? row->id : 0;
+            row->is_due_reported = is_due;
         }
         (void)pthread_mutex_unlock(&journal->lock);
         if (family == 0) {
@@ -467,7 +494,11 @@ static void probe(struct vxd_journal *journal)
     (void)pthread_mutex_lock(&journal->db_lock);
     VXD_TRY(checkpoint(journal, SQLITE_CHECKPOINT_TRUNCATE, &err));
     VXD_TRY(vxd_journal_set_full(journal, true, &err));
-    VXD_TRY(vxd_journal_set_meta(journal->db, "probe", ++journal->n_probes, &err));
+    if (!journal->is_run_noted) {
+        VXD_TRY(vxd_journal_note_run(journal, &err));
+    }
+    VXD_TRY(vxd_database_set_meta(journal->db, "probe", ++journal->n_probes, &err));
+    VXD_TRY(vxd_journal_write_mark(journal, true, &err));
 out:
     (void)pthread_mutex_lock(&journal->lock);
     if (status == VXD_OK) {
@@ -529,7 +560,7 @@ static bool turn(struct vxd_journal *journal, bool *has_trims)
     (void)pthread_mutex_unlock(&journal->lock);
     if (has_work) {
         run_group(journal, &group);
-        tell_due(journal);
+        report_due(journal);
     }
     if (until_ns != 0 && vxd_clock_ns() >= until_ns) {
         sync_every_second(journal);
@@ -539,7 +570,7 @@ static bool turn(struct vxd_journal *journal, bool *has_trims)
     return true;
 }
 
-/* One turn while they do not: whoever comes is refused, until a probe goes through. */
+/* One turn while they do not: all transactions are refused until a probe succeeds. */
 static bool turn_unavailable(struct vxd_journal *journal, int64_t *probe_ns)
 {
     struct group group = {0};

@@ -40,13 +40,13 @@ void vxd_journal_abandon(struct vxd_journal_txn *take_txn)
     }
 }
 
-/* Adds a change with room for n_bytes; NULL = no memory. */
+/* Adds a change that holds n_bytes; NULL = no memory. */
 static struct vxd_change *add(struct vxd_journal_txn *txn, enum vxd_change_kind kind,
                               uint32_t family, size_t n_bytes, struct vxd_err *err)
 {
     struct vxd_change *change = NULL;
 
-    if (n_bytes <= VXD_JOURNAL_MAX_BLOB_BYTES + VXD_JOURNAL_MAX_CLIENT_BYTES) {
+    if (n_bytes <= VXD_JOURNAL_MAX_BLOB_BYTES + VXD_DATABASE_MAX_CLIENT_BYTES) {
         change = calloc(1, sizeof *change + n_bytes);
     }
     if (change == NULL) {
@@ -158,7 +158,7 @@ static enum vxd_status add_item(struct vxd_journal_txn *txn, enum vxd_change_kin
     VXD_TRY(check_family(item->family, err));
     VXD_TRY(check_name(item->name, err));
     VXD_TRY(check_size(item->n_bytes, err));
-    if (item_kind != VXD_JOURNAL_HEAD && item_kind != VXD_JOURNAL_NAMED) {
+    if (item_kind < VXD_JOURNAL_HEAD || item_kind > VXD_JOURNAL_AGES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "kind", "%d is no kind of item",
                         (int)item_kind);
     }
@@ -235,9 +235,9 @@ out:
 static enum vxd_status check_client(size_t n_client_bytes, uint64_t sequence,
                                     struct vxd_err *err)
 {
-    if (n_client_bytes < 1 || n_client_bytes > VXD_JOURNAL_MAX_CLIENT_BYTES) {
+    if (n_client_bytes < 1 || n_client_bytes > VXD_DATABASE_MAX_CLIENT_BYTES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "client", "%zu bytes, must be 1 to %d",
-                        n_client_bytes, VXD_JOURNAL_MAX_CLIENT_BYTES);
+                        n_client_bytes, VXD_DATABASE_MAX_CLIENT_BYTES);
     }
     return sequence <= INT64_MAX
                ? VXD_OK

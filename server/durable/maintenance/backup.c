@@ -7,21 +7,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal/journal_internal.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 enum {
-    SLICE_PAGES = 256, /* copied between two commits */
     COPY_BYTES = 1 << 20
 };
 
 struct backup {
     const struct vxd_file_ops *ops;
-    const char *from; /* directories */
+    const char *from; /* directories; `to` is what it is called until it is whole */
     const char *to;
     struct vxd_backup_info info;
     struct vxd_err *err;
@@ -145,36 +143,6 @@ static enum vxd_status take_snapshots(struct backup *backup)
                        : vxd_file_fail(backup->err, result, "read", folder);
 }
 
-/* The writer writes what it changes to the copy too, since it is its connection that is copied
- * from: the copy never begins anew. So the copy's connection is used under its lock only. */
-static enum vxd_status copy_pages(struct backup *backup, struct vxd_journal *journal,
-                                  sqlite3 *copy)
-{
-    sqlite3_backup *pages;
-    int result;
-
-    (void)pthread_mutex_lock(&journal->db_lock);
-    pages = sqlite3_backup_init(copy, "main", journal->db, "main");
-    if (pages == NULL) {
-        enum vxd_status status = vxd_journal_sql_fail(
-            backup->err, copy, sqlite3_errcode(copy), "begin the backup");
-
-        (void)pthread_mutex_unlock(&journal->db_lock);
-        return status;
-    }
-    while ((result = sqlite3_backup_step(pages, SLICE_PAGES)) == SQLITE_OK) {
-        (void)pthread_mutex_unlock(&journal->db_lock);
-        (void)sched_yield();
-        (void)pthread_mutex_lock(&journal->db_lock);
-    }
-    backup->info.n_database_bytes = (uint64_t)sqlite3_backup_pagecount(pages) * 4096;
-    (void)sqlite3_backup_finish(pages);
-    (void)pthread_mutex_unlock(&journal->db_lock);
-    return result == SQLITE_DONE
-               ? VXD_OK
-               : vxd_journal_sql_fail(backup->err, NULL, result, "copy it");
-}
-
 static enum vxd_status sync_file(struct backup *backup, const char *path)
 {
     const struct vxd_file_ops *ops = backup->ops;
@@ -190,15 +158,20 @@ static enum vxd_status sync_file(struct backup *backup, const char *path)
 /* A server that opens it is to know where it comes from. */
 static enum vxd_status mark_copy(struct backup *backup, const char *path)
 {
+    struct vxd_mark mark = {.file = -1};
     sqlite3 *db = NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_connect(backup->ops, path, false, &db, backup->err));
-    VXD_TRY(vxd_journal_execute(
+    VXD_TRY(vxd_database_connect(backup->ops, path, false, &db, backup->err));
+    VXD_TRY(vxd_database_execute(
         db,
         "PRAGMA synchronous = OFF;"
         "UPDATE meta SET value = 1 WHERE key IN ('clean', 'restored')",
         backup->err));
+    VXD_TRY(vxd_database_get_meta(db, "epoch", &mark.generation, backup->err));
+    VXD_TRY(vxd_database_get_meta(db, "sequence", &mark.written, backup->err));
+    mark.synced = mark.written;
+    VXD_TRY(vxd_mark_make(backup->ops, backup->to, &mark, backup->err));
 out:
     if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
         status = vxd_fail(backup->err, VXD_UNAVAILABLE, "data_dir", "cannot close %.140s",
@@ -224,14 +197,15 @@ static enum vxd_status copy_database(struct backup *backup, struct vxd_journal *
     result = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                              ops->sqlite_vfs);
     if (result != SQLITE_OK) {
-        VXD_TRY(vxd_journal_sql_fail(backup->err, copy, result, "make the copy"));
+        VXD_TRY(vxd_database_fail(backup->err, copy, result, "make the copy"));
     }
     /* Half a copy is none: it needs no journal of its own, and is synced once, at the end. */
-    VXD_TRY(vxd_journal_execute(copy,
-                                "PRAGMA locking_mode = EXCLUSIVE;"
-                                "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",
-                                backup->err));
-    VXD_TRY(copy_pages(backup, journal, copy));
+    VXD_TRY(vxd_database_execute(copy,
+                                 "PRAGMA locking_mode = EXCLUSIVE;"
+                                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",
+                                 backup->err));
+    VXD_TRY(
+        vxd_journal_copy_to(journal, copy, &backup->info.n_database_bytes, backup->err));
     (void)sqlite3_close(copy);
     copy = NULL;
     VXD_TRY(mark_copy(backup, path));
@@ -244,22 +218,35 @@ out:
 static enum vxd_status sync_all(struct backup *backup)
 {
     char path[VXD_DURABLE_PATH_BYTES];
-    char *slash;
     enum vxd_status status;
 
     (void)snprintf(path, sizeof path, "%s/snapshots", backup->to);
     VXD_TRY(vxd_file_sync_directory(backup->ops, path, backup->err));
     VXD_TRY(vxd_file_sync_directory(backup->ops, backup->to, backup->err));
-    (void)snprintf(path, sizeof path, "%s", backup->to);
+out:
+    return status;
+}
+
+/* The copy gets its name, which is on the disk then. */
+static enum vxd_status give_name(struct backup *backup, const char *name)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+    char *slash;
+    int result = ops->rename(ops->user, backup->to, name);
+
+    if (result != 0) {
+        return vxd_file_fail(backup->err, result, "rename", backup->to);
+    }
+    backup->to = name;
+    (void)snprintf(path, sizeof path, "%s", name);
     slash = strrchr(path, '/');
     if (slash == NULL) {
         (void)snprintf(path, sizeof path, ".");
     } else {
         slash[slash == path ? 1 : 0] = '\0';
     }
-    VXD_TRY(vxd_file_sync_directory(backup->ops, path, backup->err));
-out:
-    return status;
+    return vxd_file_sync_directory(ops, path, backup->err);
 }
 
 static void remove_snapshot(void *arg, const char *name)
@@ -273,8 +260,8 @@ static void remove_snapshot(void *arg, const char *name)
 
 static void remove_all(struct backup *backup)
 {
-    static const char *const files[] = {"voxeld.db", "voxeld.db-wal",
-                                        "voxeld.db-journal"};
+    static const char *const files[] = {"voxeld.db", "voxeld.db-wal", "voxeld.db-journal",
+                                        "voxeld.mark", "voxeld.mark.new"};
     const struct vxd_file_ops *ops = backup->ops;
     char path[VXD_DURABLE_PATH_BYTES];
 
@@ -288,16 +275,25 @@ static void remove_all(struct backup *backup)
     (void)ops->remove_directory(ops->user, backup->to);
 }
 
-static enum vxd_status make_directories(struct backup *backup)
+static void ignore_entry(void *arg, const char *name)
+{
+    (void)arg;
+    (void)name;
+}
+
+/* What a process that was killed has left under the name before is removed. */
+static enum vxd_status make_directories(struct backup *backup, const char *name)
 {
     const struct vxd_file_ops *ops = backup->ops;
     char path[VXD_DURABLE_PATH_BYTES];
-    int result = ops->make_directory(ops->user, backup->to, 0700);
+    int result = ops->list(ops->user, name, ignore_entry, NULL);
 
-    if (result == -EEXIST) {
+    if (result != -ENOENT) {
         return vxd_fail(backup->err, VXD_ALREADY_EXISTS, "path",
-                        "%.200s is there already", backup->to);
+                        "%.200s is there already", name);
     }
+    remove_all(backup);
+    result = ops->make_directory(ops->user, backup->to, 0700);
     if (result != 0) {
         return vxd_file_fail(backup->err, result, "make", backup->to);
     }
@@ -310,7 +306,8 @@ static enum vxd_status make_directories(struct backup *backup)
     return VXD_OK;
 }
 
-static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal)
+static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal,
+                            const char *name)
 {
     enum vxd_status status;
 
@@ -318,52 +315,52 @@ static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal)
     VXD_TRY(copy_database(backup, journal));
     VXD_TRY(take_snapshots(backup));
     VXD_TRY(sync_all(backup));
+    VXD_TRY(give_name(backup, name));
 out:
     return status;
 }
 
-static bool claim(struct vxd_journal *journal)
+/* DIR/.NAME.new for DIR/NAME, which no backup can be called by its user. */
+static void name_aside(const char *name, char out[VXD_DURABLE_PATH_BYTES])
 {
-    bool is_ours;
+    const char *slash = strrchr(name, '/');
+    int n_folder = slash != NULL ? (int)(slash - name) + 1 : 0;
 
-    (void)pthread_mutex_lock(&journal->lock);
-    is_ours = !journal->is_backing_up;
-    journal->is_backing_up = true;
-    (void)pthread_mutex_unlock(&journal->lock);
-    return is_ours;
+    (void)snprintf(out, VXD_DURABLE_PATH_BYTES, "%.*s.%s.new", n_folder, name,
+                   name + n_folder);
 }
 
 enum vxd_status vxd_backup(const struct vxd_data_dir *dir, struct vxd_journal *journal,
                            const char *path, struct vxd_backup_info *out,
                            struct vxd_err *err)
 {
-    char to[VXD_DATA_DIR_BYTES];
+    char name[VXD_DATA_DIR_BYTES];
+    char aside[VXD_DURABLE_PATH_BYTES];
     struct backup backup = {
-        .ops = dir->ops, .from = dir->path, .to = to, .err = err, .status = VXD_OK};
+        .ops = dir->ops, .from = dir->path, .to = aside, .err = err, .status = VXD_OK};
     size_t n = strlen(path);
     enum vxd_status status;
 
     while (n > 1 && path[n - 1] == '/') {
         n--;
     }
-    if (n == 0 || n >= sizeof to) {
+    if (n == 0 || n >= sizeof name) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "path", "must have 1 to %zu bytes",
-                        sizeof to - 1);
+                        sizeof name - 1);
     }
-    memcpy(to, path, n);
-    to[n] = '\0';
-    if (!claim(journal)) {
+    memcpy(name, path, n);
+    name[n] = '\0';
+    name_aside(name, aside);
+    if (!vxd_journal_claim_copy(journal)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "another backup runs");
     }
-    VXD_TRY(make_directories(&backup));
-    status = fill(&backup, journal);
+    VXD_TRY(make_directories(&backup, name));
+    status = fill(&backup, journal, name);
     if (status != VXD_OK) {
         remove_all(&backup);
     }
     *out = backup.info;
 out:
-    (void)pthread_mutex_lock(&journal->lock);
-    journal->is_backing_up = false;
-    (void)pthread_mutex_unlock(&journal->lock);
+    vxd_journal_release_copy(journal);
     return status;
 }

@@ -8,7 +8,7 @@
 
 #include "server/durable/record/record.h"
 #include "server/durable/maintenance/repair_internal.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 #define MAX_JOURNAL_BYTES ((int64_t)256 << 20) /* of families whose own number is gone */
 
@@ -45,7 +45,7 @@ enum vxd_status vxd_repair_run(struct vxd_repair *repair, const char *sql,
     (void)sqlite3_finalize(row);
     return result == SQLITE_ROW || result == SQLITE_DONE
                ? VXD_OK
-               : vxd_journal_sql_fail(err, repair->db, result, "mend it");
+               : vxd_database_fail(err, repair->db, result, "mend it");
 }
 
 /* Families ---------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ struct broken {
 struct broken_list {
     struct broken *all;
     size_t n;
-    size_t room;
+    size_t capacity;
 };
 
 static bool add_broken(struct broken_list *list, const struct broken *broken)
@@ -70,15 +70,15 @@ static bool add_broken(struct broken_list *list, const struct broken *broken)
             return true;
         }
     }
-    if (list->n == list->room) {
-        size_t room = 2 * list->room + 16;
-        struct broken *all = realloc(list->all, room * sizeof *all);
+    if (list->n == list->capacity) {
+        size_t capacity = 2 * list->capacity + 16;
+        struct broken *all = realloc(list->all, capacity * sizeof *all);
 
         if (all == NULL) {
             return false;
         }
         list->all = all;
-        list->room = room;
+        list->capacity = capacity;
     }
     list->all[list->n++] = *broken;
     return true;
@@ -101,7 +101,7 @@ static enum vxd_status find_damaged(struct vxd_repair *repair, struct broken_lis
     while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
         struct broken broken = {0};
         struct vxd_family_state state;
-        const char *fault = vxd_journal_row_family(row, &broken.family, &state);
+        const char *fault = vxd_database_row_family(row, &broken.family, &state);
 
         result = SQLITE_OK;
         if (fault == NULL) {
@@ -110,7 +110,7 @@ static enum vxd_status find_damaged(struct vxd_repair *repair, struct broken_lis
         (void)snprintf(broken.fault, sizeof broken.fault, "%s", fault);
         broken.is_row_good =
             broken.family.id != 0 && (uint64_t)sqlite3_column_int64(row, 6) ==
-                                         vxd_journal_family_crc(&broken.family);
+                                         vxd_database_family_crc(&broken.family);
         broken.family.id = (uint32_t)sqlite3_column_int64(row, 0);
         broken.family.spec = NULL;
         if (!add_broken(list, &broken)) {
@@ -120,7 +120,7 @@ static enum vxd_status find_damaged(struct vxd_repair *repair, struct broken_lis
     }
     (void)sqlite3_finalize(row);
     if (status == VXD_OK && result != SQLITE_DONE) {
-        status = vxd_journal_sql_fail(err, repair->db, result, "read the catalogue");
+        status = vxd_database_fail(err, repair->db, result, "read the catalogue");
     }
     return status;
 }
@@ -157,7 +157,7 @@ static enum vxd_status find_orphans(struct vxd_repair *repair, struct broken_lis
     }
     (void)sqlite3_finalize(row);
     if (status == VXD_OK && result != SQLITE_DONE) {
-        status = vxd_journal_sql_fail(err, repair->db, result, "read the records");
+        status = vxd_database_fail(err, repair->db, result, "read the records");
     }
     return status;
 }
@@ -208,7 +208,7 @@ static enum vxd_status insert_row(struct vxd_repair *repair,
         (void)sqlite3_bind_int64(statement, 3, (int64_t)family->fsync);
         (void)sqlite3_bind_int64(statement, 4, (int64_t)family->max_bytes);
         (void)sqlite3_bind_int64(statement, 5, (int64_t)family->epoch);
-        (void)sqlite3_bind_int64(statement, 6, vxd_journal_family_crc(family));
+        (void)sqlite3_bind_int64(statement, 6, vxd_database_family_crc(family));
         result = sqlite3_step(statement);
         (void)sqlite3_reset(statement);
         result = (result & 255) == SQLITE_CONSTRAINT ? SQLITE_OK : result;
@@ -216,7 +216,7 @@ static enum vxd_status insert_row(struct vxd_repair *repair,
     (void)sqlite3_finalize(statement);
     return result == SQLITE_DONE
                ? VXD_OK
-               : vxd_journal_sql_fail(err, repair->db, result, "write a family");
+               : vxd_database_fail(err, repair->db, result, "write a family");
 }
 
 /* A row as good as it can be made: the journal's own columns are counted anew. */
@@ -255,11 +255,11 @@ static enum vxd_status put_row(struct vxd_repair *repair, const struct broken *b
     (void)sqlite3_bind_int64(statement, 2, (int64_t)state->last_sequence);
     (void)sqlite3_bind_int64(statement, 3, (int64_t)state->snapshot_sequence);
     (void)sqlite3_bind_int64(statement, 4, (int64_t)state->journal_bytes);
-    (void)sqlite3_bind_int64(statement, 5, vxd_journal_state_crc(family->id, state));
+    (void)sqlite3_bind_int64(statement, 5, vxd_database_state_crc(family->id, state));
     result = result == SQLITE_OK ? sqlite3_step(statement) : result;
     (void)sqlite3_finalize(statement);
     if (result != SQLITE_DONE) {
-        VXD_TRY(vxd_journal_sql_fail(err, repair->db, result, "write a family"));
+        VXD_TRY(vxd_database_fail(err, repair->db, result, "write a family"));
     }
 out:
     return status;
@@ -385,8 +385,8 @@ static enum vxd_status quarantine(struct vxd_repair *repair, bool are_items, siz
         enum vxd_journal_item_kind kind;
         struct vxd_journal_item item = {0};
         struct vxd_journal_reply reply;
-        const char *fault = are_items ? vxd_journal_row_item(row, &kind, &item)
-                                      : vxd_journal_row_reply(row, &reply);
+        const char *fault = are_items ? vxd_database_row_item(row, &kind, &item)
+                                      : vxd_database_row_reply(row, &reply);
 
         result = SQLITE_OK;
         if (fault == NULL) {
@@ -413,7 +413,7 @@ static enum vxd_status quarantine(struct vxd_repair *repair, bool are_items, siz
     (void)sqlite3_finalize(put);
     return result == SQLITE_DONE
                ? VXD_OK
-               : vxd_journal_sql_fail(err, repair->db, result, "set rows aside");
+               : vxd_database_fail(err, repair->db, result, "set rows aside");
 }
 
 static enum vxd_status mend_rows(struct vxd_repair *repair, size_t *n_items,
@@ -424,7 +424,7 @@ static enum vxd_status mend_rows(struct vxd_repair *repair, size_t *n_items,
 
     VXD_TRY(quarantine(repair, true, n_items, err));
     VXD_TRY(quarantine(repair, false, &n_replies, err));
-    VXD_TRY(vxd_journal_execute(
+    VXD_TRY(vxd_database_execute(
         repair->db,
         "DELETE FROM items WHERE EXISTS(SELECT 1 FROM quarantine_items q WHERE"
         " q.family = items.family AND q.kind = items.kind AND q.name = items.name AND"
@@ -442,7 +442,7 @@ static enum vxd_status mend_meta(struct vxd_repair *repair, bool may_have_lost,
 {
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_execute(
+    VXD_TRY(vxd_database_execute(
         repair->db,
         "INSERT OR REPLACE INTO meta SELECT 'epoch', max(1, coalesce((SELECT value FROM "
         "meta"
@@ -456,7 +456,7 @@ static enum vxd_status mend_meta(struct vxd_repair *repair, bool may_have_lost,
         " length(value) = 32)",
         err));
     if (may_have_lost) {
-        VXD_TRY(vxd_journal_execute(
+        VXD_TRY(vxd_database_execute(
             repair->db, "INSERT OR REPLACE INTO meta VALUES('restored', 1)", err));
     }
 out:
@@ -481,16 +481,57 @@ static enum vxd_status check_all_files(struct vxd_repair *repair, struct vxd_err
     (void)sqlite3_finalize(row);
     return result == SQLITE_DONE
                ? VXD_OK
-               : vxd_journal_sql_fail(err, repair->db, result, "read the catalogue");
+               : vxd_database_fail(err, repair->db, result, "read the catalogue");
+}
+
+/* The mark --------------------------------------------------------------------------------- */
+
+/* False where the database has a mark that is missing or damaged. What is behind a mark that is
+ * whole, the next start finds by itself. */
+static enum vxd_status find_mark(struct vxd_repair *repair, bool *has_mark,
+                                 struct vxd_err *err)
+{
+    struct vxd_err fault = {0};
+    struct vxd_mark mark;
+    uint64_t is_marked;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_database_get_meta(repair->db, "marked", &is_marked, err));
+    status = vxd_mark_open(repair->dir.ops, repair->dir.path, true, &mark, &fault);
+    *has_mark = status == VXD_OK || (status == VXD_NOT_FOUND && is_marked == 0);
+    if (status != VXD_OK && status != VXD_NOT_FOUND && status != VXD_DATA_LOSS) {
+        return vxd_fail(err, status, fault.field, "%s", fault.message);
+    }
+    status = VXD_OK;
+out:
+    return status;
+}
+
+/* What the database has is taken for all that there was. */
+static enum vxd_status make_mark(struct vxd_repair *repair, struct vxd_err *err)
+{
+    struct vxd_mark mark = {.file = -1};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_database_get_meta(repair->db, "epoch", &mark.generation, err));
+    VXD_TRY(vxd_database_get_meta(repair->db, "sequence", &mark.written, err));
+    mark.synced = mark.written;
+    VXD_TRY(vxd_mark_make(repair->dir.ops, repair->dir.path, &mark, err));
+    VXD_TRY(vxd_file_sync_directory(repair->dir.ops, repair->dir.path, err));
+    vxd_repair_say(repair, VXD_PROBLEM_NOTE, "voxeld.mark",
+                   "made anew: whether the journal has lost changes is not known");
+out:
+    return status;
 }
 
 static enum vxd_status mend(struct vxd_repair *repair, struct vxd_err *err)
 {
     bool has_broken = false;
+    bool has_mark = false;
     size_t n_items = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_execute(
+    VXD_TRY(vxd_database_execute(
         repair->db,
         "BEGIN IMMEDIATE;"
         "CREATE TABLE IF NOT EXISTS quarantine_families AS SELECT * FROM families WHERE "
@@ -500,8 +541,13 @@ static enum vxd_status mend(struct vxd_repair *repair, struct vxd_err *err)
         err));
     VXD_TRY(mend_families(repair, &has_broken, err));
     VXD_TRY(mend_rows(repair, &n_items, err));
-    VXD_TRY(mend_meta(repair, repair->is_salvaged || has_broken || n_items > 0, err));
-    VXD_TRY(vxd_journal_execute(repair->db, "COMMIT", err));
+    VXD_TRY(find_mark(repair, &has_mark, err));
+    VXD_TRY(mend_meta(
+        repair, repair->is_salvaged || has_broken || n_items > 0 || !has_mark, err));
+    VXD_TRY(vxd_database_execute(repair->db, "COMMIT", err));
+    if (!has_mark) {
+        VXD_TRY(make_mark(repair, err));
+    }
     VXD_TRY(check_all_files(repair, err));
 out:
     return status;
@@ -511,7 +557,7 @@ out:
 static enum vxd_status find_directory(const struct vxd_file_ops *ops, const char *path,
                                       struct vxd_err *err)
 {
-    static const char *const names[] = {"voxeld.db", "lock"};
+    static const char *const names[] = {"voxeld.db", "lock", "voxeld.mark"};
     char name[VXD_DURABLE_PATH_BYTES];
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

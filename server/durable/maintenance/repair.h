@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Mends a data directory that a start refuses. Nothing is deleted: a database that SQLite cannot
- * read whole is renamed to voxeld.db.damaged.N and what can be read of it goes to a new one, damaged
- * rows go to tables quarantine_*, damaged snapshot files are renamed to .bad. What is left is the
- * newest state that is whole, which the next start goes on from. Wherever it is cut off, a start
- * or another repair finds the state before or the one behind it, never one between
- * (journal_repaired.c). */
+ * read whole is renamed to voxeld.db.damaged.N and what can be read of it goes to a new one,
+ * damaged rows go to tables quarantine_*, damaged snapshot files are renamed to .bad. What is
+ * left is the newest state that is whole, which the next start goes on from. Wherever it is cut
+ * off, a start or another repair finds the state before or the one behind it, never one between
+ * (database_repaired.c). */
 #ifndef VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_H
 #define VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_H
 
@@ -17,7 +17,7 @@ struct vxd_repair_result {
 };
 
 /* No server may run on it: takes the lock. After a repair that set something aside or lost it the
- * next start gives every scene another generation, since clients may have been told more. Records
+ * next start gives every scene another generation, since more may have been acknowledged. Records
  * that are damaged are left to that start, which sets them aside with what follows them. Blocking.
  *
  * in      said    called for each thing done, in order; of weight NOTE where it was mended, SPARE

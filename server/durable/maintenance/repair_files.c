@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "server/durable/maintenance/repair_internal.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 static bool check_file(struct vxd_repair *repair, uint32_t family, uint64_t sequence,
                        struct vxd_snapshot_head *head, struct vxd_err *err)

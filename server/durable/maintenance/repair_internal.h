@@ -3,15 +3,14 @@
 #ifndef VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_INTERNAL_H
 #define VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_INTERNAL_H
 
-#include "server/durable/journal/journal_internal.h"
+#include "server/durable/database/database.h"
 #include "server/durable/maintenance/repair.h"
 #include "server/durable/snapshot/snapshot.h"
 
 struct vxd_repair {
     struct vxd_data_dir dir;
-    sqlite3 *db; /* that is mended */
-    bool
-        is_salvaged; /* it is made beside, its catalogue may lack families that there are files of */
+    sqlite3 *db;      /* that is mended */
+    bool is_salvaged; /* it is made beside, and may lack families that have files */
     char made[VXD_DURABLE_PATH_BYTES]; /* its path, if it is */
     char why[160]; /* and what was wrong with the old one, if there was one */
     void (*said)(void *user, const struct vxd_problem *problem);
@@ -47,7 +46,8 @@ enum vxd_status vxd_repair_strange_families(struct vxd_repair *repair, int64_t *
 bool vxd_repair_check_files(struct vxd_repair *repair, uint32_t family,
                             struct vxd_snapshot_head *newest, struct vxd_err *unknown);
 
-/* repair.c. Steps through `sql` with one argument; DONE and ROW are fine, the first row's number is given. */
+/* repair.c. Steps through `sql` with one argument; DONE and ROW are fine, the first row's number
+ * is given. */
 enum vxd_status vxd_repair_run(struct vxd_repair *repair, const char *sql,
                                int64_t argument, int64_t *out, struct vxd_err *err);
 

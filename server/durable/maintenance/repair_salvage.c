@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A database that is not whole: what its tables still give, from both ends, since a page that
- * cannot be read ends the way from one of them. */
+/* Reads what the tables of a damaged database still give. Each table is read from both ends,
+ * because a page that cannot be read stops the reading from one of them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 /* Rows that are there already stay. */
 static const struct {
     const char *name;
-    const char *ways[2];
+    const char *selects[2];
     const char *insert;
     int n_columns;
 } tables[] = {
@@ -39,8 +39,9 @@ static const struct {
      "INSERT OR IGNORE INTO set_aside VALUES(?1,?2,?3,?4,?5,?6,?7)",
      7},
     {"meta",
-     {"SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret')",
-      "SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret') ORDER BY 1 "
+     {"SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret', 'sequence')",
+      "SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret', 'sequence') "
+      "ORDER BY 1 "
       "DESC"},
      "INSERT OR REPLACE INTO meta VALUES(?1,?2)",
      2},
@@ -54,15 +55,16 @@ static bool is_put(int result)
            (result & 255) == SQLITE_MISMATCH;
 }
 
-/* *is_whole: the way went to its end. A page that the disk does not give is damaged as one of
+/* *is_whole: the table was read to its end. A page that the disk does not give is damaged as one of
  * which the content is wrong: it may never be given again. */
 static enum vxd_status copy_rows(struct vxd_repair *repair, sqlite3 *from, size_t table,
-                                 int way, uint64_t *n_rows, bool *is_whole,
+                                 int direction, uint64_t *n_rows, bool *is_whole,
                                  struct vxd_err *err)
 {
     sqlite3_stmt *row = NULL;
     sqlite3_stmt *insert = NULL;
-    int result = sqlite3_prepare_v2(from, tables[table].ways[way], -1, &row, NULL);
+    int result =
+        sqlite3_prepare_v2(from, tables[table].selects[direction], -1, &row, NULL);
     int put = sqlite3_prepare_v2(repair->db, tables[table].insert, -1, &insert, NULL);
     enum vxd_status status = VXD_OK;
 
@@ -78,9 +80,9 @@ static enum vxd_status copy_rows(struct vxd_repair *repair, sqlite3 *from, size_
         result = SQLITE_OK;
     }
     if (put != SQLITE_OK) {
-        status = vxd_journal_sql_fail(err, repair->db, put, "save what can be read");
+        status = vxd_database_fail(err, repair->db, put, "save what can be read");
     } else if ((result & 255) == SQLITE_NOMEM) {
-        status = vxd_journal_sql_fail(err, from, result, "read it");
+        status = vxd_database_fail(err, from, result, "read it");
     }
     *is_whole = result == SQLITE_DONE;
     (void)sqlite3_finalize(row);
@@ -121,7 +123,7 @@ static enum vxd_status check_whole(struct vxd_repair *repair, struct vxd_err *er
     int result;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_check_tables(repair->db, err));
+    VXD_TRY(vxd_database_check_tables(repair->db, err));
     result = sqlite3_prepare_v2(repair->db, "PRAGMA integrity_check(1)", -1, &row, NULL);
     if (result == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) {
         text = sqlite3_column_text(row, 0);
@@ -145,18 +147,18 @@ static enum vxd_status salvage(struct vxd_repair *repair, const char *path,
     enum vxd_status status;
 
     repair->is_salvaged = true;
-    VXD_TRY(vxd_journal_make_beside(&repair->dir, repair->made, err));
-    VXD_TRY(vxd_journal_connect(repair->dir.ops, repair->made, false, &repair->db, err));
+    VXD_TRY(vxd_database_make_beside(&repair->dir, repair->made, err));
+    VXD_TRY(vxd_database_connect(repair->dir.ops, repair->made, false, &repair->db, err));
     if (repair->why[0] == '\0') {
         vxd_repair_say(repair, VXD_PROBLEM_LOSS, "voxeld.db",
                        "it was missing; scenes come back from their snapshot files");
         goto out;
     }
-    status = vxd_journal_connect(repair->dir.ops, path, true, &damaged, &unreadable);
+    status = vxd_database_connect(repair->dir.ops, path, true, &damaged, &unreadable);
     if (status == VXD_OK) {
-        VXD_TRY(vxd_journal_execute(repair->db, "BEGIN", err));
+        VXD_TRY(vxd_database_execute(repair->db, "BEGIN", err));
         VXD_TRY(copy_all(repair, damaged, err));
-        VXD_TRY(vxd_journal_execute(repair->db, "COMMIT", err));
+        VXD_TRY(vxd_database_execute(repair->db, "COMMIT", err));
     } else if (status == VXD_RESOURCE_EXHAUSTED) {
         *err = unreadable;
     } else {
@@ -179,7 +181,7 @@ static enum vxd_status find_database(struct vxd_repair *repair, const char *path
     int file;
     enum vxd_status status;
 
-    VXD_TRY(vxd_journal_take_repaired(&repair->dir, &aside, err));
+    VXD_TRY(vxd_database_take_repaired(&repair->dir, &aside, err));
     if (aside > 0) {
         vxd_repair_say(repair, VXD_PROBLEM_NOTE, "voxeld.db",
                        "an earlier repair was cut off and is finished now; the old "
@@ -209,7 +211,7 @@ enum vxd_status vxd_repair_open(struct vxd_repair *repair, struct vxd_err *err)
     if (!is_there) {
         return salvage(repair, path, err);
     }
-    status = vxd_journal_connect(repair->dir.ops, path, false, &repair->db, &why);
+    status = vxd_database_connect(repair->dir.ops, path, false, &repair->db, &why);
     if (status == VXD_OK) {
         status = check_whole(repair, &why);
     }
@@ -242,12 +244,12 @@ enum vxd_status vxd_repair_close(struct vxd_repair *repair, struct vxd_err *err)
         repair->db = result == SQLITE_OK ? NULL : repair->db;
     }
     if (result != SQLITE_OK) {
-        VXD_TRY(vxd_journal_sql_fail(err, repair->db, result, "end its repair"));
+        VXD_TRY(vxd_database_fail(err, repair->db, result, "end its repair"));
     }
     if (!repair->is_salvaged) {
         goto out;
     }
-    VXD_TRY(vxd_journal_put_repaired(&repair->dir, repair->made, &aside, err));
+    VXD_TRY(vxd_database_put_repaired(&repair->dir, repair->made, &aside, err));
     if (repair->why[0] != '\0') {
         vxd_repair_say(repair, VXD_PROBLEM_SPARE, "voxeld.db",
                        "%s; renamed to voxeld.db.damaged.%d", repair->why, aside);

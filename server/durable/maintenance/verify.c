@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal/journal_internal.h"
+#include "server/durable/database/database.h"
 #include "server/durable/record/record.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 struct verify {
     struct vxd_data_dir dir; /* its lock is taken for the time */
@@ -68,21 +68,26 @@ static enum vxd_status take_lock(struct verify *verify, struct vxd_err *err)
     return VXD_OK;
 }
 
-static enum vxd_status find_database(struct verify *verify, char *path, size_t room,
+static enum vxd_status find_database(struct verify *verify, char *path, size_t capacity,
                                      struct vxd_err *err)
 {
     const struct vxd_file_ops *ops = verify->dir.ops;
     int file;
 
     /* One that a repair has made is in its place with the next start. */
-    (void)snprintf(path, room, "%s/" VXD_JOURNAL_REPAIRED, verify->dir.path);
+    (void)snprintf(path, capacity, "%s/" VXD_DATABASE_REPAIRED, verify->dir.path);
     file = ops->open(ops->user, path, O_RDONLY, 0);
     if (file >= 0) {
-        say(verify, VXD_PROBLEM_NOTE, VXD_JOURNAL_REPAIRED,
+        say(verify, VXD_PROBLEM_NOTE, VXD_DATABASE_REPAIRED,
             "a repair was cut off when all was mended; the start finishes it");
     } else {
-        (void)snprintf(path, room, "%s/voxeld.db", verify->dir.path);
+        (void)snprintf(path, capacity, "%s/voxeld.db", verify->dir.path);
         file = ops->open(ops->user, path, O_RDONLY, 0);
+    }
+    if (file == -ENOENT) {
+        return vxd_database_check_new(&verify->dir, err) == VXD_DATA_LOSS
+                   ? VXD_DATA_LOSS
+                   : vxd_file_fail(err, file, "open", path);
     }
     if (file < 0) {
         return vxd_file_fail(err, file, "open", path);
@@ -106,7 +111,8 @@ static void each_row(struct verify *verify, const char *sql, int64_t argument,
     }
     if (result != SQLITE_DONE) {
         say(verify, VXD_PROBLEM_LOSS, "voxeld.db",
-            "SQLite cannot read it (%s); the start would fail: restore a backup",
+            "SQLite cannot read it (%s); the start would fail: repair it, or restore a "
+            "backup",
             sqlite3_errmsg(verify->db));
     }
     (void)sqlite3_finalize(row);
@@ -127,8 +133,8 @@ static void check_clean(struct verify *verify)
     uint64_t clean = 1;
     uint64_t restored = 0;
 
-    if (vxd_journal_get_meta(verify->db, "clean", &clean, NULL) != VXD_OK ||
-        vxd_journal_get_meta(verify->db, "restored", &restored, NULL) != VXD_OK) {
+    if (vxd_database_get_meta(verify->db, "clean", &clean, NULL) != VXD_OK ||
+        vxd_database_get_meta(verify->db, "restored", &restored, NULL) != VXD_OK) {
         say(verify, VXD_PROBLEM_LOSS, "voxeld.db", "the table meta cannot be read");
         return;
     }
@@ -139,6 +145,46 @@ static void check_clean(struct verify *verify)
     if (restored != 0) {
         say(verify, VXD_PROBLEM_NOTE, "voxeld.db",
             "restored from a backup; the start raises the epochs");
+    }
+}
+
+/* The mark against the journal, as the start compares them. What a repair or a backup has left out
+ * is known. */
+static void check_mark(struct verify *verify)
+{
+    const struct vxd_file_ops *ops = verify->dir.ops;
+    char boot_id[VXD_BOOT_ID_BYTES] = "";
+    uint64_t is_marked = 0;
+    uint64_t sequence = 0;
+    uint64_t restored = 0;
+    struct vxd_err err = {0};
+    struct vxd_mark mark;
+    enum vxd_status status = vxd_mark_open(ops, verify->dir.path, true, &mark, &err);
+
+    (void)vxd_database_get_meta(verify->db, "marked", &is_marked, NULL);
+    (void)vxd_database_get_meta(verify->db, "sequence", &sequence, NULL);
+    (void)vxd_database_get_meta(verify->db, "restored", &restored, NULL);
+    if (status == VXD_NOT_FOUND) {
+        if (is_marked != 0) {
+            say(verify, VXD_PROBLEM_LOSS, "voxeld.mark",
+                "it is missing; the start would refuse the directory");
+        }
+        return;
+    }
+    if (status != VXD_OK) {
+        say(verify, VXD_PROBLEM_LOSS, "voxeld.mark",
+            "%.150s; the start would refuse the directory", err.message);
+        return;
+    }
+    if (ops->boot_id(ops->user, boot_id) == 0 && boot_id[0] != '\0' &&
+        strcmp(boot_id, mark.boot_id) == 0) {
+        mark.synced = mark.written;
+    }
+    if (mark.synced > sequence) {
+        say(verify, restored != 0 ? VXD_PROBLEM_NOTE : VXD_PROBLEM_LOSS, "voxeld.mark",
+            "the journal ends %llu acknowledged changes before it; the start goes on "
+            "from there and raises the epochs",
+            (unsigned long long)(mark.synced - sequence));
     }
 }
 
@@ -165,7 +211,7 @@ static enum vxd_status decode(const struct vxd_journal_record *record,
 static void check_record(struct verify *verify, sqlite3_stmt *row)
 {
     struct vxd_journal_record record;
-    const char *fault = vxd_journal_row_record(row, &record);
+    const char *fault = vxd_database_row_record(row, &record);
     struct vxd_err err = {0};
     char where[80];
 
@@ -244,15 +290,15 @@ static void check_family(struct verify *verify, sqlite3_stmt *row)
 {
     struct vxd_journal_family family;
     struct vxd_family_state state;
-    const char *fault = vxd_journal_row_family(row, &family, &state);
+    const char *fault = vxd_database_row_family(row, &family, &state);
     char where[120];
 
     (void)snprintf(where, sizeof where, "voxeld.db, family %u %.63s", family.id,
                    family.name);
     verify->result->n_families++;
     if (fault != NULL) {
-        say(verify, VXD_PROBLEM_LOSS, where, "%s; the start would fail: restore a backup",
-            fault);
+        say(verify, VXD_PROBLEM_LOSS, where,
+            "%s; the start would fail: repair it, or restore a backup", fault);
         return;
     }
     verify->next = check_snapshots(verify, family.id) + 1;
@@ -274,21 +320,21 @@ static void check_item(struct verify *verify, sqlite3_stmt *row)
 {
     enum vxd_journal_item_kind kind;
     struct vxd_journal_item item;
-    const char *fault = vxd_journal_row_item(row, &kind, &item);
+    const char *fault = vxd_database_row_item(row, &kind, &item);
     char where[120];
 
     if (fault != NULL) {
         (void)snprintf(where, sizeof where, "voxeld.db, family %u, item %.63s",
                        item.family, item.name);
-        say(verify, VXD_PROBLEM_LOSS, where, "%s; the start would fail: restore a backup",
-            fault);
+        say(verify, VXD_PROBLEM_LOSS, where,
+            "%s; the start would fail: repair it, or restore a backup", fault);
     }
 }
 
 static void check_reply(struct verify *verify, sqlite3_stmt *row)
 {
     struct vxd_journal_reply reply;
-    const char *fault = vxd_journal_row_reply(row, &reply);
+    const char *fault = vxd_database_row_reply(row, &reply);
 
     if (fault != NULL) {
         say(verify, VXD_PROBLEM_SPARE, "voxeld.db, replies",
@@ -332,6 +378,7 @@ static void check_all(struct verify *verify)
 
     each_row(verify, "PRAGMA integrity_check(20)", 0, check_integrity);
     check_clean(verify);
+    check_mark(verify);
     each_row(verify, "SELECT " VXD_FAMILY_COLUMNS " FROM families ORDER BY id", 0,
              check_family);
     each_row(verify, "SELECT " VXD_ITEM_COLUMNS " FROM items", 0, check_item);
@@ -369,13 +416,13 @@ vxd_verify_data_dir(const struct vxd_file_ops *ops, const char *path,
     (void)snprintf(verify.dir.path, sizeof verify.dir.path, "%s", path);
     VXD_TRY(find_database(&verify, database, sizeof database, err));
     VXD_TRY(take_lock(&verify, err));
-    status = vxd_journal_connect(verify.dir.ops, database, true, &verify.db, err);
+    status = vxd_database_connect(verify.dir.ops, database, true, &verify.db, err);
     if (status == VXD_OK) {
-        status = vxd_journal_check_tables(verify.db, err);
+        status = vxd_database_check_tables(verify.db, err);
     }
     if (status == VXD_DATA_LOSS) {
         say(&verify, VXD_PROBLEM_LOSS, "voxeld.db",
-            "%.150s; the start would fail: restore a backup",
+            "%.150s; the start would fail: repair it, or restore a backup",
             err != NULL ? err->message : "damaged");
         status = VXD_OK;
     } else if (status == VXD_OK) {

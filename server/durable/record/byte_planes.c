@@ -185,7 +185,7 @@ static void count_bytes(const uint8_t *plane, size_t n, uint64_t counts[N_SYMBOL
     }
 }
 
-void vxd_plane_put(struct vxd_bytes_out *out, const uint8_t *plane, size_t n)
+void vxd_byte_plane_put(struct vxd_bytes_out *out, const uint8_t *plane, size_t n)
 {
     uint64_t counts[N_SYMBOLS];
     struct code code = {0};
@@ -314,7 +314,7 @@ struct bits {
     int n_bits;
 };
 
-/* Several codes a look-up, while there are bits for some look-ups, and room for all that they may
+/* Several codes a look-up, while there are bits for some look-ups, and space for all that they may
  * give; how many bytes came. */
 static size_t get_most(struct bits *bits, const uint64_t *entries, uint8_t *plane,
                        size_t n)
@@ -385,7 +385,7 @@ static bool get_huffman(struct vxd_bytes_in *in, uint8_t *plane, size_t n)
     return from != NULL && get_codes(from, (size_t)n_coded, &decoder, plane, n);
 }
 
-bool vxd_plane_get(struct vxd_bytes_in *in, uint8_t *plane, size_t n)
+bool vxd_byte_plane_get(struct vxd_bytes_in *in, uint8_t *plane, size_t n)
 {
     unsigned form = vxd_bytes_get8(in);
     const uint8_t *from;

@@ -13,8 +13,8 @@
  *      1  dtype (3 int16, 5 int32, 9 int64)
  *      1  components c, 1 to 8
  *    then, with c = 1 and int32 for numbers, for each component, for each byte of its differences
- *    from the lowest up, a plane of n bytes (planes.c). A difference is to the component of the
- *    key before (0 before the first), modulo the dtype's range, zigzag
+ *    from the lowest up, a plane of n bytes (byte_planes.c). A difference is to the component
+ *    of the key before (0 before the first), modulo the dtype's range, zigzag
  *    insert, update
  *      1  combine: 0 set, 1 add, 2 min, 3 max; 0 of an insert
  *      1  arrays that are given, 0 to 16, and each, ascending:
@@ -103,7 +103,7 @@ static enum vxd_status put_columns(struct vxd_bytes_out *out,
     for (size_t j = 0; j < columns->n_columns; j++) {
         split(columns, j, planes);
         for (size_t k = 0; k < columns->width; k++) {
-            vxd_plane_put(out, planes + k * columns->n, columns->n);
+            vxd_byte_plane_put(out, planes + k * columns->n, columns->n);
         }
     }
     free(planes);
@@ -141,7 +141,7 @@ static enum vxd_status put_entries(struct vxd_bytes_out *out,
                                    const struct vxd_map_record *record,
                                    struct vxd_err *err)
 {
-    /* They are only read: the type serves both ways. */
+    /* They are only read; the type serves reading and writing. */
     struct columns columns = {.bytes = (uint8_t *)(uintptr_t)record->numbers,
                               .n = record->n,
                               .n_columns = 1,
@@ -242,7 +242,7 @@ static bool get_columns(struct vxd_record_reader *reader, struct columns *column
     }
     for (size_t j = 0; j < columns->n_columns && columns->n > 0; j++) {
         for (size_t k = 0; k < columns->width; k++) {
-            if (!vxd_plane_get(&reader->in, planes + k * columns->n, columns->n)) {
+            if (!vxd_byte_plane_get(&reader->in, planes + k * columns->n, columns->n)) {
                 return vxd_record_bad(reader, "not a plane of keys");
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a record of a durable map says: one change of its entries, with its inputs as the engine
- * takes them, so that the same rules give the same map again, numbers included. It tells its
- * keys' and rows' types itself. The bytes are told in map_record.c. Equal changes, equal
+ * takes them, so that the same rules give the same map again, numbers included. It contains
+ * the types of its keys and rows. map_record.c describes the bytes. Equal changes, equal
  * bytes. */
 #ifndef VXD_SERVER_DURABLE_RECORD_MAP_RECORD_H
 #define VXD_SERVER_DURABLE_RECORD_MAP_RECORD_H

@@ -11,8 +11,8 @@ struct vxd_record_block {
     max_align_t bytes[];
 };
 
-/* What a plane is read to before its parts go where they belong, for one list after the other. */
-struct vxd_record_plane {
+/* The buffer of one plane while its bytes are distributed; it serves one list after the other. */
+struct vxd_byte_plane_reader {
     uint8_t *bytes;
     size_t capacity;
 };
@@ -22,7 +22,7 @@ struct vxd_record_reader {
     struct vxd_bytes_in in;
     struct vxd_record_block *blocks;
     size_t n_bytes_left;
-    struct vxd_record_plane planes[3];
+    struct vxd_byte_plane_reader planes[3];
     bool is_out_of_memory;
     const char *what; /* is wrong, once something is */
 };
@@ -34,7 +34,7 @@ void *vxd_record_alloc(struct vxd_record_reader *reader, uint64_t n, size_t item
 /* Says what is wrong, unless something was before, and returns false. */
 bool vxd_record_bad(struct vxd_record_reader *reader, const char *what);
 
-/* record_ops.c. One operation, checked on both ways.
+/* record_ops.c. One operation, checked when it is written and when it is read.
  * errors  INVALID_ARGUMENT */
 enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out,
                                   const struct vxd_svdag_op *op, size_t number,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A list of voxels (numbers are base 128, planes those of planes.c):
+/* A list of voxels (numbers are base 128, planes those of byte_planes.c):
  *
  *     n, leaves (number)
  *     1 = there are values, 0 = none (1 byte)
@@ -15,7 +15,7 @@
  *     plane  v bytes, the high halves
  *
  * So a full leaf takes 3 bytes at most where its neighbour is in the list too, one of a single
- * voxel 4, and both less than one where many are alike.
+ * voxel 4, and both less than one where many have the same form.
  *
  * A heightfield:
  *
@@ -74,7 +74,7 @@ static void put_codes(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *
         next = voxels->codes[i] + 1;
     }
     vxd_bytes_put_number(out, plane.n);
-    vxd_plane_put(out, plane.bytes, plane.n);
+    vxd_byte_plane_put(out, plane.bytes, plane.n);
     out->is_out_of_memory = out->is_out_of_memory || plane.is_out_of_memory;
     free(plane.bytes);
 }
@@ -100,26 +100,26 @@ static void put_masks(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *
     struct vxd_bytes_out some = {0};
     struct vxd_bytes_out full = {0};
     struct vxd_bytes_out octants = {0};
-    uint8_t *room[2] = {vxd_bytes_reserve(&some, voxels->n),
-                        vxd_bytes_reserve(&full, voxels->n)};
+    uint8_t *flags[2] = {vxd_bytes_reserve(&some, voxels->n),
+                         vxd_bytes_reserve(&full, voxels->n)};
     uint8_t *to = NULL;
     size_t n_octants = 0;
 
-    for (size_t i = 0; room[0] != NULL && room[1] != NULL && i < voxels->n; i++) {
-        room[0][i] = bytes_that_are(voxels->masks[i]);
-        room[1][i] = (uint8_t)~bytes_that_are(~voxels->masks[i]);
-        n_octants += (size_t)__builtin_popcount((unsigned)room[0][i] & ~room[1][i]);
+    for (size_t i = 0; flags[0] != NULL && flags[1] != NULL && i < voxels->n; i++) {
+        flags[0][i] = bytes_that_are(voxels->masks[i]);
+        flags[1][i] = (uint8_t)~bytes_that_are(~voxels->masks[i]);
+        n_octants += (size_t)__builtin_popcount((unsigned)flags[0][i] & ~flags[1][i]);
     }
-    if (room[0] != NULL && room[1] != NULL) {
+    if (flags[0] != NULL && flags[1] != NULL) {
         to = vxd_bytes_reserve(&octants, n_octants);
     }
     if (to == NULL) {
         out->is_out_of_memory = true;
     } else {
-        octants.n = write_octants(voxels, room[0], room[1], to);
-        vxd_plane_put(out, room[0], voxels->n);
-        vxd_plane_put(out, room[1], voxels->n);
-        vxd_plane_put(out, octants.bytes, octants.n);
+        octants.n = write_octants(voxels, flags[0], flags[1], to);
+        vxd_byte_plane_put(out, flags[0], voxels->n);
+        vxd_byte_plane_put(out, flags[1], voxels->n);
+        vxd_byte_plane_put(out, octants.bytes, octants.n);
     }
     free(some.bytes);
     free(full.bytes);
@@ -147,7 +147,7 @@ static void put_values(struct vxd_bytes_out *out, const struct vxd_svdag_voxels 
         }
         out->is_out_of_memory = out->is_out_of_memory || plane.is_out_of_memory;
         if (!out->is_out_of_memory) {
-            vxd_plane_put(out, plane.bytes, n_values);
+            vxd_byte_plane_put(out, plane.bytes, n_values);
         }
         free(plane.bytes);
     }
@@ -169,7 +169,7 @@ void vxd_record_put_voxels(struct vxd_bytes_out *out,
  * NULL = none. */
 static const uint8_t *get_plane(struct vxd_record_reader *reader, int number, uint64_t n)
 {
-    struct vxd_record_plane *plane = &reader->planes[number];
+    struct vxd_byte_plane_reader *plane = &reader->planes[number];
 
     if (n > reader->n_bytes_left) {
         reader->is_out_of_memory = true;
@@ -184,7 +184,7 @@ static const uint8_t *get_plane(struct vxd_record_reader *reader, int number, ui
         reader->is_out_of_memory = true;
         return NULL;
     }
-    if (!vxd_plane_get(&reader->in, plane->bytes, (size_t)n)) {
+    if (!vxd_byte_plane_get(&reader->in, plane->bytes, (size_t)n)) {
         (void)vxd_record_bad(reader, "a plane is damaged");
         return NULL;
     }
@@ -256,8 +256,8 @@ static unsigned count_bits(uint64_t word)
     return (unsigned)(word * EACH_BYTE(1) >> 56);
 }
 
-/* Of each set of octants, how bytes that follow one another come to lie in them: what is told of
- * is moved up by four octants, then by two, then by one. */
+/* For each set of octants, how consecutive bytes are moved into them: a byte is moved up by four
+ * octants, then by two, then by one. */
 static struct {
     uint64_t by_4, by_2, by_1;
     uint64_t all; /* in the end */
@@ -417,7 +417,7 @@ void vxd_record_put_heights(struct vxd_bytes_out *out,
     vxd_bytes_put_number(out, plane.n);
     out->is_out_of_memory = out->is_out_of_memory || plane.is_out_of_memory;
     if (!out->is_out_of_memory) {
-        vxd_plane_put(out, plane.bytes, plane.n);
+        vxd_byte_plane_put(out, plane.bytes, plane.n);
     }
     free(plane.bytes);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a record of the journal says: one change of one head (a named scene) of a family, with
- * its inputs as the engine takes them, so that the same rules give the same scene again. The
- * bytes are told in record.c, those of lists of voxels in record_voxels.c. Equal changes, equal
- * bytes. */
+/* What a record of the journal says: one change of one head (a named scene) of a family, with its
+ * inputs as the engine takes them, so that the same rules give the same scene again. The bytes
+ * are described in scene_record.c, those of lists of voxels in record_voxels.c. Equal changes,
+ * equal bytes. */
 #ifndef VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
 #define VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One family after the other: its catalogue row, the newest snapshot that is whole, the records
- * after it as far as they go. What cannot be had is said, cut, and told the owner. */
+ * after it as far as they go. What is missing is logged, cut and reported to the owner. */
 #include "server/durable/recovery/recovery.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal/journal_internal.h"
+#include "server/durable/journal/journal.h"
 #include "server/durable/recovery/recovery_prefetch.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 #include "server/observe/log/log.h"
 
 enum {
     RECORDS_A_NOTE = 100 /* between two calls of `progress` */
 };
 
-/* A family with bytes of its own. */
-struct listed {
+/* A family with its own copy of the spec. */
+struct family_copy {
     struct vxd_journal_family family;
     uint8_t *spec;
 };
@@ -26,44 +26,45 @@ struct recovery {
     struct vxd_journal *journal;
     const struct vxd_journal_found *found;
     const struct vxd_recovery_visitor *visitor;
-    struct listed *listed;
-    size_t n_listed;
-    size_t room;
+    struct family_copy *families;
+    size_t n_families;
+    size_t capacity;
     /* The family in hand. */
     const struct vxd_journal_family *family;
     struct vxd_recovered_family result;
     struct vxd_recovery_progress progress;
-    uint64_t foreseen; /* the number after the last that the owner was told of */
+    uint64_t foreseen; /* the number after the last that `foresee` got */
 };
 
-/* Lists the families, so that the journal is free while each is worked at. */
+/* Copies the catalogue, so that the journal is not locked while each family is recovered. */
 static enum vxd_status list_family(void *user, const struct vxd_journal_family *family,
                                    struct vxd_err *err)
 {
     struct recovery *recovery = user;
-    struct listed *next;
+    struct family_copy *next;
     uint8_t *spec;
 
     if (recovery->visitor->is_ours != NULL && !recovery->visitor->is_ours(family)) {
         return VXD_OK;
     }
-    if (recovery->n_listed == recovery->room) {
-        size_t room = 2 * recovery->room + 16;
-        struct listed *listed = realloc(recovery->listed, room * sizeof *listed);
+    if (recovery->n_families == recovery->capacity) {
+        size_t capacity = 2 * recovery->capacity + 16;
+        struct family_copy *families =
+            realloc(recovery->families, capacity * sizeof *families);
 
-        if (listed == NULL) {
+        if (families == NULL) {
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for families");
         }
-        recovery->listed = listed;
-        recovery->room = room;
+        recovery->families = families;
+        recovery->capacity = capacity;
     }
     spec = malloc(family->n_spec_bytes > 0 ? family->n_spec_bytes : 1);
     if (spec == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a family");
     }
     memcpy(spec, family->spec, family->n_spec_bytes);
-    next = &recovery->listed[recovery->n_listed++];
-    *next = (struct listed){.family = *family, .spec = spec};
+    next = &recovery->families[recovery->n_families++];
+    *next = (struct family_copy){.family = *family, .spec = spec};
     next->family.spec = spec;
     return VXD_OK;
 }
@@ -113,7 +114,8 @@ out:
     return status;
 }
 
-/* A file that is no good, out of the way of those to come; it stays for people. */
+/* Renames a damaged file, so that it does not stand in the way of later ones; it is kept for
+ * inspection. */
 static void set_aside(struct recovery *recovery, uint64_t sequence)
 {
     const struct vxd_file_ops *ops = recovery->dir->ops;
@@ -211,20 +213,20 @@ out:
     return status;
 }
 
-/* Cuts what is behind the last good record, if there is or may be anything, and tells the journal
- * where the family stands. */
-static enum vxd_status settle_journal(struct recovery *recovery, uint64_t told,
-                                      struct vxd_err *err)
+/* Cuts what follows the last good record, if anything does or may, and sets the journal's last
+ * sequence number of the family. */
+static enum vxd_status settle_journal(struct recovery *recovery,
+                                      uint64_t journal_sequence, struct vxd_err *err)
 {
     uint64_t last = recovery->result.last_sequence;
     struct vxd_journal_txn *txn = NULL;
     enum vxd_status status;
 
-    if (last == told) {
+    if (last == journal_sequence) {
         return VXD_OK;
     }
     VXD_TRY(vxd_journal_begin(recovery->journal, &txn, err));
-    status = last < told
+    status = last < journal_sequence
                  ? vxd_journal_cut(txn, recovery->family->id, last, err)
                  : vxd_journal_snapshot_taken(txn, recovery->family->id, last, 0, err);
     if (status != VXD_OK) {
@@ -253,8 +255,8 @@ out:
 }
 
 /* Applies the records from `from` on, as far as they go: *next is behind them. A failure is that
- * of the next one. With `foresees` the owner is told first, and *is_as_foreseen then says
- * whether they went as far as it was told. */
+ * of the next one. With `foresees` the owner gets all heads first; *is_as_foreseen says
+ * whether as many records were applied as it got heads. */
 static enum vxd_status read_records(struct recovery *recovery, uint64_t from,
                                     bool foresees, uint64_t *next, bool *is_as_foreseen,
                                     struct vxd_err *err)
@@ -271,9 +273,9 @@ static enum vxd_status read_records(struct recovery *recovery, uint64_t from,
         recovery->visitor->own_record != NULL
             ? vxd_journal_read_records(journal, family, from, VXD_JOURNAL_MAX_SEQUENCE,
                                        replay_own_record, recovery, next, err)
-            : vxd_read_records_ahead(journal, family, from, most,
-                                     foresees ? foresee_record : NULL, replay_records,
-                                     recovery, next, err);
+            : vxd_prefetch_records(journal, family, from, most,
+                                   foresees ? foresee_record : NULL, replay_records,
+                                   recovery, next, err);
     *is_as_foreseen = !foresees || *next == recovery->foreseen;
     return status;
 }
@@ -328,11 +330,11 @@ static enum vxd_status visit_item(void *user, const struct vxd_journal_item *ite
 
 static enum vxd_status visit_items(struct recovery *recovery, struct vxd_err *err)
 {
-    static const enum vxd_journal_item_kind kinds[] = {VXD_JOURNAL_HEAD,
-                                                       VXD_JOURNAL_NAMED};
+    static const enum vxd_journal_item_kind kinds[] = {
+        VXD_JOURNAL_HEAD, VXD_JOURNAL_NAMED, VXD_JOURNAL_AGES};
     enum vxd_status status = VXD_OK;
 
-    for (size_t i = 0; recovery->visitor->item != NULL && i < 2; i++) {
+    for (size_t i = 0; recovery->visitor->item != NULL && i < 3; i++) {
         struct item_visit visit = {recovery, kinds[i]};
 
         VXD_TRY(vxd_journal_read_items(recovery->journal, kinds[i], recovery->family->id,
@@ -358,6 +360,9 @@ static enum vxd_status recover_family(struct recovery *recovery, struct vxd_err 
         VXD_TRY(replay(recovery, &state, foresees, &is_as_foreseen, err));
         foresees = false;
     } while (!is_as_foreseen);
+    if (recovery->found->is_behind_mark) {
+        lose(recovery, "the journal ends before changes that were acknowledged");
+    }
     if (recovery->found->is_restored) {
         lose(recovery, "restored from a backup: what came later is not in it");
     }
@@ -401,10 +406,10 @@ enum vxd_status vxd_recover(const struct vxd_data_dir *dir, struct vxd_journal *
 
     *out = (struct vxd_recovery_result){0};
     VXD_TRY(vxd_journal_read_families(journal, list_family, &recovery, err));
-    for (size_t i = 0; i < recovery.n_listed; i++) {
-        recovery.family = &recovery.listed[i].family;
+    for (size_t i = 0; i < recovery.n_families; i++) {
+        recovery.family = &recovery.families[i].family;
         recovery.progress =
-            (struct vxd_recovery_progress){.n_families = recovery.n_listed,
+            (struct vxd_recovery_progress){.n_families = recovery.n_families,
                                            .i_family = i,
                                            .name = recovery.family->name};
         VXD_TRY(recover_family(&recovery, err));
@@ -412,13 +417,13 @@ enum vxd_status vxd_recover(const struct vxd_data_dir *dir, struct vxd_journal *
         out->n_lossy += recovery.result.is_lossy;
         out->n_replayed += recovery.result.n_replayed;
     }
-    if (found->is_restored && !visitor->is_not_last) {
+    if ((found->is_restored || found->is_behind_mark) && !visitor->is_not_last) {
         VXD_TRY(end_restoring(journal, err));
     }
 out:
-    for (size_t i = 0; i < recovery.n_listed; i++) {
-        free(recovery.listed[i].spec);
+    for (size_t i = 0; i < recovery.n_families; i++) {
+        free(recovery.families[i].spec);
     }
-    free(recovery.listed);
+    free(recovery.families);
     return status;
 }

@@ -23,8 +23,8 @@ struct vxd_recovered_family {
     uint64_t snapshot_sequence; /* where the replay began; 0 = from nothing */
     uint64_t last_sequence;     /* where it ended: the state that the owner has now */
     uint64_t n_replayed;
-    /* Something that clients were told is not there any more, or may not be: the owner raises
-     * the epoch. Records after last_sequence were cut (vxd_journal_cut). */
+    /* Something acknowledged is missing, or may be: the owner raises the epoch. Records after
+     * last_sequence were cut (vxd_journal_cut). */
     bool is_lossy;
     char reason[240]; /* "" unless lossy */
 };
@@ -55,9 +55,9 @@ struct vxd_recovery_visitor {
                                size_t *n_done, struct vxd_err *err);
     size_t records_at_once; /* most that it is given; 0 = VXD_RECORDS_AT_ONCE */
     /* Before them each one's head (vxd_record_decode_head), as far as they are good, so that the
-     * owner knows what later ones ask of earlier ones; on another thread. If the records end before that, `family`
-     * and `snapshot` are called again and the records given again, without this. NULL = not
-     * wanted; with `record` or `records`. */
+     * owner knows what later ones ask of earlier ones; on another thread. If the records end
+     * before that, `family` and `snapshot` are called again and the records given again, without
+     * this. NULL = not wanted; with `record` or `records`. */
     void (*foresee)(void *user, const struct vxd_journal_family *family,
                     uint64_t sequence, const struct vxd_record *head);
     /* The same instead of `record`, where the record's bytes are the owner's own; NULL = they are

@@ -4,8 +4,7 @@
  * an older copy), whose numbers it will give out again. */
 #include <errno.h>
 
-#include "server/durable/journal/journal_internal.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 #include "server/durable/recovery/snapshot_sweep.h"
 
 struct sweep {
@@ -24,18 +23,13 @@ static void sweep_entry(void *arg, const char *name)
     char aside[VXD_DURABLE_PATH_BYTES];
     uint64_t sequence;
     uint32_t family;
-    bool is_there;
     bool was_there;
     int result;
 
     if (sweep->status != VXD_OK || !vxd_snapshot_parse_name(name, &family, &sequence)) {
         return;
     }
-    (void)pthread_mutex_lock(&sweep->journal->lock);
-    is_there = vxd_journal_find_row(sweep->journal, family) != NULL;
-    was_there = family >= 1 && family < sweep->journal->next_family;
-    (void)pthread_mutex_unlock(&sweep->journal->lock);
-    if (is_there) {
+    if (vxd_journal_knows_family(sweep->journal, family, &was_there)) {
         return;
     }
     vxd_snapshot_path(sweep->dir, family, sequence, "", path);

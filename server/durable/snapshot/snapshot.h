@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Snapshot files: what a family is at one sequence number of its journal. Their bytes are told
- * in snapshot_read.c. A file is written beside its place, synced, renamed and the directory
+/* Snapshot files: what a family is at one sequence number of its journal. snapshot_read.c
+ * describes their bytes. A file is written beside its place, synced, renamed and the directory
  * synced, so that at any moment it is there as a whole or not at all; each chunk has a CRC that
  * goes on from the header's, so that a chunk of another file is none of this one. What the chunks
  * hold is the owner's: bytes of the catalogue and of an image of the engine. */
@@ -36,6 +36,14 @@ struct vxd_snapshot_info {
     uint64_t n_bytes; /* of the file */
 };
 
+/* DIR/snapshots/FAMILY.SEQUENCE.vxs with `end` behind it ("", ".new" while it is written,
+ * ".bad"). */
+void vxd_snapshot_path(const struct vxd_data_dir *dir, uint32_t family, uint64_t sequence,
+                       const char *end, char out[VXD_DURABLE_PATH_BYTES]);
+
+/* True where a name is that of a snapshot. */
+bool vxd_snapshot_parse_name(const char *name, uint32_t *family, uint64_t *sequence);
+
 struct vxd_journal;
 struct vxd_snapshot_writer;
 struct vxd_snapshot_reader;
@@ -64,7 +72,7 @@ enum vxd_status vxd_snapshot_finish(struct vxd_snapshot_writer *take_writer,
                                     struct vxd_snapshot_info *out, uint64_t *keep_from,
                                     struct vxd_err *err);
 
-/* The same, and the journal is told that it needs the records before it no more. Waits.
+/* The same, and lets the journal drop the records that are no longer needed. Waits.
  * errors  of the journal too: then the file is there, and the records stay */
 enum vxd_status vxd_snapshot_conclude(struct vxd_snapshot_writer *take_writer,
                                       struct vxd_journal *journal, struct vxd_err *err);

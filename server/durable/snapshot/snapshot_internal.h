@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files of snapshots share: the layout, which is told in snapshot_read.c. */
+/* What the files of snapshots share: the layout, which snapshot_read.c describes. */
 #ifndef VXD_SERVER_DURABLE_SNAPSHOT_SNAPSHOT_INTERNAL_H
 #define VXD_SERVER_DURABLE_SNAPSHOT_SNAPSHOT_INTERNAL_H
 
@@ -48,17 +48,5 @@ static inline size_t vxd_snapshot_padded(size_t n_bytes)
 {
     return (n_bytes + 7) / 8 * 8;
 }
-
-/* DIR/snapshots/FAMILY.SEQUENCE.vxs, and what it is called while it is written. */
-static inline void vxd_snapshot_path(const struct vxd_data_dir *dir, uint32_t family,
-                                     uint64_t sequence, const char *end,
-                                     char out[VXD_DURABLE_PATH_BYTES])
-{
-    (void)snprintf(out, VXD_DURABLE_PATH_BYTES, "%s/snapshots/%08x.%016llx.vxs%s",
-                   dir->path, family, (unsigned long long)sequence, end);
-}
-
-/* True where a name is that of a snapshot; out may be NULL. */
-bool vxd_snapshot_parse_name(const char *name, uint32_t *family, uint64_t *sequence);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 struct found {
     uint32_t family;
@@ -11,6 +12,13 @@ struct found {
     size_t capacity;
     bool is_out_of_memory;
 };
+
+void vxd_snapshot_path(const struct vxd_data_dir *dir, uint32_t family, uint64_t sequence,
+                       const char *end, char out[VXD_DURABLE_PATH_BYTES])
+{
+    (void)snprintf(out, VXD_DURABLE_PATH_BYTES, "%s/snapshots/%08x.%016llx.vxs%s",
+                   dir->path, family, (unsigned long long)sequence, end);
+}
 
 /* n hexadecimal digits, lower case. */
 static bool parse_hex(const char *text, int n, uint64_t *out)

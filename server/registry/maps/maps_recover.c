@@ -13,6 +13,7 @@ struct recovery {
     struct vxd_map
         *map; /* the one being recovered, without a name yet and with one reference */
     struct vxd_registry_start *start;
+    uint64_t generation; /* generations up to it were given out before */
 };
 
 static void release_map(struct recovery *recovery)
@@ -162,16 +163,21 @@ static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
 
 /* Gives a map that has lost changes a new generation, so that whatever clients know of
  * it, numbers of entries included, counts as another map's. */
-static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *map,
+static enum vxd_status raise_generation(const struct recovery *recovery,
+                                        struct vxd_map *map,
                                         const struct vxd_journal_family *family,
                                         struct vxd_err *err)
 {
+    struct vxd_maps *maps = recovery->maps;
     struct vxd_journal_family row = *family;
     struct vxd_bytes_out bytes = {0};
     struct vxd_map_described described;
     uint64_t now_ns = (uint64_t)vxd_clock_unix_ns();
     enum vxd_status status;
 
+    if (map->generation < recovery->generation) {
+        map->generation = recovery->generation;
+    }
     map->generation = now_ns > map->generation ? now_ns : map->generation + 1;
     map->first_epoch =
         (now_ns / 1000 > vxd_map_epoch(map) ? now_ns / 1000 : vxd_map_epoch(map) + 1);
@@ -211,7 +217,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     if (result->is_lossy || result->family->n_spec_bytes == 0) {
         vxd_log(VXD_LOG_ERROR, "a map has lost changes; its generation is another one",
                 "map", map->terms.name, "reason", result->reason);
-        VXD_TRY(raise_generation(maps, map, result->family, err));
+        VXD_TRY(raise_generation(recovery, map, result->family, err));
     }
     vxd_maps_publish(maps, map);
     release_map(recovery); /* the registry holds it */
@@ -235,7 +241,8 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
                                const struct vxd_journal_found *found, struct vxd_err *err)
 {
     struct vxd_maps *maps = owner;
-    struct recovery recovery = {.maps = maps, .start = start};
+    struct recovery recovery = {
+        .maps = maps, .start = start, .generation = found->generation};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,

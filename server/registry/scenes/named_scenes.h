@@ -18,6 +18,7 @@
 #include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
 #include "server/request/request.h"
+#include "server/registry/scenes/scene_ages.h"
 
 enum {
     VXD_SCENE_FRAME_BYTES = 256,
@@ -78,6 +79,7 @@ struct vxd_scene_version {
     uint64_t undone_by; /* the last version that undid this one, 0 = none */
     uint32_t root;
     int64_t unix_ns;
+    uint64_t run_ns; /* the daemon's running time when it was added (scene_ages.h) */
     uint64_t n_added, n_removed, n_changed, n_freed;
     char by[VXD_NAME_BYTES]; /* the token's name */
     char client_id[VXD_NAME_BYTES];
@@ -130,6 +132,7 @@ struct vxd_scene {
     struct vxd_scene_family *family;
     struct vxd_buffer palette_memory;
     struct vxd_scene_history history;
+    struct vxd_scene_ages ages; /* the write lane's */
     int references;
     bool is_named;          /* its name finds it */
     bool is_reserved;       /* its name is reserved for it */

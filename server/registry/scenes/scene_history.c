@@ -8,7 +8,7 @@
 #include "proto/base/clock.h"
 #include "server/registry/scenes/scenes_internal.h"
 
-#define NS_PER_S INT64_C(1000000000)
+#define NS_PER_S UINT64_C(1000000000)
 
 /* --- the arrays ------------------------------------------------------------------------- */
 
@@ -312,8 +312,9 @@ enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_er
 
 /* Counts the oldest versions that the terms do not keep; never the newest one. Waiting
  * versions do not count, since they may fail. */
-static size_t count_old(const struct vxd_scene *scene, int64_t now_ns)
+static size_t count_old(const struct vxd_scene *scene)
 {
+    uint64_t now_ns = vxd_scenes_run_ns(scene->scenes);
     const struct vxd_scene_history *history = &scene->history;
     size_t n_seen = history->n - history->n_waiting;
     size_t n =
@@ -321,9 +322,9 @@ static size_t count_old(const struct vxd_scene *scene, int64_t now_ns)
     size_t n_most = n_seen - 1;
     uint64_t seconds = scene->terms.keep_seconds;
 
-    if (seconds > 0 && seconds < (uint64_t)(INT64_MAX / NS_PER_S)) {
-        while (n < n_most &&
-               now_ns - history->versions[n].unix_ns > (int64_t)seconds * NS_PER_S) {
+    if (seconds > 0 && seconds < UINT64_MAX / NS_PER_S) {
+        while (n < n_most && now_ns > history->versions[n].run_ns &&
+               now_ns - history->versions[n].run_ns > seconds * NS_PER_S) {
             n++;
         }
     }
@@ -331,10 +332,10 @@ static size_t count_old(const struct vxd_scene *scene, int64_t now_ns)
 }
 
 /* With the mutex held. */
-static void drop_old(struct vxd_scene *scene, int64_t now_ns)
+static void drop_old(struct vxd_scene *scene)
 {
     struct vxd_scene_history *history = &scene->history;
-    size_t n_old = count_old(scene, now_ns);
+    size_t n_old = count_old(scene);
 
     if (n_old > 0) {
         history->n -= n_old;
@@ -346,13 +347,18 @@ static void drop_old(struct vxd_scene *scene, int64_t now_ns)
 void vxd_scene_end_recovery(struct vxd_scene *scene)
 {
     struct vxd_scene_history *history = &scene->history;
+    uint64_t now_ns = vxd_scenes_run_ns(scene->scenes);
 
     vxd_scenes_lock(scene->scenes);
     free(history->filed);
     history->filed = NULL;
     history->n_filed = 0;
     history->keeps_all = false;
-    drop_old(scene, vxd_clock_unix_ns());
+    for (size_t i = 0; i < history->n; i++) {
+        history->versions[i].run_ns =
+            vxd_scene_age_find(&scene->ages, history->versions[i].number, now_ns);
+    }
+    drop_old(scene);
     vxd_scenes_unlock(scene->scenes);
 }
 
@@ -371,6 +377,7 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
     if (added->unix_ns == 0) {
         added->unix_ns = vxd_clock_unix_ns();
     }
+    added->run_ns = vxd_scenes_run_ns(scene->scenes);
     number = added->number;
     history->n++;
     history->n_waiting += waiting ? 1 : 0;
@@ -379,7 +386,7 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
         undone->undone_by = number;
     }
     if (!waiting) {
-        drop_old(scene, added->unix_ns);
+        drop_old(scene);
     }
     vxd_scenes_unlock(scene->scenes);
     vxd_scene_family_keep(scene->family, version->root);
@@ -393,7 +400,7 @@ void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool com
     vxd_scenes_lock(scene->scenes);
     if (committed) {
         history->n_waiting--;
-        drop_old(scene, newest(history)->unix_ns);
+        drop_old(scene);
     } else {
         /* A version that failed is dropped with all that were built on it, and what these
          * had undone is in effect again. */

@@ -69,9 +69,15 @@ struct vxd_scene_family {
     /* How many of them are made from an older version, which a later change may drop. No
      * snapshot is captured that would lack both. The mutex guards it. */
     size_t n_referring;
+    /* What a start would take to apply the changes since a snapshot file was last asked for; the
+     * write lane's. And what the last file took to write. */
+    int64_t replay_ns;
+    _Atomic int64_t save_ns;
     bool is_broken; /* one of them failed, so all later ones fail too; the write lane's */
 };
 
+/* The daemon's running time, over all its runs where there is a journal: what versions age by. */
+uint64_t vxd_scenes_run_ns(const struct vxd_scenes *scenes);
 void vxd_scenes_lock(const struct vxd_scenes *scenes);
 void vxd_scenes_unlock(const struct vxd_scenes *scenes);
 

@@ -10,6 +10,16 @@
 #include "server/request/request.h"
 #include "server/registry/scenes/scene_catalogue.h"
 #include "server/registry/scenes/scenes_recover.h"
+#include "server/instance/instance.h"
+
+#define MAX_REPLAY_NS INT64_C(2000000000)
+
+uint64_t vxd_scenes_run_ns(const struct vxd_scenes *scenes)
+{
+    const struct vxd_journal *journal = vxd_registry_get_journal(scenes->registry);
+
+    return journal != NULL ? vxd_journal_get_run_ns(journal) : (uint64_t)vxd_clock_ns();
+}
 
 bool vxd_scene_is_durable(const struct vxd_scene *scene)
 {
@@ -128,13 +138,53 @@ out:
     return status;
 }
 
-/* Drops the names of all snapshots of a scene that is dropped. */
+static enum vxd_status put_ages(const struct vxd_scene *scene,
+                                const struct vxd_scene_ages *ages,
+                                struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    char name[VXD_SCENE_ITEM_BYTES];
+    struct vxd_journal_item item = {.family = scene->family->journal_id, .name = name};
+    struct vxd_bytes_out bytes = {0};
+    enum vxd_status status;
+
+    vxd_scene_item_name(scene->terms.name, "", name);
+    vxd_scene_age_write(&bytes, scene->terms.name, ages);
+    item.bytes = bytes.bytes;
+    item.n_bytes = bytes.n;
+    status = !bytes.is_out_of_memory
+                 ? vxd_journal_put_item(txn, VXD_JOURNAL_AGES, &item, err)
+                 : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "no memory for the ages of versions");
+    free(bytes.bytes);
+    return status;
+}
+
+enum vxd_status vxd_scene_mark_age(struct vxd_scene *scene, uint64_t version,
+                                   struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    uint64_t keep_seconds = scene->terms.keep_seconds;
+    uint64_t run_ns = vxd_scenes_run_ns(scene->scenes);
+    struct vxd_scene_ages ages = scene->ages;
+    enum vxd_status status;
+
+    vxd_scene_age_add(&ages, keep_seconds, version, run_ns);
+    status = put_ages(scene, &ages, txn, err);
+    if (status == VXD_OK) {
+        scene->ages = ages;
+    }
+    return status;
+}
+
+/* Drops the names of all snapshots and the ages of a scene that is dropped. */
 static enum vxd_status drop_all_named(const struct vxd_scene *scene,
                                       struct vxd_journal_txn *txn, struct vxd_err *err)
 {
     char name[VXD_SCENE_ITEM_BYTES];
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
+    vxd_scene_item_name(scene->terms.name, "", name);
+    status = vxd_journal_drop_item(txn, VXD_JOURNAL_AGES, scene->family->journal_id, name,
+                                   err);
     for (size_t i = 0; i < scene->history.n_snapshots && status == VXD_OK; i++) {
         vxd_scene_item_name(scene->terms.name, scene->history.snapshots[i].name, name);
         status = vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, scene->family->journal_id,
@@ -185,6 +235,11 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     if (entry->kind == VXD_RECORD_DROP && entry->sequence > 0) {
         VXD_TRY(drop_all_named(scene, txn, err));
     }
+    if (entry->kind != VXD_RECORD_DROP &&
+        vxd_scene_age_is_due(&scene->ages, scene->terms.keep_seconds, entry->version,
+                             vxd_scenes_run_ns(scene->scenes))) {
+        VXD_TRY(vxd_scene_mark_age(scene, entry->version, txn, err));
+    }
     status = vxd_registry_hand_over(txn, request, entry->unix_ns, err);
     txn = NULL;
     if (status == VXD_OK) {
@@ -193,9 +248,13 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
         family->n_referring += is_referring(entry) ? 1 : 0;
         vxd_scenes_unlock(scene->scenes);
         scene->is_leaving = entry->kind == VXD_RECORD_DROP;
+        family->replay_ns += request->engine_ns;
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
 out:
+    if (status != VXD_OK) {
+        vxd_scene_age_forget(&scene->ages, entry->version);
+    }
     vxd_journal_abandon(txn);
     return status;
 }
@@ -220,6 +279,16 @@ out:
     return status;
 }
 
+void vxd_scene_save_if_slow(struct vxd_scene_family *family)
+{
+    int64_t most_ns = 4 * atomic_load(&family->save_ns);
+
+    if (family->replay_ns >= (most_ns > MAX_REPLAY_NS ? most_ns : MAX_REPLAY_NS)) {
+        family->replay_ns = 0;
+        vxd_registry_ask_snapshot(family->scenes->registry, family->journal_id);
+    }
+}
+
 void vxd_scene_end_record(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
                           bool committed)
 {
@@ -234,8 +303,11 @@ void vxd_scene_end_record(struct vxd_scene *scene, const struct vxd_scene_entry 
     vxd_scenes_unlock(scene->scenes);
     if (committed && entry->kind == VXD_RECORD_DROP && entry->sequence == 0) {
         vxd_registry_ask_snapshot(scene->scenes->registry, family->journal_id);
+    } else if (committed) {
+        vxd_scene_save_if_slow(family);
     }
     if (!committed) {
+        vxd_scene_age_forget(&scene->ages, entry->version);
         scene->is_leaving = scene->is_leaving && entry->kind != VXD_RECORD_DROP;
         family->is_broken = true;
     }

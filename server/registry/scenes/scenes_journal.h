@@ -48,6 +48,15 @@ enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
 enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request *request,
                                     struct vxd_scene_entry *entry, struct vxd_err *err);
 
+/* Adds to a transaction that this version is the newest one at this time (scene_ages.h).
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_mark_age(struct vxd_scene *scene, uint64_t version,
+                                   struct vxd_journal_txn *txn, struct vxd_err *err);
+
+/* Asks for a snapshot of a family whose few bytes take long to apply: a start is not to take
+ * much longer than a snapshot file does. */
+void vxd_scene_save_if_slow(struct vxd_scene_family *family);
+
 /* Ends a record that was handed over, once it is decided. Records end in the order in
  * which they were handed over, each after everybody sees its change or it was taken
  * back. */

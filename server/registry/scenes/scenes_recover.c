@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "proto/base/name.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scenes_journal.h"
 #include "server/registry/scenes/scenes_replay.h"
 
 enum {
@@ -22,6 +24,7 @@ struct recovery {
     uint64_t least_generation;  /* of the family that is being recovered */
     struct vxd_scene_plan plan; /* of its records */
     size_t most_together;       /* how many records at most become one edit */
+    int64_t began_ns;           /* with the family */
     struct vxd_registry_start *start;
 };
 
@@ -126,6 +129,7 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
 
     (void)err;
     recovery->least_generation = row->epoch;
+    recovery->began_ns = vxd_clock_ns();
     /* Called again after a damaged snapshot: what that had loaded is dropped. */
     while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
@@ -355,6 +359,51 @@ out:
     return status;
 }
 
+/* Restores the ages of a scene's versions; without them versions begin with age 0. */
+static void take_ages(struct recovery *recovery, const struct vxd_journal_item *item)
+{
+    struct vxd_bytes_in in = {.bytes = item->bytes, .n = item->n_bytes};
+    struct vxd_scene_ages ages;
+    char name[VXD_NAME_BYTES];
+    struct vxd_scene *scene;
+
+    if (vxd_scene_age_read(&in, name, &ages) &&
+        find_scene(recovery, item->family, name, &scene, NULL) == VXD_OK) {
+        scene->ages = ages;
+    }
+}
+
+/* Marks the newest version of each scene, so that one without a mark ages from this start on. */
+static enum vxd_status mark_ages(struct vxd_scene_family *family, struct vxd_err *err)
+{
+    struct vxd_journal *journal = vxd_registry_get_journal(family->scenes->registry);
+    struct vxd_journal_txn *txn = NULL;
+    struct vxd_journal_stats stats;
+    enum vxd_status status = VXD_OK;
+
+    vxd_journal_get_stats(journal, &stats);
+    for (struct vxd_scene *scene = family->first; scene != NULL && stats.is_available;
+         scene = scene->next_in_family) {
+        const struct vxd_scene_ages *ages = &scene->ages;
+        struct vxd_scene_log_summary log;
+
+        vxd_scene_get_log_summary(scene, &log);
+        vxd_scene_age_forget(&scene->ages, log.version + 1); /* what was lost */
+        if (scene->terms.keep_seconds == 0 ||
+            (ages->n > 0 && ages->marks[ages->n - 1].version >= log.version)) {
+            continue;
+        }
+        VXD_TRY(vxd_journal_begin(journal, &txn, err));
+        VXD_TRY(vxd_scene_mark_age(scene, log.version, txn, err));
+        status = vxd_journal_commit_wait(txn, err);
+        txn = NULL;
+        VXD_TRY(status);
+    }
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
 /* Restores a snapshot's name; it is left out where its scene or version is gone. */
 static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
                                     const struct vxd_journal_item *item,
@@ -369,6 +418,9 @@ static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
     struct vxd_scene *scene;
     enum vxd_status status;
 
+    if (kind == VXD_JOURNAL_AGES) {
+        take_ages(recovery, item);
+    }
     if (kind != VXD_JOURNAL_NAMED) {
         return VXD_OK;
     }
@@ -410,6 +462,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     struct vxd_scenes *scenes = recovery->scenes;
     struct vxd_scene_family *family = vxd_scenes_find_family(scenes, result->family->id);
     struct vxd_journal_family row = *result->family;
+    enum vxd_status status;
 
     if (family == NULL) {
         /* Where the family has lost something, its rest stays for people to look at. */
@@ -417,10 +470,13 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     }
     family->sequence = result->last_sequence;
     family->decided = result->last_sequence;
+    family->replay_ns = result->n_replayed > 0 ? vxd_clock_ns() - recovery->began_ns : 0;
     for (struct vxd_scene *scene = family->first; scene != NULL;
          scene = scene->next_in_family) {
         vxd_scene_end_recovery(scene);
     }
+    vxd_scene_save_if_slow(family);
+    VXD_TRY(mark_ages(family, err));
     if (!result->is_lossy) {
         return VXD_OK;
     }
@@ -431,7 +487,9 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
          scene = scene->next_in_family) {
         scene->generation = row.epoch;
     }
-    return vxd_registry_rewrite_family(scenes->registry, &row, err);
+    status = vxd_registry_rewrite_family(scenes->registry, &row, err);
+out:
+    return status;
 }
 
 static void progress(void *user, const struct vxd_recovery_progress *at)
@@ -463,6 +521,9 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
                                                  .progress = progress};
     enum vxd_status status;
 
+    if (found->generation > scenes->last_generation) {
+        scenes->last_generation = found->generation;
+    }
     scenes->is_recovering = true;
     status = vxd_registry_recover(start, found, &visitor, err);
     scenes->is_recovering = false;

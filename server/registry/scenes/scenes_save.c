@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "gpu/svdag/image/image.h"
+#include "proto/base/clock.h"
 #include "server/registry/scenes/scene_catalogue.h"
 #include "server/registry/scenes/scenes_recover.h"
 
@@ -213,6 +214,7 @@ enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
 {
     struct vxd_scenes *scenes = owner;
     struct capture capture = {.scene = hold_one(scenes, save->row->id), .save = save};
+    int64_t since_ns = vxd_clock_ns();
     enum vxd_status status;
 
     if (capture.scene == NULL) {
@@ -220,7 +222,8 @@ enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
         return VXD_OK;
     }
     VXD_TRY(take(scenes, &capture, err));
-    status = vxd_registry_write_snapshot(save, write_file, &capture, err);
+    VXD_TRY(vxd_registry_write_snapshot(save, write_file, &capture, err));
+    atomic_store(&capture.scene->family->save_ns, vxd_clock_ns() - since_ns);
 out:
     free(capture.catalogue.bytes);
     free(capture.roots);

@@ -9,6 +9,7 @@
 #include "server/observe/observe.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
+#include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
@@ -105,6 +106,25 @@ static void write_counters(const struct vxd_server *server, struct vxd_text *tex
     vxd_metrics_write_counters(server->metrics, &names, text);
 }
 
+static void write_journal(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_journal *journal = vxd_registry_get_journal(server->registry);
+    struct vxd_journal_stats stats = {.is_available = true};
+
+    if (journal != NULL) {
+        vxd_journal_get_stats(journal, &stats);
+    }
+    vxd_metrics_write_uint(text, "voxeld_journal_available", "gauge",
+                           "1 while the disk takes changes, 0 while they are refused.",
+                           stats.is_available ? 1 : 0);
+    vxd_metrics_write_uint(
+        text, "voxeld_journal_lost_total", "counter",
+        "Acknowledged changes that the start found missing in the journal.",
+        stats.n_lost);
+    vxd_metrics_write_uint(text, "voxeld_journal_failed_total", "counter",
+                           "Transactions that were not written.", stats.n_failed);
+}
+
 void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_scheduler_load load;
@@ -131,6 +151,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_maps(server, text);
     write_networks(server, text);
     write_scenes(server, text);
+    write_journal(server, text);
     vxd_metrics_describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
                     "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",

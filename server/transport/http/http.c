@@ -235,6 +235,10 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
     exchange->allow = NULL;
     VXD_TRY(vxd_http_check_body(exchange, err));
     if (view != NULL) {
+        if (!view->is_public && atomic_load(&server->state) == VXD_STATE_RECOVERING) {
+            return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                            "the server is starting: its data come back");
+        }
         if (view->check != NULL) {
             VXD_TRY(view->check(exchange, err));
         }

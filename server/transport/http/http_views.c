@@ -7,7 +7,9 @@
 
 #include "proto/base/clock.h"
 #include "proto/wire/wire.h"
+#include "server/durable/journal/journal.h"
 #include "server/observe/observe.h"
+#include "server/registry/registry.h"
 #include "server/service/admin/admin.h"
 
 #define TYPE_JSON "application/json"
@@ -32,6 +34,7 @@ static const char style[] =
 static const char *state_name(int state)
 {
     switch (state) {
+    case VXD_STATE_RECOVERING:
     case VXD_STATE_STARTING:
         return "starting";
     case VXD_STATE_SERVING:
@@ -113,14 +116,34 @@ static void write_live(struct vxd_http_exchange *exchange)
     vxd_http_set_static(exchange, MHD_HTTP_OK, TYPE_JSON, body, sizeof body - 1);
 }
 
+static bool can_write(struct vxd_server *server)
+{
+    struct vxd_journal *journal = vxd_registry_get_journal(server->registry);
+    struct vxd_journal_stats stats;
+
+    if (journal == NULL) {
+        return true;
+    }
+    vxd_journal_get_stats(journal, &stats);
+    return stats.is_available;
+}
+
+/* Ready is who can serve reads; with "?for=write", who can write as well. */
 static void write_ready(struct vxd_http_exchange *exchange)
 {
-    int state = atomic_load(&exchange->http->server->state);
-    bool is_ready = state == VXD_STATE_SERVING;
+    struct vxd_server *server = exchange->http->server;
+    int state = atomic_load(&server->state);
+    bool is_serving = state == VXD_STATE_SERVING;
+    bool is_degraded = is_serving && !can_write(server);
+    const char *purpose =
+        MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, "for");
+    bool is_ready =
+        is_serving && !(is_degraded && purpose != NULL && strcmp(purpose, "write") == 0);
     struct vxd_text text = {0};
 
-    vxd_text_printf(&text, "{\"ready\":%s,\"state\":\"%s\"}\n",
-                    is_ready ? "true" : "false", state_name(state));
+    vxd_text_printf(&text, "{\"ready\":%s,\"state\":\"%s\"%s}\n",
+                    is_ready ? "true" : "false", state_name(state),
+                    is_degraded ? ",\"degraded\":[\"journal\"]" : "");
     set_text(exchange, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, TYPE_JSON,
              &text);
 }

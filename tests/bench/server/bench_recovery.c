@@ -24,7 +24,7 @@
 
 #include "gpu/svdag/edit/edit.h"
 #include "proto/base/crc32c.h"
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 #include "server/registry/scenes/scenes_internal.h"
 #include "server/registry/scenes/scenes_recover.h"
 #include "tests/bench/support/bench_device.h"

@@ -279,6 +279,18 @@ static const struct step steps[] = {
     {do_edit, 0, 1},   {do_close, 0, 1},    {do_open, 0, 1},     {do_edit, 0, 4},
 };
 
+/* What the journal says that the mark has. */
+static void note_mark(struct work *work)
+{
+    struct vxd_journal_stats stats;
+
+    if (work->journal != NULL) {
+        vxd_journal_get_stats(work->journal, &stats);
+        work->mark_told =
+            stats.n_marked > work->mark_told ? stats.n_marked : work->mark_told;
+    }
+}
+
 static bool run_step(struct work *work, const struct step *step)
 {
     for (int i = 0; i < 200; i++) {
@@ -286,6 +298,7 @@ static bool run_step(struct work *work, const struct step *step)
             settle(work);
         }
         if (step->run(work, step->argument)) {
+            note_mark(work);
             return true;
         }
         work->n_failures++;
@@ -543,6 +556,14 @@ static void ignore_name(void *arg, const char *name)
     (void)name;
 }
 
+static bool is_mark_at(const struct work *work)
+{
+    struct vxd_mark mark;
+
+    return vxd_mark_open(work->ops, ROOT, true, &mark, NULL) == VXD_OK &&
+           mark.synced >= work->mark_told;
+}
+
 const char *work_check(const struct work *work)
 {
     struct check check = {.work = work};
@@ -558,9 +579,16 @@ const char *work_check(const struct work *work)
     if (vxd_data_dir_open(work->ops, ROOT, &again.dir, NULL) != VXD_OK) {
         return "the data directory cannot be opened";
     }
+    if (work->mark_told > 0 && !is_mark_at(work)) {
+        vxd_data_dir_close(&again.dir);
+        return "the mark is behind what was acknowledged";
+    }
     if (vxd_journal_open(&again.dir, &options, &again.journal, &found, NULL) != VXD_OK) {
         vxd_data_dir_close(&again.dir);
         return "the journal cannot be opened";
+    }
+    if (found.n_lost > 0) {
+        (void)fault(&check, "the mark is above a journal that is whole");
     }
     check_started(&check, &found, &again);
     if (vxd_journal_close(again.journal, NULL) != VXD_OK) {

@@ -27,8 +27,9 @@ struct work {
     const struct vxd_file_ops *ops;
     struct work_family families[WORK_FAMILIES];
     uint64_t epoch_told;
-    bool folder_told; /* vxd_data_dir_open came back */
-    bool close_told;  /* vxd_journal_close did, and nothing came after */
+    uint64_t mark_told; /* transactions that the mark has on the disk */
+    bool folder_told;   /* vxd_data_dir_open came back */
+    bool close_told;    /* vxd_journal_close did, and nothing came after */
     bool item_told;
     int n_failures; /* steps that failed, and were done again */
     bool retries;   /* do failed steps again, until they work */

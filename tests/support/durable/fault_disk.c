@@ -220,6 +220,19 @@ int fault_sync_inode(struct fault_disk *disk, struct inode *inode, const char *o
     return result < 0 ? result : 0;
 }
 
+/* What lay in a directory that was moved lies in it as it is called now. */
+static void end_move(struct fault_disk *disk, int move)
+{
+    for (size_t i = 0; i < disk->n_entries && move != 0; i++) {
+        struct entry *entry = &disk->entries[i];
+
+        if (entry->move == move) {
+            fault_assign(&entry->synced, entry->now);
+            entry->move = 0;
+        }
+    }
+}
+
 static int sync_names(struct fault_disk *disk, const char *folder)
 {
     bool has_work = false;
@@ -234,6 +247,7 @@ static int sync_names(struct fault_disk *disk, const char *folder)
     result = begin_sync(disk, folder, has_work);
     for (size_t i = 0; i < disk->n_entries && result == 0; i++) {
         if (is_in(disk->entries[i].path, folder)) {
+            end_move(disk, disk->entries[i].move);
             fault_assign(&disk->entries[i].synced, disk->entries[i].now);
             disk->entries[i].move = 0;
         }
@@ -376,6 +390,17 @@ static int disk_sync(void *user, int file)
                                    : result);
 }
 
+/* The mark's alone. */
+static int disk_sync_data(void *user, int file)
+{
+    struct fault_disk *disk = user;
+    ENTER(disk, NULL);
+
+    return leave(disk, result == 0
+                           ? fault_sync_inode(disk, disk->files[file], "voxeld.mark")
+                           : result);
+}
+
 static int disk_lock(void *user, int file)
 {
     struct fault_disk *disk = user;
@@ -421,6 +446,37 @@ static int disk_remove_directory(void *user, const char *path)
     return leave(disk, result == 0 ? unlink_path(disk, path, true) : result);
 }
 
+/* Names in a directory that is moved are moved with it, at once and with the same fate, but for
+ * those that were not synced in it. */
+static void move_children(struct fault_disk *disk, const char *from, const char *to,
+                          int move)
+{
+    size_t n_from = strlen(from);
+    size_t n_entries = disk->n_entries;
+
+    for (size_t i = 0; i < n_entries; i++) {
+        struct entry *child = &disk->entries[i];
+        struct entry *target;
+        char path[PATH_BYTES];
+        bool is_synced = child->now == child->synced;
+
+        if (child->now == NULL || strncmp(child->path, from, n_from) != 0 ||
+            child->path[n_from] != '/') {
+            continue;
+        }
+        if (snprintf(path, sizeof path, "%s%s", to, child->path + n_from) >=
+            (int)sizeof path) {
+            abort();
+        }
+        target = make_entry(disk, path);
+        fault_assign(&target->now, child->now);
+        fault_assign(&target->synced, is_synced ? child->synced : NULL);
+        fault_assign(&child->now, NULL);
+        target->move = is_synced ? move : 0;
+        child->move = is_synced ? move : 0;
+    }
+}
+
 static int disk_rename(void *user, const char *from, const char *to)
 {
     struct fault_disk *disk = user;
@@ -436,6 +492,9 @@ static int disk_rename(void *user, const char *from, const char *to)
         fault_assign(&target->now, entry->now);
         fault_assign(&entry->now, NULL);
         target->move = entry->move = ++disk->n_moves;
+        if (target->now->is_directory) {
+            move_children(disk, from, to, disk->n_moves);
+        }
     }
     return leave(disk, result);
 }
@@ -518,6 +577,7 @@ struct fault_disk *fault_disk_create(void)
                                       .truncate = disk_truncate,
                                       .size = disk_size,
                                       .sync = disk_sync,
+                                      .sync_data = disk_sync_data,
                                       .lock = disk_lock,
                                       .sync_directory = disk_sync_directory,
                                       .make_directory = disk_make_directory,

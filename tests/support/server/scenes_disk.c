@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/server/scenes_disk.h"
 
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 #include "server/method_table.h"
 #include "server/registry/registry.h"
 #include "server/schedule/schedule.h"

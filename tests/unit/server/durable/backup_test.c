@@ -143,11 +143,56 @@ static void test_power_lost_at_every_sync_of_a_backup_harms_nothing(void)
                                    (uint64_t)k * 31 + 7));
                 CHECK((run.status == VXD_OK) == (k == whole.n_syncs));
                 CHECK(run.status != VXD_OK || is_whole(&run));
+                CHECK(!fault_disk_exists(run.disk, COPY) || is_whole(&run));
                 CHECK(work_check(&run.work) == NULL);
                 fault_disk_destroy(run.disk);
             }
         }
     }
+}
+
+/* A process that is killed at any of its calls: under the backup's name is a whole one, or none,
+ * and the next one of that name goes well. */
+static void test_backup_cut_off_has_no_name(void)
+{
+    bool is_over = false;
+    int n_named = 0;
+
+    for (int k = 0; !is_over && k < 1000; k += vxd_test_slow()) {
+        const struct vxd_journal_options options = {0};
+        struct vxd_backup_info info = {0};
+        struct fault_plan plan = fault_none;
+        struct vxd_journal_found found;
+        struct work work = {0};
+        struct backup_run run = {.disk = fault_disk_create()};
+
+        REQUIRE(run.disk != NULL && work_run(&work, fault_disk_ops(run.disk)));
+        plan.crash_at_call = k;
+        fault_disk_plan(run.disk, &plan);
+        is_over = vxd_backup(&work.dir, work.journal, COPY, &info, NULL) == VXD_OK;
+        fault_disk_cut(run.disk);
+        (void)vxd_journal_close(work.journal, NULL);
+        vxd_data_dir_close(&work.dir);
+        fault_disk_plan(run.disk, &fault_none);
+        fault_disk_kill(run.disk);
+        run.work = work;
+        if (fault_disk_exists(run.disk, COPY)) {
+            CHECK(is_whole(&run));
+            n_named++;
+        } else {
+            REQUIRE(vxd_data_dir_open(fault_disk_ops(run.disk), "/data", &work.dir,
+                                      NULL) == VXD_OK);
+            REQUIRE(vxd_journal_open(&work.dir, &options, &work.journal, &found, NULL) ==
+                    VXD_OK);
+            CHECK_INT(vxd_backup(&work.dir, work.journal, COPY, &info, NULL), VXD_OK);
+            CHECK(!fault_disk_exists(run.disk, "/.copy.new"));
+            CHECK_INT(vxd_journal_close(work.journal, NULL), VXD_OK);
+            vxd_data_dir_close(&work.dir);
+            CHECK(is_whole(&run));
+        }
+        fault_disk_destroy(run.disk);
+    }
+    CHECK(is_over && n_named >= 1);
 }
 
 /* Whether some loss of power after a backup shows that its sync m was not made. */
@@ -170,8 +215,8 @@ static bool is_noticed(int m, bool can_link)
     return is_seen;
 }
 
-/* One by one, by what they are of: files that were copied, the database, and the three
- * directories that hold their names. */
+/* One by one, by what they are of: files that were copied, the database, its mark, and the
+ * three directories that hold their names. */
 static void test_any_sync_of_a_backup_left_out_is_noticed(void)
 {
     for (int can_link = 0; can_link < 2; can_link++) {
@@ -191,7 +236,7 @@ static void test_any_sync_of_a_backup_left_out_is_noticed(void)
                 CHECK(false);
             }
         }
-        CHECK_INT(n_real, 4 + (can_link != 0 ? 0 : (int)run.info.n_snapshots));
+        CHECK_INT(n_real, 5 + (can_link != 0 ? 0 : (int)run.info.n_snapshots));
     }
 }
 
@@ -200,6 +245,7 @@ int main(int argc, char **argv)
     static const struct vxd_test tests[] = {
         VXD_TEST(test_backup_is_whole_and_known_as_one),
         VXD_TEST(test_power_lost_at_every_sync_of_a_backup_harms_nothing),
+        VXD_TEST(test_backup_cut_off_has_no_name),
         VXD_TEST(test_any_sync_of_a_backup_left_out_is_noticed),
     };
 

@@ -150,7 +150,7 @@ static bool compare_planes(const uint8_t *bytes, size_t n_bytes, size_t n)
     bool is_good, is_plain_good;
 
     memcpy(exact, bytes, n_bytes);
-    is_good = vxd_plane_get(&in, plane, n);
+    is_good = vxd_byte_plane_get(&in, plane, n);
     is_plain_good = plain_plane(&plain_in, plain, n);
     CHECK(is_good == is_plain_good && in.is_bad == !is_good);
     CHECK(!is_good || (in.at == plain_in.at && memcmp(plane, plain, n) == 0));
@@ -193,10 +193,10 @@ static void test_planes_of_every_skew_come_back(void)
                 uint8_t *again = allocate(lengths[k]);
 
                 fill_plane(plane, lengths[k], counts[i], skew);
-                vxd_plane_put(&out, plane, lengths[k]);
+                vxd_byte_plane_put(&out, plane, lengths[k]);
                 in.bytes = out.bytes;
                 in.n = out.n;
-                CHECK(vxd_plane_get(&in, again, lengths[k]) && in.at == in.n);
+                CHECK(vxd_byte_plane_get(&in, again, lengths[k]) && in.at == in.n);
                 CHECK(memcmp(again, plane, lengths[k]) == 0);
                 CHECK(compare_planes(out.bytes, out.n, lengths[k]));
                 free(again);
@@ -212,7 +212,7 @@ static void test_plane_without_bytes_has_no_form_but_the_plain_one(void)
     uint8_t bytes[1 + 128 + 1] = {0, 0x11};
     struct vxd_bytes_in in = {.bytes = bytes, .n = 1};
 
-    CHECK(vxd_plane_get(&in, NULL, 0)); /* nothing is copied nowhere */
+    CHECK(vxd_byte_plane_get(&in, NULL, 0)); /* nothing is copied nowhere */
     for (unsigned form = 0; form < 256; form++) {
         bytes[0] = (uint8_t)form;
         CHECK_INT(compare_planes(bytes, sizeof bytes, 0), form == 0);

@@ -11,7 +11,7 @@
 
 enum {
     SEEDS = 3,
-    MUTANT_SEEDS = 16,
+    MUTANT_SEEDS = 48,
     MUTANT_REACH = 12 /* syncs after the one left out, at which power is lost */
 };
 
@@ -120,7 +120,8 @@ static const char *const kinds[] = {
     FAULT_WAL_HEAD,    /* SQLite: the journal begins anew */
     "voxeld.db-wal",   /* SQLite: a group of commits */
     "voxeld.db",       /* SQLite: the journal's pages, copied from there */
-    "a file",          /* snapshot_write.c: a snapshot, before it has its name */
+    "voxeld.mark",     /* database_mark.c: how far the journal has come */
+    "a file",          /* a snapshot, a database or a mark, before it has its name */
     "/data/snapshots", /* snapshot_write.c, snapshot_sweep.c: names made and removed */
     "/data",           /* data_dir.c: the names of the lock and of the database */
     "/",               /* data_dir.c: the directory's own name */

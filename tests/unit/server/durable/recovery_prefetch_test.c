@@ -225,8 +225,8 @@ static size_t read_all(struct world *world, uint64_t fails_at, bool is_slow)
     struct vxd_err err = {0};
     uint64_t next = 0;
     enum vxd_status status =
-        vxd_read_records_ahead(world->journal, 1, 1, most_at_once,
-                               is_foreseen ? foresee : NULL, look, &seen, &next, &err);
+        vxd_prefetch_records(world->journal, 1, 1, most_at_once,
+                             is_foreseen ? foresee : NULL, look, &seen, &next, &err);
 
     is_foreseen = !is_foreseen;
     CHECK_INT(next, seen.n + 1);

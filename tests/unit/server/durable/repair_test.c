@@ -5,7 +5,7 @@
 
 #include <fcntl.h>
 
-#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot.h"
 #include "server/observe/log/log.h"
 #include "server/registry/registry.h"
 #include "tests/support/server/server_checks.h"

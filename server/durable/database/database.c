@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxeld.db: an SQLite database, WAL, application_id 0x56584a31, user_version 1 (the layout told
- * here). Integers are SQLite's; ids and sequence numbers are positive.
+/* voxeld.db: an SQLite database, WAL, application_id 0x56584a31, user_version 1 (the layout that
+ * is described here). Integers are SQLite's; ids and sequence numbers are positive.
  *
  *     meta        key, value: "epoch" the highest given out; "next_family"; "secret" 32 bytes;
  *                 "clean" 1 after a close, 0 while it is open; "boot_id" of the system that opened
- *                 it last; "restored" 1 in a backup until a server has started from it; "probe"
+ *                 it last; "restored" 1 in a backup until a server has started from it, 2 from
+ *                 the moment when the mark showed a loss until a start has ended; "probe";
+ *                 "marked" 1 where there is a voxeld.mark (database_mark.c); "sequence" the
+ *                 number of transactions that were ever committed; "run_ns" how long daemons
+ *                 have run on it
  *     families    the catalogue: id, name (unique), fsync (0 always, 1 everysec, 2 off),
  *                 max_bytes, epoch, spec (the owner's bytes), crc of these; and the journal's own:
  *                 last_sequence, snapshot_sequence, kept_from, journal_bytes, open_tail (1: commits
  *                 without a sync since the last clean end), state_crc of those
  *     records     id = family << 40 | sequence; rules, kind, n_bytes, crc, bytes (record.c)
- *     items       family, kind (1 head, 2 named snapshot), name, crc, bytes (the owner's)
+ *     items       family, kind (1 head, 2 named snapshot, 3 ages), name, crc, bytes (the owner's)
  *     replies     client, sequence, digest, unix_ns, crc, bytes: exactly-once outcomes, those that
  *                 memory knows and no others (server/request/exactly_once_disk.c)
  *     dropped     families whose records are being removed
@@ -32,11 +36,11 @@
 #include <unistd.h>
 
 #include "proto/base/crc32c.h"
-#include "server/durable/journal/journal_internal.h"
+#include "server/durable/database/database.h"
 #include "server/observe/log/log.h"
 
 static const char schema[] =
-    "PRAGMA application_id = 1448626737;" /* VXD_JOURNAL_APPLICATION */
+    "PRAGMA application_id = 1448626737;" /* VXD_DATABASE_APPLICATION */
     "PRAGMA user_version = 1;"
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
     "CREATE TABLE families(id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL,"
@@ -59,10 +63,10 @@ static const char schema[] =
     " rules INTEGER NOT NULL, kind INTEGER NOT NULL, n_bytes INTEGER NOT NULL,"
     " crc INTEGER NOT NULL, bytes BLOB NOT NULL);"
     "INSERT INTO meta VALUES('epoch', 1), ('next_family', 1), ('clean', 1),"
-    " ('restored', 0), ('probe', 0);";
+    " ('restored', 0), ('probe', 0), ('marked', 1), ('sequence', 0);";
 
-enum vxd_status vxd_journal_sql_fail(struct vxd_err *err, sqlite3 *db, int result,
-                                     const char *what)
+enum vxd_status vxd_database_fail(struct vxd_err *err, sqlite3 *db, int result,
+                                  const char *what)
 {
     enum vxd_status status = VXD_UNAVAILABLE;
 
@@ -85,7 +89,7 @@ enum vxd_status vxd_journal_sql_fail(struct vxd_err *err, sqlite3 *db, int resul
                     sqlite3_errstr(result), result);
 }
 
-enum vxd_status vxd_journal_execute(sqlite3 *db, const char *sql, struct vxd_err *err)
+enum vxd_status vxd_database_execute(sqlite3 *db, const char *sql, struct vxd_err *err)
 {
     int result = sqlite3_exec(db, sql, NULL, NULL, NULL);
     char what[64];
@@ -94,7 +98,7 @@ enum vxd_status vxd_journal_execute(sqlite3 *db, const char *sql, struct vxd_err
         return VXD_OK;
     }
     (void)snprintf(what, sizeof what, "do \"%.48s\"", sql);
-    return vxd_journal_sql_fail(err, db, result, what);
+    return vxd_database_fail(err, db, result, what);
 }
 
 /* In exclusive mode the index of the WAL lies in this process's memory: no -shm file, and nobody
@@ -104,7 +108,7 @@ static const char set_up[] =
     "PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;";
 
 /* Without changing a byte: a WAL that is there is read, and stays; where there is none, SQLite
- * would make one, unless it is told that nobody writes. */
+ * would make one, unless the file is declared immutable. */
 static enum vxd_status open_read_only(const struct vxd_file_ops *ops, const char *path,
                                       sqlite3 **db, int *result, struct vxd_err *err)
 {
@@ -143,8 +147,9 @@ static enum vxd_status open_read_only(const struct vxd_file_ops *ops, const char
     return VXD_OK;
 }
 
-enum vxd_status vxd_journal_connect(const struct vxd_file_ops *ops, const char *path,
-                                    bool is_read_only, sqlite3 **out, struct vxd_err *err)
+enum vxd_status vxd_database_connect(const struct vxd_file_ops *ops, const char *path,
+                                     bool is_read_only, sqlite3 **out,
+                                     struct vxd_err *err)
 {
     sqlite3 *db = NULL;
     int result = SQLITE_OK;
@@ -157,18 +162,18 @@ enum vxd_status vxd_journal_connect(const struct vxd_file_ops *ops, const char *
                                  ops->sqlite_vfs);
     }
     if (result != SQLITE_OK) {
-        VXD_TRY(vxd_journal_sql_fail(err, db, result, "open it"));
+        VXD_TRY(vxd_database_fail(err, db, result, "open it"));
     }
     (void)sqlite3_extended_result_codes(db, 1);
-    VXD_TRY(vxd_journal_execute(db, set_up, err));
+    VXD_TRY(vxd_database_execute(db, set_up, err));
     if (is_read_only) {
-        VXD_TRY(vxd_journal_execute(db, "PRAGMA query_only = ON", err));
+        VXD_TRY(vxd_database_execute(db, "PRAGMA query_only = ON", err));
     } else {
-        VXD_TRY(vxd_journal_execute(db,
-                                    "PRAGMA journal_mode = WAL;"
-                                    "PRAGMA wal_autocheckpoint = 0;"
-                                    "PRAGMA synchronous = FULL",
-                                    err));
+        VXD_TRY(vxd_database_execute(db,
+                                     "PRAGMA journal_mode = WAL;"
+                                     "PRAGMA wal_autocheckpoint = 0;"
+                                     "PRAGMA synchronous = FULL",
+                                     err));
     }
     *out = db;
     return VXD_OK;
@@ -193,10 +198,10 @@ static enum vxd_status get_pragma(sqlite3 *db, const char *sql, int64_t *out,
     (void)sqlite3_finalize(statement);
     return result == SQLITE_ROW || result == SQLITE_DONE
                ? VXD_OK
-               : vxd_journal_sql_fail(err, db, result, "read its head");
+               : vxd_database_fail(err, db, result, "read its head");
 }
 
-enum vxd_status vxd_journal_check_tables(sqlite3 *db, struct vxd_err *err)
+enum vxd_status vxd_database_check_tables(sqlite3 *db, struct vxd_err *err)
 {
     int64_t application = 0;
     int64_t layout = 0;
@@ -204,16 +209,16 @@ enum vxd_status vxd_journal_check_tables(sqlite3 *db, struct vxd_err *err)
 
     VXD_TRY(get_pragma(db, "PRAGMA application_id", &application, err));
     VXD_TRY(get_pragma(db, "PRAGMA user_version", &layout, err));
-    if (application != VXD_JOURNAL_APPLICATION) {
+    if (application != VXD_DATABASE_APPLICATION) {
         return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
                         "voxeld.db is no database of voxeld's");
     }
-    if (layout != VXD_JOURNAL_LAYOUT) {
+    if (layout != VXD_DATABASE_LAYOUT) {
         return vxd_fail(
             err, VXD_FAILED_PRECONDITION, "data_dir",
             "voxeld.db is of layout %lld; this program knows %d: a newer server "
             "wrote it",
-            (long long)layout, VXD_JOURNAL_LAYOUT);
+            (long long)layout, VXD_DATABASE_LAYOUT);
     }
 out:
     return status;
@@ -247,7 +252,7 @@ static enum vxd_status set_meta_bytes(sqlite3 *db, const char *key, const void *
     }
     (void)sqlite3_finalize(statement);
     return result == SQLITE_DONE ? VXD_OK
-                                 : vxd_journal_sql_fail(err, db, result, "write meta");
+                                 : vxd_database_fail(err, db, result, "write meta");
 }
 
 /* A database that nobody has yet: it needs neither journal nor syncs of its own. */
@@ -261,15 +266,15 @@ static enum vxd_status fill_new(const struct vxd_file_ops *ops, const char *path
     enum vxd_status status = VXD_OK;
 
     if (result != SQLITE_OK) {
-        VXD_TRY(vxd_journal_sql_fail(err, db, result, "make it"));
+        VXD_TRY(vxd_database_fail(err, db, result, "make it"));
     }
     VXD_TRY(draw_secret(secret, err));
-    VXD_TRY(vxd_journal_execute(db, set_up, err));
-    VXD_TRY(vxd_journal_execute(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF",
-                                err));
-    VXD_TRY(vxd_journal_execute(db, schema, err));
+    VXD_TRY(vxd_database_execute(db, set_up, err));
+    VXD_TRY(vxd_database_execute(
+        db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", err));
+    VXD_TRY(vxd_database_execute(db, schema, err));
     VXD_TRY(set_meta_bytes(db, "secret", secret, sizeof secret, err));
-    VXD_TRY(vxd_journal_execute(db, "PRAGMA journal_mode = WAL", err));
+    VXD_TRY(vxd_database_execute(db, "PRAGMA journal_mode = WAL", err));
 out:
     if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
         status = vxd_fail(err, VXD_UNAVAILABLE, "data_dir", "cannot make voxeld.db");
@@ -304,9 +309,9 @@ static enum vxd_status leave_wal(const struct vxd_file_ops *ops,
                                             : vxd_file_fail(err, result, "rename", wal);
 }
 
-enum vxd_status vxd_journal_make_beside(const struct vxd_data_dir *dir,
-                                        char path[VXD_DURABLE_PATH_BYTES],
-                                        struct vxd_err *err)
+enum vxd_status vxd_database_make_beside(const struct vxd_data_dir *dir,
+                                         char path[VXD_DURABLE_PATH_BYTES],
+                                         struct vxd_err *err)
 {
     const struct vxd_file_ops *ops = dir->ops;
     char wal[VXD_DURABLE_PATH_BYTES];
@@ -326,8 +331,58 @@ enum vxd_status vxd_journal_make_beside(const struct vxd_data_dir *dir,
     return fill_new(ops, path, err);
 }
 
-enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
-                                 struct vxd_err *err)
+static void count_snapshot(void *arg, const char *name)
+{
+    size_t *n_snapshots = arg;
+    size_t n = strlen(name);
+
+    *n_snapshots += n > 4 && strcmp(name + n - 4, ".vxs") == 0;
+}
+
+enum vxd_status vxd_database_check_new(const struct vxd_data_dir *dir,
+                                       struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    char folder[VXD_DURABLE_PATH_BYTES];
+    size_t n_snapshots = 0;
+    struct vxd_mark mark;
+    struct vxd_err fault = {0};
+    enum vxd_status status;
+
+    (void)snprintf(folder, sizeof folder, "%s/snapshots", dir->path);
+    (void)ops->list(ops->user, folder, count_snapshot, &n_snapshots);
+    if (n_snapshots > 0) {
+        return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
+                        "voxeld.db is missing beside %zu snapshot files", n_snapshots);
+    }
+    status = vxd_mark_open(ops, dir->path, true, &mark, &fault);
+    if (status == VXD_OK && mark.written > 0) {
+        return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
+                        "voxeld.db is missing, and voxeld.mark knows of %llu changes",
+                        (unsigned long long)mark.written);
+    }
+    return status == VXD_OK || status == VXD_NOT_FOUND
+               ? VXD_OK
+               : vxd_fail(err, status, fault.field, "%s", fault.message);
+}
+
+/* The mark is made before the database has its name, which says that there is one. */
+static enum vxd_status begin_directory(const struct vxd_data_dir *dir,
+                                       struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    const struct vxd_mark first = {.file = -1, .generation = 1};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_database_check_new(dir, err));
+    VXD_TRY(vxd_mark_make(ops, dir->path, &first, err));
+    status = vxd_file_sync_directory(ops, dir->path, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_database_make(const struct vxd_data_dir *dir, bool *is_new,
+                                  struct vxd_err *err)
 {
     const struct vxd_file_ops *ops = dir->ops;
     char path[VXD_DURABLE_PATH_BYTES];
@@ -337,7 +392,7 @@ enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
     enum vxd_status status;
 
     *is_new = false;
-    VXD_TRY(vxd_journal_take_repaired(dir, &aside, err));
+    VXD_TRY(vxd_database_take_repaired(dir, &aside, err));
     if (aside > 0) {
         vxd_log(VXD_LOG_WARNING, "a repair that was cut off was finished", "data_dir",
                 dir->path);
@@ -351,7 +406,8 @@ enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
     if (file != -ENOENT) {
         return vxd_file_fail(err, file, "open", path);
     }
-    VXD_TRY(vxd_journal_make_beside(dir, beside, err));
+    VXD_TRY(begin_directory(dir, err));
+    VXD_TRY(vxd_database_make_beside(dir, beside, err));
     VXD_TRY(sync_new(ops, beside, err));
     VXD_TRY(leave_wal(ops, dir, err));
     file = ops->rename(ops->user, beside, path);
@@ -376,11 +432,11 @@ static enum vxd_status find_meta(sqlite3 *db, const char *key, sqlite3_stmt **ou
     *is_there = result == SQLITE_ROW;
     return result == SQLITE_ROW || result == SQLITE_DONE
                ? VXD_OK
-               : vxd_journal_sql_fail(err, db, result, "read meta");
+               : vxd_database_fail(err, db, result, "read meta");
 }
 
-enum vxd_status vxd_journal_get_meta(sqlite3 *db, const char *key, uint64_t *out,
-                                     struct vxd_err *err)
+enum vxd_status vxd_database_get_meta(sqlite3 *db, const char *key, uint64_t *out,
+                                      struct vxd_err *err)
 {
     sqlite3_stmt *statement = NULL;
     bool is_there;
@@ -392,9 +448,9 @@ enum vxd_status vxd_journal_get_meta(sqlite3 *db, const char *key, uint64_t *out
     return status;
 }
 
-enum vxd_status vxd_journal_get_meta_bytes(sqlite3 *db, const char *key, void *out,
-                                           size_t room, size_t *n_bytes,
-                                           struct vxd_err *err)
+enum vxd_status vxd_database_get_meta_bytes(sqlite3 *db, const char *key, void *out,
+                                            size_t capacity, size_t *n_bytes,
+                                            struct vxd_err *err)
 {
     sqlite3_stmt *statement = NULL;
     bool is_there;
@@ -405,7 +461,7 @@ enum vxd_status vxd_journal_get_meta_bytes(sqlite3 *db, const char *key, void *o
         const void *bytes = sqlite3_column_blob(statement, 0);
         size_t n = (size_t)sqlite3_column_bytes(statement, 0);
 
-        if (bytes != NULL && n <= room) {
+        if (bytes != NULL && n <= capacity) {
             memcpy(out, bytes, n);
             *n_bytes = n;
         }
@@ -414,8 +470,8 @@ enum vxd_status vxd_journal_get_meta_bytes(sqlite3 *db, const char *key, void *o
     return status;
 }
 
-enum vxd_status vxd_journal_set_meta(sqlite3 *db, const char *key, uint64_t value,
-                                     struct vxd_err *err)
+enum vxd_status vxd_database_set_meta(sqlite3 *db, const char *key, uint64_t value,
+                                      struct vxd_err *err)
 {
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO meta VALUES(?1, ?2)", -1,
@@ -428,5 +484,5 @@ enum vxd_status vxd_journal_set_meta(sqlite3 *db, const char *key, uint64_t valu
     }
     (void)sqlite3_finalize(statement);
     return result == SQLITE_DONE ? VXD_OK
-                                 : vxd_journal_sql_fail(err, db, result, "write meta");
+                                 : vxd_database_fail(err, db, result, "write meta");
 }

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "server/durable/journal/journal_internal.h"
+#include "server/durable/database/database.h"
 
 enum {
     MAX_ASIDE = 1000
@@ -99,8 +99,8 @@ out:
     return status;
 }
 
-enum vxd_status vxd_journal_take_repaired(const struct vxd_data_dir *dir, int *aside,
-                                          struct vxd_err *err)
+enum vxd_status vxd_database_take_repaired(const struct vxd_data_dir *dir, int *aside,
+                                           struct vxd_err *err)
 {
     char repaired[VXD_DURABLE_PATH_BYTES];
     char path[VXD_DURABLE_PATH_BYTES];
@@ -108,7 +108,7 @@ enum vxd_status vxd_journal_take_repaired(const struct vxd_data_dir *dir, int *a
     enum vxd_status status;
 
     *aside = 0;
-    (void)snprintf(repaired, sizeof repaired, "%s/" VXD_JOURNAL_REPAIRED, dir->path);
+    (void)snprintf(repaired, sizeof repaired, "%s/" VXD_DATABASE_REPAIRED, dir->path);
     (void)snprintf(path, sizeof path, "%s/voxeld.db", dir->path);
     VXD_TRY(exists(dir->ops, repaired, &is_there, err));
     if (is_there) {
@@ -119,15 +119,16 @@ out:
     return status;
 }
 
-enum vxd_status vxd_journal_put_repaired(const struct vxd_data_dir *dir, const char *made,
-                                         int *aside, struct vxd_err *err)
+enum vxd_status vxd_database_put_repaired(const struct vxd_data_dir *dir,
+                                          const char *made, int *aside,
+                                          struct vxd_err *err)
 {
     char repaired[VXD_DURABLE_PATH_BYTES];
     enum vxd_status status;
 
-    (void)snprintf(repaired, sizeof repaired, "%s/" VXD_JOURNAL_REPAIRED, dir->path);
+    (void)snprintf(repaired, sizeof repaired, "%s/" VXD_DATABASE_REPAIRED, dir->path);
     VXD_TRY(move(dir, made, repaired, err));
-    VXD_TRY(vxd_journal_take_repaired(dir, aside, err));
+    VXD_TRY(vxd_database_take_repaired(dir, aside, err));
 out:
     return status;
 }
