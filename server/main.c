@@ -302,7 +302,7 @@ static int run(struct daemon *d)
         return fail("cannot listen", &err);
     }
     if (bring_back(d, &is_reload_due, &err) != VXD_OK) {
-        return fail_data("cannot bring back what is durable", d, &err);
+        return fail_data("cannot bring back the scenes", d, &err);
     }
     if (d->config.n_rpc > 0 && vxd_rpc_start(&d->server, &d->rpc, &err) != VXD_OK) {
         /* Requests that one transport accepted before the other failed are answered
