@@ -87,7 +87,8 @@ static enum vxd_status read_line(struct rows *rows, const char *line, size_t n_l
     while (next_word(&line, &n_line, &word, &n_word)) {
         VXD_TRY(reserve(rows, n_bytes, err));
         if (!vxd_number_store(word, n_word, dtype, rows->bytes + rows->used)) {
-            return VXD_FILE_BAD(err, "line %zu: \"%.*s\" is no number of the requested type",
+            return VXD_FILE_BAD(err,
+                                "line %zu: \"%.*s\" is no number of the requested type",
                                 line_no, (int)(n_word < 40 ? n_word : 40), word);
         }
         rows->used += n_bytes;

@@ -198,7 +198,8 @@ static enum vxd_status write_entry(const char *name,
                         tensor->data.len);
     }
     if (!vxd_size_add(begin, tensor->data.len, data_bytes)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, field->name, "the file would be too large");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, field->name,
+                        "the file would be too large");
     }
     (void)snprintf(entry, sizeof entry, "%s%s%s", name != NULL ? name : "",
                    name != NULL ? "." : "", field->name);

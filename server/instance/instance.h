@@ -70,9 +70,9 @@ struct vxd_server {
     atomic_int state;                          /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;
     _Atomic uint64_t arriving_block_bytes; /* of messages that are not complete */
-    _Atomic uint64_t n_open;     /* requests made and not answered yet */
-    _Atomic uint64_t n_requests; /* made since the start, for their ids */
-    int event_fd;                /* where vxd_server_stop writes; -1 = nowhere (tests) */
+    _Atomic uint64_t n_open;               /* requests made and not answered yet */
+    _Atomic uint64_t n_requests;           /* made since the start, for their ids */
+    int event_fd; /* where vxd_server_stop writes; -1 = nowhere (tests) */
     char instance_id[33];
     int64_t started_ns;      /* monotonic */
     int64_t started_unix_ns; /* wall clock */
