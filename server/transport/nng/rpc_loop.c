@@ -20,7 +20,7 @@
 /* A greeting or a message may stand still for so long, and must move so fast besides; then its
  * connection is cut, and its memory is free. */
 #define ARRIVAL_GRACE_NS (10 * INT64_C(1000000000))
-#define ARRIVAL_BYTES_A_SECOND (64 * 1024)
+#define ARRIVAL_BYTES_A_SECOND UINT64_C(65536)
 /* Longest wait for a peer that does not read its replies; then its connection is cut. */
 #define SEND_TIMEOUT_NS (30 * INT64_C(1000000000))
 /* Pause of the listeners when the process has no descriptors left. */

@@ -25,7 +25,7 @@
 #define VXD_SP_MAX_HEAD_BYTES VXD_SP_IPC_HEAD_BYTES
 
 /* A request comes by at most so many devices, as in nng. */
-#define VXD_SP_MAX_HOPS 8
+#define VXD_SP_MAX_HOPS ((size_t)8)
 #define VXD_SP_WORD_BYTES 4
 #define VXD_SP_MAX_ROUTE_BYTES ((VXD_SP_MAX_HOPS + 1) * VXD_SP_WORD_BYTES)
 
