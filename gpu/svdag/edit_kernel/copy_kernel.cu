@@ -4,7 +4,7 @@
 
 size_t vxd_svdag_copy_entry_bytes(void)
 {
-    return sizeof(struct vxd_svdag_entry<vxd_svdag_copy_cuda::state>);
+    return sizeof(struct vxd_svdag_entry<vxd_svdag_copy_editor_cuda::state>);
 }
 
 enum vxd_status vxd_svdag_launch_copy(struct vxd_queue *queue,

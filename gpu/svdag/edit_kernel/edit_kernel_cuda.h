@@ -679,7 +679,7 @@ out:
 }
 
 /* The editor of a ball. */
-static inline struct vxd_svdag_ball_cuda
+static inline struct vxd_svdag_ball_editor_cuda
 vxd_svdag_ball_of(const struct vxd_svdag_view *view, const struct vxd_svdag_op *op)
 {
     const struct vxd_svdag_shapes_run run = {NULL, 1, view->value_bits > 1,
@@ -697,20 +697,23 @@ static enum vxd_status vxd_svdag_launch_shapes_for(
     const struct vxd_svdag_op *ops, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel ball_kernel = {
-        (const void *)edit_kernel<Store, struct vxd_svdag_ball_cuda>,
-        vxd_svdag_shared_bytes<struct vxd_svdag_ball_cuda>(), "edit_kernel of a ball", 0};
+        (const void *)edit_kernel<Store, struct vxd_svdag_ball_editor_cuda>,
+        vxd_svdag_shared_bytes<struct vxd_svdag_ball_editor_cuda>(),
+        "edit_kernel of a ball", 0};
     static struct vxd_svdag_kernel lists_kernel = {
-        (const void *)edit_kernel<Store, struct vxd_svdag_lists_cuda>,
-        vxd_svdag_shared_bytes<struct vxd_svdag_lists_cuda>(), "edit_kernel of lists", 0};
+        (const void *)edit_kernel<Store, struct vxd_svdag_lists_editor_cuda>,
+        vxd_svdag_shared_bytes<struct vxd_svdag_lists_editor_cuda>(),
+        "edit_kernel of lists", 0};
     static struct vxd_svdag_kernel shapes_kernel = {
-        (const void *)edit_kernel<Store, struct vxd_svdag_shapes_cuda>,
-        vxd_svdag_shared_bytes<struct vxd_svdag_shapes_cuda>(), "edit_kernel of shapes",
-        0};
-    const struct vxd_svdag_lists_cuda lists = {run};
-    const struct vxd_svdag_shapes_cuda shapes = {run};
+        (const void *)edit_kernel<Store, struct vxd_svdag_shapes_editor_cuda>,
+        vxd_svdag_shared_bytes<struct vxd_svdag_shapes_editor_cuda>(),
+        "edit_kernel of shapes", 0};
+    const struct vxd_svdag_lists_editor_cuda lists = {run};
+    const struct vxd_svdag_shapes_editor_cuda shapes = {run};
 
     if (form == VXD_SVDAG_FORM_BALL) {
-        const struct vxd_svdag_ball_cuda ball = vxd_svdag_ball_of(&args->view, ops);
+        const struct vxd_svdag_ball_editor_cuda ball =
+            vxd_svdag_ball_of(&args->view, ops);
 
         return vxd_svdag_launch_kernel(queue, &ball_kernel, args, &ball, err);
     }
@@ -726,9 +729,10 @@ static enum vxd_status vxd_svdag_launch_copy_for(struct vxd_queue *queue,
                                                  struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
-        (const void *)edit_kernel<Store, struct vxd_svdag_copy_cuda>,
-        vxd_svdag_shared_bytes<struct vxd_svdag_copy_cuda>(), "edit_kernel of a copy", 0};
-    const struct vxd_svdag_copy_cuda editor = {*op, args->view};
+        (const void *)edit_kernel<Store, struct vxd_svdag_copy_editor_cuda>,
+        vxd_svdag_shared_bytes<struct vxd_svdag_copy_editor_cuda>(),
+        "edit_kernel of a copy", 0};
+    const struct vxd_svdag_copy_editor_cuda editor = {*op, args->view};
 
     return vxd_svdag_launch_kernel(queue, &kernel, args, &editor, err);
 }
@@ -740,10 +744,10 @@ vxd_svdag_launch_morph_for(struct vxd_queue *queue,
                            const struct vxd_svdag_op *op, struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
-        (const void *)edit_kernel<Store, struct vxd_svdag_morph_cuda>,
-        vxd_svdag_shared_bytes<struct vxd_svdag_morph_cuda>(),
+        (const void *)edit_kernel<Store, struct vxd_svdag_morph_editor_cuda>,
+        vxd_svdag_shared_bytes<struct vxd_svdag_morph_editor_cuda>(),
         "edit_kernel of morphology", 0};
-    const struct vxd_svdag_morph_cuda editor = {op, args->view};
+    const struct vxd_svdag_morph_editor_cuda editor = {op, args->view};
 
     return vxd_svdag_launch_kernel(queue, &kernel, args, &editor, err);
 }
@@ -755,10 +759,10 @@ static enum vxd_status vxd_svdag_launch_undo_for(struct vxd_queue *queue,
                                                  struct vxd_err *err)
 {
     static struct vxd_svdag_kernel kernel = {
-        (const void *)edit_kernel<Store, struct vxd_svdag_undo_cuda>,
-        vxd_svdag_shared_bytes<struct vxd_svdag_undo_cuda>(), "edit_kernel of an undo",
-        0};
-    const struct vxd_svdag_undo_cuda editor = {*roots, args->view};
+        (const void *)edit_kernel<Store, struct vxd_svdag_undo_editor_cuda>,
+        vxd_svdag_shared_bytes<struct vxd_svdag_undo_editor_cuda>(),
+        "edit_kernel of an undo", 0};
+    const struct vxd_svdag_undo_editor_cuda editor = {*roots, args->view};
 
     return vxd_svdag_launch_kernel(queue, &kernel, args, &editor, err);
 }

@@ -39,7 +39,7 @@ vxd_svdag_clip_voxels(int depth, const int64_t from[3], const int64_t end[3],
 }
 
 /* Up to 64 operations on shapes, with lists of voxels among them. */
-struct vxd_svdag_lists_cuda {
+struct vxd_svdag_lists_editor_cuda {
     typedef struct vxd_svdag_shapes_state state;
     const struct vxd_svdag_shapes_run *run; /* in device memory */
     static const bool CLASSIFIES = true;
@@ -88,7 +88,7 @@ struct vxd_svdag_lists_cuda {
 };
 
 /* The same without lists: a fifth of the state. */
-struct vxd_svdag_shapes_cuda {
+struct vxd_svdag_shapes_editor_cuda {
     struct state {
         uint64_t partial;
         uint64_t inside;
@@ -165,7 +165,7 @@ struct vxd_svdag_shapes_cuda {
 };
 
 /* One ball that overwrites what stands there. */
-struct vxd_svdag_ball_cuda {
+struct vxd_svdag_ball_editor_cuda {
     struct state {
         uint32_t none;
     };
@@ -261,7 +261,7 @@ struct vxd_svdag_ball_cuda {
 };
 
 /* A copy. Its source is the root that the edit begins with. */
-struct vxd_svdag_copy_cuda {
+struct vxd_svdag_copy_editor_cuda {
     typedef struct vxd_svdag_sources state;
     struct vxd_svdag_op op;
     struct vxd_svdag_view view;
@@ -334,7 +334,7 @@ struct vxd_svdag_copy_cuda {
 };
 
 /* Erosion or dilation of the root that the edit begins with. */
-struct vxd_svdag_morph_cuda {
+struct vxd_svdag_morph_editor_cuda {
     typedef struct vxd_svdag_morph_state state;
     const struct vxd_svdag_op *op; /* in device memory */
     struct vxd_svdag_view view;
@@ -411,7 +411,7 @@ struct vxd_svdag_morph_cuda {
 #define VXD_SVDAG_UNDO_PAIRS_HEIGHT 5
 
 /* An undo. */
-struct vxd_svdag_undo_cuda {
+struct vxd_svdag_undo_editor_cuda {
     typedef struct vxd_svdag_undo_state state;
     struct vxd_svdag_undo_state roots;
     struct vxd_svdag_view view;

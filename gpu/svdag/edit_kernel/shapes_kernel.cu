@@ -6,10 +6,10 @@
 size_t vxd_svdag_shapes_entry_bytes(enum vxd_svdag_shapes_form form)
 {
     return form == VXD_SVDAG_FORM_LISTS
-               ? sizeof(struct vxd_svdag_entry<vxd_svdag_lists_cuda::state>)
+               ? sizeof(struct vxd_svdag_entry<vxd_svdag_lists_editor_cuda::state>)
            : form == VXD_SVDAG_FORM_BALL
-               ? sizeof(struct vxd_svdag_entry<vxd_svdag_ball_cuda::state>)
-               : sizeof(struct vxd_svdag_entry<vxd_svdag_shapes_cuda::state>);
+               ? sizeof(struct vxd_svdag_entry<vxd_svdag_ball_editor_cuda::state>)
+               : sizeof(struct vxd_svdag_entry<vxd_svdag_shapes_editor_cuda::state>);
 }
 
 enum vxd_status vxd_svdag_launch_shapes(struct vxd_queue *queue,

@@ -4,7 +4,7 @@
 
 size_t vxd_svdag_undo_entry_bytes(void)
 {
-    return sizeof(struct vxd_svdag_entry<vxd_svdag_undo_cuda::state>);
+    return sizeof(struct vxd_svdag_entry<vxd_svdag_undo_editor_cuda::state>);
 }
 
 enum vxd_status vxd_svdag_launch_undo(struct vxd_queue *queue,
