@@ -496,7 +496,12 @@ enum vxd_status vxd_svdag_reserve(struct vxd_queue *queue, struct vxd_svdag *svd
     if (status != VXD_OK || !VXD_ON_CUDA(queue->context) || !result->needs_capacity) {
         return status;
     }
-    return vxd_svdag_device_grow(queue, svdag, &result->needs, err);
+    VXD_TRY(vxd_svdag_device_grow(queue, svdag, &result->needs, err));
+    if (result->needs.n_entries > 0 || result->needs.n_pairs > 0) {
+        status = vxd_svdag_grow_frontier_cuda(queue, svdag, &result->needs, err);
+    }
+out:
+    return status;
 }
 
 enum vxd_status vxd_svdag_edit_wait(struct vxd_queue *queue, struct vxd_svdag *svdag,

@@ -10,6 +10,7 @@
 #include "gpu/svdag/edit/shapes_editor.h"
 
 enum {
+    MAX_ENTRIES = 1 << 29,    /* eight children of an entry need 32-bit numbers */
     N_DEDUP_RECORDS = 1 << 16 /* 6 MiB: of a wall, few are different */
 };
 
@@ -78,7 +79,8 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_frontier_capacity *frontier)
+/* Bytes of an edit's scratch for a frontier of this capacity, without its operations. */
+static size_t scratch_bytes(const struct vxd_svdag_frontier_capacity *frontier)
 {
     struct layout layout = {0};
     size_t entry_bytes =
@@ -89,6 +91,57 @@ size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_frontier_capacity *fr
                    lay_out_dedup(&layout, frontier)
                ? layout.total
                : SIZE_MAX;
+}
+
+/* Capacity of the frontier ---------------------------------------------------------------- */
+
+static uint32_t grown_capacity(uint32_t capacity, uint64_t needed, uint32_t factor)
+{
+    uint64_t grown = (uint64_t)capacity * factor;
+
+    if (needed == 0) {
+        return capacity;
+    }
+    grown = grown > needed ? grown : needed;
+    return (uint32_t)(grown < MAX_ENTRIES ? grown : MAX_ENTRIES);
+}
+
+enum vxd_status vxd_svdag_grow_frontier_cuda(struct vxd_queue *queue,
+                                             struct vxd_svdag *svdag,
+                                             const struct vxd_svdag_needs *needs,
+                                             struct vxd_err *err)
+{
+    const struct vxd_svdag_frontier_capacity old = vxd_svdag_device_frontier(svdag);
+    struct vxd_err own = {0};
+    enum vxd_status status = VXD_OK;
+
+    if (needs->n_entries > MAX_ENTRIES || needs->n_pairs > MAX_ENTRIES) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the edit visits more than 2^29 cubes");
+    }
+    if (needs->n_entries + needs->n_pairs > svdag->max_visits) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the edit touches more than %llu regions of the scene; make its "
+                        "shapes smaller, or split it",
+                        (unsigned long long)svdag->max_visits);
+    }
+    for (uint32_t factor = 4; factor >= 1; factor /= 2) {
+        struct vxd_svdag_frontier_capacity frontier = {
+            grown_capacity(old.n_entries, needs->n_entries, factor),
+            grown_capacity(old.n_pairs, needs->n_pairs, factor)};
+        struct vxd_buffer scratch;
+
+        status = vxd_device_alloc(queue, scratch_bytes(&frontier), &scratch, &own);
+        if (status == VXD_OK) {
+            vxd_device_free(queue, &scratch);
+            vxd_svdag_device_set_frontier(svdag, &frontier);
+            return vxd_queue_wait(queue, err);
+        }
+    }
+    if (err != NULL) {
+        *err = own;
+    }
+    return status;
 }
 
 /* Heights of a field and the squares of its pyramid, bytes. */

@@ -9,8 +9,7 @@
 
 enum {
     FIRST_ENTRIES = 1 << 16,
-    FIRST_PAIRS = 1 << 16,
-    MAX_ENTRIES = 1 << 29 /* eight children of an entry need 32-bit numbers */
+    FIRST_PAIRS = 1 << 16
 };
 
 #define TABLE_BYTES ((VXD_SVDAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
@@ -125,60 +124,6 @@ static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_svdag *svd
     return add_chunks(queue, svdag, (uint32_t)needed - device->n_chunks, err);
 }
 
-/* Capacity of the frontier
- * ----------------------------------------------------------------- */
-
-static uint32_t grown_capacity(uint32_t capacity, uint64_t needed, uint32_t factor)
-{
-    uint64_t grown = (uint64_t)capacity * factor;
-
-    if (needed == 0) {
-        return capacity;
-    }
-    grown = grown > needed ? grown : needed;
-    return (uint32_t)(grown < MAX_ENTRIES ? grown : MAX_ENTRIES);
-}
-
-/* Grows the frontier to what the device has memory for at present; each edit allocates
- * its own scratch. */
-static enum vxd_status grow_frontier(struct vxd_queue *queue, struct vxd_svdag *svdag,
-                                     const struct vxd_svdag_needs *needs,
-                                     struct vxd_err *err)
-{
-    struct vxd_svdag_device *device = svdag->device;
-    struct vxd_err own = {0};
-    enum vxd_status status = VXD_OK;
-
-    if (needs->n_entries > MAX_ENTRIES || needs->n_pairs > MAX_ENTRIES) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the edit visits more than 2^29 cubes");
-    }
-    if (needs->n_entries + needs->n_pairs > svdag->max_visits) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the edit touches more than %llu regions of the scene; make its "
-                        "shapes smaller, or split it",
-                        (unsigned long long)svdag->max_visits);
-    }
-    for (uint32_t factor = 4; factor >= 1; factor /= 2) {
-        struct vxd_svdag_frontier_capacity frontier = {
-            grown_capacity(device->frontier.n_entries, needs->n_entries, factor),
-            grown_capacity(device->frontier.n_pairs, needs->n_pairs, factor)};
-        struct vxd_buffer scratch;
-
-        status = vxd_device_alloc(queue, vxd_svdag_scratch_bytes_cuda(&frontier),
-                                  &scratch, &own);
-        if (status == VXD_OK) {
-            vxd_device_free(queue, &scratch);
-            device->frontier = frontier;
-            return VXD_OK;
-        }
-    }
-    if (err != NULL) {
-        *err = own;
-    }
-    return status;
-}
-
 enum vxd_status vxd_svdag_device_grow(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                       const struct vxd_svdag_needs *needs,
                                       struct vxd_err *err)
@@ -195,9 +140,6 @@ enum vxd_status vxd_svdag_device_grow(struct vxd_queue *queue, struct vxd_svdag 
     }
     if ((IS_ARENA(svdag) && needs->n_items > 0) || lacks_addresses(svdag)) {
         VXD_TRY(vxd_svdag_device_arena_grow(queue, svdag, needs->n_items, err));
-    }
-    if (needs->n_entries > 0 || needs->n_pairs > 0) {
-        VXD_TRY(grow_frontier(queue, svdag, needs, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));
 out:
@@ -376,6 +318,12 @@ struct vxd_svdag_frontier_capacity
 vxd_svdag_device_frontier(const struct vxd_svdag *svdag)
 {
     return svdag->device->frontier;
+}
+
+void vxd_svdag_device_set_frontier(struct vxd_svdag *svdag,
+                                   const struct vxd_svdag_frontier_capacity *frontier)
+{
+    svdag->device->frontier = *frontier;
 }
 
 bool vxd_svdag_device_shrink_frontier(struct vxd_svdag *svdag)

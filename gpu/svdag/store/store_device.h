@@ -137,7 +137,7 @@ struct vxd_svdag;
 /* A store on a GPU: store_device.c. */
 struct vxd_svdag_device;
 
-/* Grows what `needs` names. The queue must be idle. Waits.
+/* Grows the words and items that `needs` names. The queue must be idle. Waits.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_svdag_device_grow(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                       const struct vxd_svdag_needs *needs,
@@ -159,6 +159,8 @@ struct vxd_svdag_frontier_capacity {
 };
 struct vxd_svdag_frontier_capacity
 vxd_svdag_device_frontier(const struct vxd_svdag *svdag);
+void vxd_svdag_device_set_frontier(struct vxd_svdag *svdag,
+                                   const struct vxd_svdag_frontier_capacity *frontier);
 /* Reduces the capacity that large edits needed, where there is no memory for it. False:
  * it is at its smallest. */
 bool vxd_svdag_device_shrink_frontier(struct vxd_svdag *svdag);
@@ -188,8 +190,13 @@ enum vxd_status vxd_svdag_undo_cuda(struct vxd_queue *queue, struct vxd_svdag *s
                                     const struct vxd_svdag_undo_state *roots,
                                     struct vxd_svdag_edit_result *out,
                                     struct vxd_err *err);
-/* Bytes of an edit's scratch for a frontier of this capacity, without its operations. */
-size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_frontier_capacity *frontier);
+/* edit_cuda.c: grows the frontier to what `needs` names, or to more, as the device has memory for
+ * the scratch of an edit at present; each edit allocates its own. Waits.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_svdag_grow_frontier_cuda(struct vxd_queue *queue,
+                                             struct vxd_svdag *svdag,
+                                             const struct vxd_svdag_needs *needs,
+                                             struct vxd_err *err);
 
 /* The whole store in host memory, for traversals on the host while no edit runs: the
  * store itself on the CPU, else a copy. The caller frees `memory`. */
