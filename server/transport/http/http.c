@@ -359,6 +359,7 @@ static enum MHD_Result take_piece(struct vxd_http_exchange *exchange, const char
     if (exchange->request != NULL) {
         if (vxd_request_receive(exchange->request, *n_bytes, &err) != VXD_OK) {
             fail(exchange, &err);
+            *n_bytes = 0;
             return vxd_http_refuse_body(exchange);
         }
         memcpy(exchange->body.bytes + exchange->n_received, bytes, *n_bytes);
@@ -449,8 +450,11 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     struct vxd_http *http = cls;
     struct vxd_err err = {0};
 
-    (void)reason;
-    vxd_http_peer_waits(http, vxd_http_peer_of(connection));
+    if (reason == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
+        vxd_http_peer_waits(http, vxd_http_peer_of(connection));
+    } else {
+        vxd_http_peer_is_served(http, vxd_http_peer_of(connection));
+    }
     if (exchange == NULL) {
         return;
     }

@@ -96,7 +96,9 @@ void vxd_rpc_stop(struct vxd_rpc *rpc)
     const struct timespec step = {.tv_nsec = FLUSH_STEP_MS * 1000000L};
     int64_t until_ns = vxd_clock_ns() + FLUSH_TIMEOUT_MS * INT64_C(1000000);
 
-    while (atomic_load(&rpc->n_open) > 0 && vxd_clock_ns() < until_ns) {
+    /* Replies are being handed over by other threads, which take no time; peers may. */
+    while (atomic_load(&rpc->n_unanswered) > 0 ||
+           (atomic_load(&rpc->n_open) > 0 && vxd_clock_ns() < until_ns)) {
         (void)nanosleep(&step, NULL);
     }
     if (atomic_load(&rpc->n_open) > 0) {

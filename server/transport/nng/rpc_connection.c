@@ -18,6 +18,8 @@
 /* So much of a refused message is read and forgotten, since closing at once would take the answer
  * from a peer that is still sending; then its connection ends. */
 #define MOST_DISCARDED_BYTES (UINT64_C(1) << 30)
+/* Most small messages that are run of one connection before the others have their turn. */
+#define MESSAGES_A_TURN 64
 
 struct vxd_rpc_connection *vxd_rpc_connection_create(struct vxd_rpc_loop *loop,
                                                      int take_fd, bool is_ipc)
@@ -38,6 +40,7 @@ struct vxd_rpc_connection *vxd_rpc_connection_create(struct vxd_rpc_loop *loop,
     connection->is_ipc = is_ipc;
     connection->phase = VXD_RPC_GREETING;
     connection->began_ns = vxd_clock_ns();
+    connection->moved_ns = connection->began_ns;
     connection->last_reply = &connection->replies;
     atomic_init(&connection->references, 1);
     (void)pthread_mutex_init(&connection->lock, NULL);
@@ -61,6 +64,7 @@ void vxd_rpc_connection_drop(struct vxd_rpc_connection *connection)
 static void count_arrived(struct vxd_rpc_connection *connection, size_t n_bytes)
 {
     connection->n_arrived += n_bytes;
+    connection->moved_ns = vxd_clock_ns();
     atomic_fetch_add(&connection->loop->rpc->arriving_bytes, n_bytes);
 }
 
@@ -69,6 +73,7 @@ static void end_arrival(struct vxd_rpc_connection *connection)
 {
     atomic_fetch_sub(&connection->loop->rpc->arriving_bytes, connection->n_arrived);
     connection->n_arrived = 0;
+    connection->n_discarded = 0;
     connection->began_ns = 0;
 }
 
@@ -78,12 +83,15 @@ static void consume(struct vxd_rpc_connection *connection, size_t n_bytes)
     memmove(connection->head, connection->head + n_bytes, connection->n_head);
 }
 
-/* The rest of a message of n_left bytes is read and forgotten. */
+/* The rest of a message of n_left bytes is read and forgotten; it holds no memory. */
 static void begin_discard(struct vxd_rpc_connection *connection, uint64_t n_left)
 {
     size_t n = n_left < connection->n_head ? (size_t)n_left : connection->n_head;
 
     consume(connection, n);
+    atomic_fetch_sub(&connection->loop->rpc->arriving_bytes, connection->n_arrived);
+    connection->n_arrived = 0;
+    connection->n_discarded = 0;
     connection->n_discard = n_left - n;
     connection->phase = connection->n_discard > 0 ? VXD_RPC_DISCARD : VXD_RPC_HEAD;
     if (connection->n_discard == 0) {
@@ -91,15 +99,24 @@ static void begin_discard(struct vxd_rpc_connection *connection, uint64_t n_left
     }
 }
 
+/* A reply is due: vxd_rpc_send ends it. */
+static void count_open(struct vxd_rpc_connection *connection)
+{
+    struct vxd_rpc *rpc = connection->loop->rpc;
+
+    (void)pthread_mutex_lock(&connection->lock);
+    connection->n_open++;
+    (void)pthread_mutex_unlock(&connection->lock);
+    atomic_fetch_add(&rpc->n_open, 1);
+    atomic_fetch_add(&rpc->n_unanswered, 1);
+}
+
 /* Answers a message, of which n_left bytes with its head are here or to come, and forgets it. */
 static void refuse(struct vxd_rpc_connection *connection,
                    const struct vxd_sp_route *route, const char *request_id,
                    const struct vxd_err *why, uint64_t n_left)
 {
-    (void)pthread_mutex_lock(&connection->lock);
-    connection->n_open++;
-    (void)pthread_mutex_unlock(&connection->lock);
-    atomic_fetch_add(&connection->loop->rpc->n_open, 1);
+    count_open(connection);
     vxd_rpc_send(connection, vxd_rpc_pack_error(connection, route, request_id, why));
     begin_discard(connection, n_left);
 }
@@ -129,10 +146,8 @@ static void run_message(struct vxd_rpc_connection *connection,
 
     vxd_upload_memory_complete(rpc->server, &take_message->memory);
     end_arrival(connection);
-    (void)pthread_mutex_lock(&connection->lock);
-    connection->n_open++;
-    (void)pthread_mutex_unlock(&connection->lock);
-    atomic_fetch_add(&rpc->n_open, 1);
+    connection->n_turn++;
+    count_open(connection);
     vxd_rpc_message_run(take_message);
 }
 
@@ -199,7 +214,9 @@ static bool may_take(struct vxd_rpc_connection *connection)
 
     (void)pthread_mutex_lock(&connection->lock);
     may = connection->n_open < rpc->max_open &&
-          connection->unsent_bytes <= rpc->server->config.max_message_bytes;
+          connection->unsent_bytes <= rpc->server->config.max_message_bytes &&
+          (connection->unsent_bytes == 0 ||
+           atomic_load(&rpc->unsent_bytes) <= rpc->server->config.inflight_bytes);
     connection->waits_for_replies = !may;
     (void)pthread_mutex_unlock(&connection->lock);
     return may;
@@ -222,12 +239,22 @@ static bool take_messages(struct vxd_rpc_connection *connection)
         if (result != VXD_SP_OK) {
             return result == VXD_SP_MORE;
         }
+        if (n_bytes > INT64_MAX) {
+            return false; /* no peer means it, and sums with it would overflow */
+        }
         if (n_bytes > VXD_RPC_HEAD_BYTES - n_head_bytes
                 ? connection->n_head < VXD_RPC_HEAD_BYTES
                 : connection->n_head - n_head_bytes < n_bytes) {
             return true;
         }
         if (!may_take(connection)) {
+            return true;
+        }
+        if (connection->n_turn >= MESSAGES_A_TURN) {
+            (void)pthread_mutex_lock(&connection->lock);
+            connection->waits_for_turn = true;
+            vxd_rpc_note(connection);
+            (void)pthread_mutex_unlock(&connection->lock);
             return true;
         }
         if (!take_message(connection, n_head_bytes, n_bytes)) {
@@ -252,17 +279,39 @@ static bool take_greeting(struct vxd_rpc_connection *connection)
     }
 }
 
+/* Refuses the message under way, of which too much has come for all. */
+static void give_up_message(struct vxd_rpc_connection *connection,
+                            const struct vxd_err *why)
+{
+    struct vxd_rpc_message *message = connection->message;
+    const struct vxd_sp_route route = message->route;
+    uint64_t n_left = message->n_bytes - message->n_there;
+
+    connection->message = NULL;
+    vxd_rpc_message_destroy(message);
+    refuse(connection, &route, "", why, n_left);
+}
+
 /* n_bytes more have come to where next_place said. */
 static bool on_bytes(struct vxd_rpc_connection *connection, size_t n_bytes)
 {
     struct vxd_rpc_message *message = connection->message;
+    struct vxd_err err = {0};
 
-    if (connection->began_ns != 0) {
+    if (connection->phase == VXD_RPC_DISCARD) {
+        connection->n_discarded += n_bytes;
+        connection->moved_ns = vxd_clock_ns();
+    } else if (connection->began_ns != 0) {
         count_arrived(connection, n_bytes);
     }
     switch (connection->phase) {
     case VXD_RPC_BODY:
         message->n_there += n_bytes;
+        if (message->n_there < message->n_bytes &&
+            !has_place_for_arrivals(connection->loop->rpc, &err)) {
+            give_up_message(connection, &err);
+            return true;
+        }
         if (message->n_there == message->n_bytes) {
             connection->message = NULL;
             connection->phase = VXD_RPC_HEAD;
@@ -275,7 +324,7 @@ static bool on_bytes(struct vxd_rpc_connection *connection, size_t n_bytes)
             connection->phase = VXD_RPC_HEAD;
             end_arrival(connection);
         }
-        return connection->n_arrived <= MOST_DISCARDED_BYTES;
+        return connection->n_discarded <= MOST_DISCARDED_BYTES;
     default:
         connection->n_head += n_bytes;
         if (connection->phase == VXD_RPC_GREETING && !take_greeting(connection)) {
@@ -309,6 +358,7 @@ bool vxd_rpc_connection_read(struct vxd_rpc_connection *connection)
 {
     size_t n_read = 0;
 
+    connection->n_turn = 0;
     while (n_read < SHARE_BYTES) {
         size_t n_wanted;
         uint8_t *place = next_place(connection, &n_wanted);
@@ -342,9 +392,11 @@ bool vxd_rpc_connection_resume(struct vxd_rpc_connection *connection)
     bool is_alive;
     bool waits;
 
+    connection->n_turn = 0;
     (void)pthread_mutex_lock(&connection->lock);
     is_alive = vxd_rpc_flush(connection);
-    waits = connection->waits_for_replies;
+    waits = connection->waits_for_replies || connection->waits_for_turn;
+    connection->waits_for_turn = false;
     (void)pthread_mutex_unlock(&connection->lock);
     if (is_alive && waits && may_take(connection)) {
         is_alive = take_messages(connection);
@@ -396,6 +448,7 @@ void vxd_rpc_connection_close(struct vxd_rpc_connection *connection)
         connection->replies = reply->next;
         connection->n_open--;
         atomic_fetch_sub(&rpc->n_open, 1);
+        atomic_fetch_sub(&rpc->unsent_bytes, reply->n_bytes - reply->n_sent);
         vxd_rpc_reply_free(reply);
     }
     connection->last_reply = &connection->replies;

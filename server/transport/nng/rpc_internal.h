@@ -73,8 +73,11 @@ struct vxd_rpc_connection {
     uint8_t *head;
     size_t n_head;
     struct vxd_rpc_message *message; /* VXD_RPC_BODY */
-    uint64_t n_discard;              /* VXD_RPC_DISCARD */
+    uint64_t n_discard;              /* VXD_RPC_DISCARD: bytes to come */
+    uint64_t n_discarded;            /* of this message */
+    size_t n_turn;                   /* messages run in this turn */
     int64_t began_ns;   /* this greeting or message; 0: nothing is under way */
+    int64_t moved_ns;   /* when bytes of it came last */
     uint64_t n_arrived; /* of it */
     uint32_t interest;  /* epoll's events */
     struct vxd_rpc_connection *next;
@@ -85,10 +88,13 @@ struct vxd_rpc_connection {
     struct vxd_rpc_reply *replies; /* unsent, the first one perhaps in part */
     struct vxd_rpc_reply **last_reply;
     size_t unsent_bytes;
+    int64_t unsent_began_ns;      /* when replies began to wait */
+    uint64_t n_sent;              /* bytes since then */
     int64_t unsent_since_ns;      /* that nothing has moved */
     struct vxd_rpc_message *open; /* requests without a reply */
     size_t n_open;
     bool waits_for_replies; /* nothing is read until some have gone */
+    bool waits_for_turn;    /* its head memory has more, after the other connections */
     bool is_broken;         /* writing failed */
     bool is_closed;
     bool is_noted; /* in the loop's list of those to look at */
@@ -124,7 +130,9 @@ struct vxd_rpc {
     atomic_bool refusing;
     atomic_bool stopping;
     atomic_size_t n_connections;
-    atomic_size_t n_open;                /* requests whose reply is not wholly sent */
+    atomic_size_t n_open;       /* requests whose reply is not wholly sent */
+    atomic_size_t n_unanswered; /* of them, those whose reply was not handed over */
+    atomic_uint_fast64_t unsent_bytes;   /* of all replies that wait for their peers */
     atomic_uint_fast64_t arriving_bytes; /* of messages that are not complete */
 };
 

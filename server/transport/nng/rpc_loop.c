@@ -17,11 +17,13 @@
 
 #define MAX_EVENTS 64
 #define TICK_MS 500
+#define ACCEPTS_A_TURN 64
 /* A greeting or a message may stand still for so long, and must move so fast besides; then its
  * connection is cut, and its memory is free. */
 #define ARRIVAL_GRACE_NS (10 * INT64_C(1000000000))
-#define ARRIVAL_BYTES_A_SECOND UINT64_C(65536)
-/* Longest wait for a peer that does not read its replies; then its connection is cut. */
+#define LEAST_BYTES_A_SECOND UINT64_C(65536)
+/* Longest wait for a peer that does not read its replies, or reads them more slowly than that
+ * later on; then its connection is cut. */
 #define SEND_TIMEOUT_NS (30 * INT64_C(1000000000))
 /* Pause of the listeners when the process has no descriptors left. */
 #define ACCEPT_PAUSE_NS (100 * INT64_C(1000000))
@@ -197,7 +199,7 @@ static void accept_all(struct vxd_rpc_loop *loop, const struct vxd_rpc_listener 
 {
     struct vxd_rpc *rpc = loop->rpc;
 
-    for (;;) {
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         struct vxd_rpc_connection *connection;
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -280,9 +282,9 @@ static void on_event(struct vxd_rpc_loop *loop, const struct epoll_event *event)
 /* Whether a connection is idle, late, or neither. */
 static bool is_late(struct vxd_rpc_connection *connection, int64_t now_ns, bool *is_idle)
 {
-    int64_t allowed_ns =
-        ARRIVAL_GRACE_NS +
-        (int64_t)(connection->n_arrived / ARRIVAL_BYTES_A_SECOND) * INT64_C(1000000000);
+    uint64_t n_arrived = connection->n_arrived + connection->n_discarded;
+    int64_t allowed_ns = ARRIVAL_GRACE_NS + (int64_t)(n_arrived / LEAST_BYTES_A_SECOND) *
+                                                INT64_C(1000000000);
     bool is_arriving = connection->began_ns != 0;
     bool is_late = false;
 
@@ -291,12 +293,18 @@ static bool is_late(struct vxd_rpc_connection *connection, int64_t now_ns, bool 
     /* While we do not read, it is not the peer who is late. */
     if (is_arriving && connection->waits_for_replies) {
         connection->began_ns = now_ns;
-        connection->n_arrived = 0;
+        connection->moved_ns = now_ns;
     } else if (is_arriving) {
-        is_late = now_ns - connection->began_ns > allowed_ns;
+        is_late = now_ns - connection->began_ns > allowed_ns ||
+                  now_ns - connection->moved_ns > ARRIVAL_GRACE_NS;
     }
     if (connection->replies != NULL) {
-        is_late = is_late || now_ns - connection->unsent_since_ns > SEND_TIMEOUT_NS;
+        int64_t sending_ns =
+            SEND_TIMEOUT_NS +
+            (int64_t)(connection->n_sent / LEAST_BYTES_A_SECOND) * INT64_C(1000000000);
+
+        is_late = is_late || now_ns - connection->unsent_since_ns > SEND_TIMEOUT_NS ||
+                  now_ns - connection->unsent_began_ns > sending_ns;
     }
     (void)pthread_mutex_unlock(&connection->lock);
     return is_late;

@@ -11,6 +11,9 @@
 
 /* Larger replies take longer to copy into the socket than it takes to wake the loop. */
 #define AT_ONCE_BYTES ((size_t)128 * 1024)
+/* Most that is written of one connection before the others have their turn; its lock, which
+ * whoever has a reply for it needs, is held meanwhile. */
+#define FLUSH_SHARE_BYTES ((size_t)1 << 20)
 
 void vxd_rpc_reply_free(struct vxd_rpc_reply *reply)
 {
@@ -37,10 +40,15 @@ bool vxd_rpc_flush(struct vxd_rpc_connection *connection)
 {
     struct vxd_rpc *rpc = connection->loop->rpc;
 
-    while (connection->replies != NULL && !connection->is_broken) {
+    size_t n_flushed = 0;
+
+    while (connection->replies != NULL && !connection->is_broken &&
+           n_flushed < FLUSH_SHARE_BYTES) {
         struct vxd_rpc_reply *reply = connection->replies;
+        size_t n_left = reply->n_bytes - reply->n_sent;
         ssize_t n = send(connection->fd, reply->bytes + reply->n_sent,
-                         reply->n_bytes - reply->n_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+                         n_left < FLUSH_SHARE_BYTES ? n_left : FLUSH_SHARE_BYTES,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0 && errno == EINTR) {
             continue;
@@ -51,6 +59,9 @@ bool vxd_rpc_flush(struct vxd_rpc_connection *connection)
         }
         reply->n_sent += (size_t)n;
         connection->unsent_bytes -= (size_t)n;
+        connection->n_sent += (size_t)n;
+        n_flushed += (size_t)n;
+        atomic_fetch_sub(&rpc->unsent_bytes, (size_t)n);
         connection->unsent_since_ns = vxd_clock_ns();
         if (reply->n_sent == reply->n_bytes) {
             end_reply(connection);
@@ -73,6 +84,7 @@ void vxd_rpc_send(struct vxd_rpc_connection *connection, struct vxd_rpc_reply *t
         vxd_rpc_note(connection);
         (void)pthread_mutex_unlock(&connection->lock);
         atomic_fetch_sub(&rpc->n_open, 1);
+        atomic_fetch_sub(&rpc->n_unanswered, 1);
         return;
     }
     is_first = connection->replies == NULL;
@@ -80,8 +92,11 @@ void vxd_rpc_send(struct vxd_rpc_connection *connection, struct vxd_rpc_reply *t
     *connection->last_reply = take_reply;
     connection->last_reply = &take_reply->next;
     connection->unsent_bytes += take_reply->n_bytes;
+    atomic_fetch_add(&rpc->unsent_bytes, take_reply->n_bytes);
     if (is_first) {
         connection->unsent_since_ns = vxd_clock_ns();
+        connection->unsent_began_ns = connection->unsent_since_ns;
+        connection->n_sent = 0;
         if (take_reply->n_bytes <= AT_ONCE_BYTES) {
             (void)vxd_rpc_flush(connection);
         }
@@ -91,4 +106,5 @@ void vxd_rpc_send(struct vxd_rpc_connection *connection, struct vxd_rpc_reply *t
         vxd_rpc_note(connection);
     }
     (void)pthread_mutex_unlock(&connection->lock);
+    atomic_fetch_sub(&rpc->n_unanswered, 1);
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -167,6 +168,48 @@ def test_size_above_the_limit_is_refused_before_it_comes(daemon: Daemon, url: st
         with pytest.raises(OSError):  # nobody reads that much
             for _ in range(1100):
                 peer.socket.sendall(bytes(MIB))
+
+
+@pytest.mark.parametrize("n_bytes", [*range(2**64 - 12, 2**64), 2**63])
+def test_lengths_at_the_end_of_64_bits_end_the_connection(url: str, n_bytes: int) -> None:
+    with RawReq(url) as peer:
+        head = peer.mark + n_bytes.to_bytes(8, "big")
+        with contextlib.suppress(OSError):
+            peer.socket.sendall(head + b"\x80\0\0\1" + bytes(40000))
+            while peer.socket.recv(4096):
+                pass
+    with RawReq(url) as peer:
+        peer.send(info_request("after"))
+        assert peer.receive().header.request_id == "after"
+
+
+def test_a_refused_message_that_stalls_takes_nothing_from_others(directory: Path) -> None:
+    """What is read of it only to be forgotten holds no memory, so it fills no limit."""
+    limits = {"message_bytes": MIB, "inflight_bytes": 4 * MIB}
+    with running(directory, {"limits": limits}) as daemon:
+        large = rpc_pb2.Request(voxelize=voxelize_request(cloud_of(random_points(60000))))
+        with RawReq(daemon.tcp) as peer:
+            head = peer.mark + (2**40).to_bytes(8, "big")
+            peer.socket.sendall(head + message(info_request("stall")) + bytes(16384))
+            assert reply_of(peer)[1].header.code == common_pb2.RESOURCE_EXHAUSTED
+            for _ in range(16):
+                peer.socket.sendall(bytes(MIB))
+            for _ in range(3):
+                with RawReq(daemon.ipc) as other:
+                    other.send(large)
+                    assert other.receive().header.code == OK
+
+
+def test_pipelined_requests_that_wait_for_their_replies_drift_no_limit(daemon: Daemon) -> None:
+    with RawReq(daemon.ipc) as peer:
+        data = b"".join(
+            framed(peer, message(info_request(f"p-{i}"), (0x80000000 + i,))) for i in range(3000)
+        )
+        sender = threading.Thread(target=peer.socket.sendall, args=(data,))
+        sender.start()
+        seen = {reply_of(peer)[1].header.request_id for _ in range(3000)}
+        sender.join()
+    assert len(seen) == 3000
 
 
 def test_a_large_message_without_its_token_is_refused_before_it_comes(directory: Path) -> None:
