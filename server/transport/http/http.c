@@ -221,8 +221,8 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
     enum vxd_status status;
 
     vxd_http_read_headers(exchange);
-    VXD_TRY(check_framing(exchange, is_path_bad, err));
     exchange->n_expected = vxd_http_body_bytes(&exchange->headers);
+    VXD_TRY(check_framing(exchange, is_path_bad, err));
     if (view == NULL || !view->is_public) {
         VXD_TRY(vxd_http_guard(exchange, version, err));
     }

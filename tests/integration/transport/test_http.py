@@ -479,3 +479,12 @@ def test_escapes_that_change_a_path_are_refused(daemon: Daemon, path: str) -> No
     answer = raw_http(daemon, request.encode())
     assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
     assert b'"path"' in answer
+
+
+def test_a_refused_path_is_answered_behind_its_body(daemon: Daemon) -> None:
+    one = (
+        f"POST /v1%00/status HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    answer = raw_http(daemon, (one + one).encode())
+    assert answer.count(b"HTTP/1.1 400 ") == 2
