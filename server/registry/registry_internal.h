@@ -19,6 +19,7 @@ struct vxd_registry {
     struct vxd_registered_kind kinds[VXD_REGISTRY_MAX_KINDS];
     size_t n_kinds;
     struct vxd_journal *journal; /* NULL: nothing is durable */
+    bool is_recovered;           /* all that the journal has came back */
     const struct vxd_data_dir *dir;
     struct vxd_registry_saver *saver;
 };

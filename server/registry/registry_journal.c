@@ -290,6 +290,7 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
     }
     VXD_TRY(restore_outcomes(registry, once, err));
     ask_again(registry, &listing);
+    registry->is_recovered = true;
     vxd_registry_saver_begin(registry->saver);
 out:
     free(listing.ids);
@@ -299,16 +300,19 @@ out:
 void vxd_registry_close_journal(struct vxd_registry *registry)
 {
     struct vxd_err err = {0};
+    enum vxd_status status;
 
     if (registry == NULL || registry->saver == NULL) {
         return;
     }
     vxd_registry_saver_stop(registry->saver);
-    if (registry->journal != NULL &&
-        vxd_journal_close(registry->journal, &err) != VXD_OK) {
+    status = registry->is_recovered ? vxd_journal_close(registry->journal, &err)
+                                    : vxd_journal_leave(registry->journal, &err);
+    if (status != VXD_OK) {
         vxd_log(VXD_LOG_ERROR, "the journal did not end well", "error", err.message);
     }
     registry->journal = NULL;
+    registry->is_recovered = false;
     registry->dir = NULL;
     vxd_registry_saver_destroy(registry->saver);
     registry->saver = NULL;

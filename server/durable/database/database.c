@@ -4,7 +4,8 @@
  *
  *     meta        key, value: "epoch" the highest given out; "next_family"; "secret" 32 bytes;
  *                 "clean" 1 after a close, 0 while it is open; "boot_id" of the system that opened
- *                 it last; "restored" 1 in a backup until a server has started from it, 2 from
+ *                 it last; "power_lost" 1 from the start after a loss of power until a start
+ *                 has ended; "restored" 1 in a backup until a server has started from it, 2 from
  *                 the moment when the mark showed a loss until a start has ended; "probe";
  *                 "marked" 1 where there is a voxeld.mark (database_mark.c); "sequence" the
  *                 number of transactions that were ever committed; "run_ns" how long daemons

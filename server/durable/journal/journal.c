@@ -31,11 +31,12 @@ enum vxd_status vxd_journal_note_run(struct vxd_journal *journal, struct vxd_err
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(journal->db,
                                     "INSERT OR REPLACE INTO meta VALUES('clean', 0),"
-                                    " ('boot_id', CAST(?1 AS BLOB))",
+                                    " ('boot_id', CAST(?1 AS BLOB)), ('power_lost', ?2)",
                                     -1, &statement, NULL);
 
     if (result == SQLITE_OK) {
         (void)sqlite3_bind_text(statement, 1, journal->boot_id, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_int(statement, 2, journal->is_power_lost);
         result = sqlite3_step(statement);
     }
     (void)sqlite3_finalize(statement);
@@ -77,12 +78,13 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     const struct vxd_file_ops *ops = journal->dir->ops;
     char now[VXD_BOOT_ID_BYTES] = "";
     char then[VXD_BOOT_ID_BYTES] = "";
-    uint64_t clean, restored, next_family;
+    uint64_t clean, restored, next_family, power_lost;
     size_t n_secret, n_then;
     enum vxd_status status;
 
     VXD_TRY(vxd_database_get_meta(journal->db, "clean", &clean, err));
     VXD_TRY(vxd_database_get_meta(journal->db, "restored", &restored, err));
+    VXD_TRY(vxd_database_get_meta(journal->db, "power_lost", &power_lost, err));
     VXD_TRY(vxd_database_get_meta(journal->db, "epoch", &journal->epoch, err));
     VXD_TRY(vxd_database_get_meta(journal->db, "next_family", &next_family, err));
     VXD_TRY(vxd_database_get_meta(journal->db, "run_ns", &journal->run_base_ns, err));
@@ -101,6 +103,8 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     found->is_restored = restored == 1;
     found->same_boot =
         ops->boot_id(ops->user, now) == 0 && now[0] != '\0' && strcmp(now, then) == 0;
+    found->is_power_lost = !found->was_clean && (!found->same_boot || power_lost != 0);
+    journal->is_power_lost = found->is_power_lost;
     VXD_TRY(vxd_journal_open_mark(journal, now, found, err));
     VXD_TRY(vxd_journal_set_full(journal, false, err));
     (void)snprintf(journal->boot_id, sizeof journal->boot_id, "%s", now);
@@ -225,9 +229,9 @@ out:
     return status;
 }
 
-enum vxd_status vxd_journal_close(struct vxd_journal *take_journal, struct vxd_err *err)
+static enum vxd_status stop(struct vxd_journal *journal, bool is_clean,
+                            struct vxd_err *err)
 {
-    struct vxd_journal *journal = take_journal;
     enum vxd_status status;
 
     if (journal == NULL) {
@@ -239,11 +243,21 @@ enum vxd_status vxd_journal_close(struct vxd_journal *take_journal, struct vxd_e
     (void)pthread_cond_signal(&journal->wake);
     (void)pthread_mutex_unlock(&journal->lock);
     (void)pthread_join(journal->thread, NULL);
-    if (status == VXD_OK) {
+    if (status == VXD_OK && is_clean) {
         status = mark_clean(journal, err);
     }
     free_journal(journal);
     return status;
+}
+
+enum vxd_status vxd_journal_close(struct vxd_journal *take_journal, struct vxd_err *err)
+{
+    return stop(take_journal, true, err);
+}
+
+enum vxd_status vxd_journal_leave(struct vxd_journal *take_journal, struct vxd_err *err)
+{
+    return stop(take_journal, false, err);
 }
 
 /* What is known in memory ------------------------------------------------------------------ */

@@ -44,6 +44,9 @@ struct vxd_journal_found {
     bool was_clean; /* it was closed by vxd_journal_close */
     bool
         same_boot; /* the system has not been started since: whatever was written is there */
+    /* The system went down before what was written was synced: at the end of the last run, or
+     * before an earlier start that did not end. */
+    bool is_power_lost;
     bool is_restored; /* from a backup: what was acknowledged later is not in it */
     /* The journal ends before changes that were acknowledged, as its mark shows, or it did so at
      * an earlier start that did not end. */
@@ -67,6 +70,10 @@ enum vxd_status vxd_journal_open(const struct vxd_data_dir *dir,
  * any more. Freed in any case. NULL is fine.
  * errors  what was not written, if anything */
 enum vxd_status vxd_journal_close(struct vxd_journal *take_journal, struct vxd_err *err);
+
+/* Ends a start that failed: like vxd_journal_close, but the end is not marked as clean, so that
+ * the next start finds every loss that this one had not yet dealt with. */
+enum vxd_status vxd_journal_leave(struct vxd_journal *take_journal, struct vxd_err *err);
 
 /* Random bytes that this database was made with, for keyed digests that outlive the process. */
 void vxd_journal_get_secret(const struct vxd_journal *journal,

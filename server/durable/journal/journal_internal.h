@@ -112,6 +112,7 @@ struct vxd_journal {
     size_t dropped_capacity;
 
     char boot_id[VXD_BOOT_ID_BYTES];
+    bool is_power_lost;    /* as vxd_journal_found has it */
     bool is_run_noted;     /* the database knows of this run; nothing is written before */
     bool is_disk_to_blame; /* and this is why it does not */
     uint64_t run_base_ns;  /* the running time of earlier runs; */

@@ -75,7 +75,7 @@ static enum vxd_status load_row(struct vxd_journal *journal, sqlite3_stmt *row,
     made->committed = state;
     made->now = state;
     made->trimmed_to = 0;
-    made->may_have_lost = !found->was_clean && !found->same_boot && state.open_tail;
+    made->may_have_lost = found->is_power_lost && state.open_tail;
     return VXD_OK;
 }
 

@@ -379,18 +379,45 @@ out:
 }
 
 /* From now on the database is one like any other. Behind what the owner committed. */
-static enum vxd_status end_restoring(struct vxd_journal *journal, struct vxd_err *err)
+static enum vxd_status end_losing(struct vxd_journal *journal, const char *key,
+                                  struct vxd_err *err)
 {
     struct vxd_journal_txn *txn;
     enum vxd_status status;
 
     VXD_TRY(vxd_journal_begin(journal, &txn, err));
-    status = vxd_journal_put_meta(txn, "restored", 0, err);
+    status = vxd_journal_put_meta(txn, key, 0, err);
     if (status != VXD_OK) {
         vxd_journal_abandon(txn);
         return status;
     }
     VXD_TRY(vxd_journal_commit_wait(txn, err));
+out:
+    return status;
+}
+
+/* Every family that may have lost something has another generation by then. Where the disk takes
+ * nothing the loss of power stays noted, which at worst costs families another generation. */
+static enum vxd_status end_recovery(struct vxd_journal *journal,
+                                    const struct vxd_journal_found *found,
+                                    struct vxd_err *err)
+{
+    struct vxd_err fault = {0};
+    enum vxd_status status = VXD_OK;
+
+    if (found->is_restored || found->is_behind_mark) {
+        VXD_TRY(end_losing(journal, "restored", err));
+    }
+    if (found->is_power_lost) {
+        status = end_losing(journal, "power_lost", &fault);
+    }
+    if (status == VXD_UNAVAILABLE || status == VXD_RESOURCE_EXHAUSTED) {
+        vxd_log(VXD_LOG_WARNING, "the journal cannot note that the start has ended",
+                "reason", fault.message);
+        status = VXD_OK;
+    } else if (status != VXD_OK) {
+        *err = fault;
+    }
 out:
     return status;
 }
@@ -417,8 +444,8 @@ enum vxd_status vxd_recover(const struct vxd_data_dir *dir, struct vxd_journal *
         out->n_lossy += recovery.result.is_lossy;
         out->n_replayed += recovery.result.n_replayed;
     }
-    if ((found->is_restored || found->is_behind_mark) && !visitor->is_not_last) {
-        VXD_TRY(end_restoring(journal, err));
+    if (!visitor->is_not_last) {
+        VXD_TRY(end_recovery(journal, found, err));
     }
 out:
     for (size_t i = 0; i < recovery.n_families; i++) {

@@ -274,6 +274,78 @@ static enum vxd_status note_record(void *user, const struct vxd_journal_record *
     return VXD_OK;
 }
 
+/* Ends the journal at once, as a kill does, or as a start that fails. */
+static void end_start(struct fixture *fixture, bool is_killed)
+{
+    if (is_killed) {
+        fault_disk_cut(fixture->disk);
+    }
+    (void)vxd_journal_leave(fixture->journal, NULL);
+    vxd_data_dir_close(&fixture->dir);
+    if (is_killed) {
+        fault_disk_kill(fixture->disk);
+    }
+    fixture->journal = NULL;
+}
+
+static enum vxd_status accept_family(void *user, const struct vxd_journal_family *family,
+                                     struct vxd_err *err)
+{
+    (void)user, (void)family, (void)err;
+    return VXD_OK;
+}
+
+static enum vxd_status accept_record(void *user, const struct vxd_journal_family *family,
+                                     const struct vxd_journal_record *record,
+                                     struct vxd_err *err)
+{
+    (void)user, (void)family, (void)record, (void)err;
+    return VXD_OK;
+}
+
+/* What a loss of power may have taken is known to each start until one has recovered all, however
+ * the starts before it ended. */
+static void test_loss_of_power_is_known_until_a_start_ends(void)
+{
+    const struct vxd_journal_options options = {.sync_ms = 1000000};
+    const struct vxd_recovery_visitor visitor = {.family = accept_family,
+                                                 .own_record = accept_record};
+    struct fixture fixture = {0};
+    struct vxd_recovery_result result;
+    struct vxd_journal_state state;
+
+    REQUIRE(open_fixture(&fixture, &options));
+    CHECK(put_family(&fixture, 1, "off", VXD_FSYNC_OFF, 0) == VXD_OK);
+    CHECK(put_record(&fixture, 1, 1, 10) == VXD_OK);
+    CHECK(put_record(&fixture, 1, 2, 10) == VXD_OK);
+    CHECK(put_family(&fixture, 2, "always", VXD_FSYNC_ALWAYS, 0) == VXD_OK);
+    CHECK(put_record(&fixture, 1, 3, 10) == VXD_OK);
+    fault_disk_cut(fixture.disk);
+    CHECK(vxd_journal_close(fixture.journal, NULL) != VXD_OK);
+    vxd_data_dir_close(&fixture.dir);
+    fault_disk_lose_power(fixture.disk, FAULT_DROP_ALL, 1);
+    for (int i = 0; i < 4; i++) {
+        REQUIRE(open_fixture(&fixture, &options));
+        CHECK(fixture.found.same_boot == (i > 0));
+        CHECK(vxd_journal_get_state(fixture.journal, 1, &state, NULL) == VXD_OK);
+        CHECK(state.may_have_lost);
+        CHECK(vxd_journal_get_state(fixture.journal, 2, &state, NULL) == VXD_OK);
+        CHECK(!state.may_have_lost);
+        end_start(&fixture, i % 2 == 0);
+    }
+    REQUIRE(open_fixture(&fixture, &options));
+    CHECK(vxd_recover(&fixture.dir, fixture.journal, &fixture.found, &visitor, &result,
+                      NULL) == VXD_OK);
+    CHECK_INT(result.n_lossy, 1);
+    end_start(&fixture, true);
+    REQUIRE(open_fixture(&fixture, &options));
+    CHECK(!fixture.found.was_clean && !fixture.found.is_power_lost);
+    CHECK(vxd_journal_get_state(fixture.journal, 1, &state, NULL) == VXD_OK);
+    CHECK(!state.may_have_lost);
+    close_fixture(&fixture);
+    fault_disk_destroy(fixture.disk);
+}
+
 static void count_due(void *user, uint32_t family)
 {
     *(int *)user += (int)family;
@@ -437,6 +509,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_what_builds_on_a_failure_fails),
         VXD_TEST(test_full_disk_refuses_until_there_is_room),
         VXD_TEST(test_policies_lose_what_they_say),
+        VXD_TEST(test_loss_of_power_is_known_until_a_start_ends),
         VXD_TEST(test_snapshot_is_due_once_and_trims),
         VXD_TEST(test_second_owner_is_refused),
         VXD_TEST(test_records_that_pack_well_are_not_all_read_ahead),
