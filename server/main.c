@@ -137,7 +137,6 @@ static enum vxd_status bring_back(struct daemon *d, bool *is_reload_due,
     if (d->config.data_dir[0] == '\0') {
         return VXD_OK;
     }
-    vxd_server_set_state(&d->server, VXD_STATE_RECOVERING);
     if (pthread_create(&thread, NULL, open_data, &opening) != 0) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for the data");
     }
@@ -296,7 +295,11 @@ static int run(struct daemon *d)
         return fail("cannot start", &err);
     }
     d->server.event_fd = vxd_signals_fd(d->signals);
-    /* Health is answered while the data come back, and nothing else. */
+    /* Health is answered while the data come back, and nothing else: from the first request on,
+     * since one that was admitted before would run in the midst of it. */
+    if (d->config.data_dir[0] != '\0') {
+        vxd_server_set_state(&d->server, VXD_STATE_RECOVERING);
+    }
     if (d->config.http[0] != '\0' &&
         vxd_http_start(&d->server, &d->http, &err) != VXD_OK) {
         return fail("cannot listen", &err);
