@@ -102,7 +102,7 @@ static void *open_data(void *argument)
     return NULL;
 }
 
-/* Until the data are open. A start may take long: the supervisor is told that it goes on. Whoever
+/* Waits until the data are open. A start may take long: the supervisor learns that it goes on. Whoever
  * wants the daemon to end meanwhile need not wait, since the disk is as it should be after a kill
  * at any moment. True when a reload was asked for. */
 static bool wait_for_data(struct daemon *d)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slab index on a GPU but for insertion; slab_map_cuda.h tells how a warp walks.
+/* The slab index on a GPU but for insertion; slab_map_cuda.h says how a warp walks.
  *
  * Erasing. ANY: who replaces an entry's place by ERASED is the one that is reported. FIRST:
  * keys are found while nothing changes; each then raises what stands at its place to a mark of

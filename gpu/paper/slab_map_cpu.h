@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slab index on the CPU, shared by its files; slab_map_math.h tells the layout and the rules
+/* The slab index on the CPU, shared by its files; slab_map_math.h says the layout and the rules
  * that places follow:
  *
  *   slab_map_cpu.c         find, neighbours, erase, probes, clear; the table of functions

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slab index on a GPU, shared by its files: the walks of a warp. slab_map_math.h tells the
+/* The slab index on a GPU, shared by its files: the walks of a warp. slab_map_math.h says the
  * layout and the rules that places follow.
  *
  *   slab_map.cu         find, neighbours, erase, probes, clear, rebuild; the table of functions

@@ -432,7 +432,7 @@ VXD_SVDAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_svdag_kernel_args *
     return is_stored;
 }
 
-/* A slab store, as struct vxd_svdag_arena_cuda tells. */
+/* A slab store, with the members that struct vxd_svdag_arena_cuda documents. */
 template <enum vxd_svdag_store STORE> struct vxd_svdag_slabs_cuda {
     struct spare {
     };

@@ -235,7 +235,7 @@ void ctl_scene_print_text(const struct voxeld_scene_info *scene);
 bool ctl_scene_grow(void **block, size_t n, size_t n_bytes);
 
 /* scene_undo.c: makes the client_id of this process, which begins with its user's part
- * and differs from every other one. It tells the changes that a user made by voxelctl
+ * and differs from every other one. It distinguishes the changes that a user made by voxelctl
  * on this machine from all others. */
 enum {
     CTL_SCENE_ID_BYTES = 64

@@ -118,7 +118,7 @@ VXD_HD uint64_t vxd_svdag_cells_of_uniform(const struct vxd_svdag_spot *spot,
     return n;
 }
 
-/* Adds the cells of a spot to *n. True: only what is below tells, and nothing was added; never
+/* Adds the cells of a spot to *n. True: only its children decide, and nothing was added; never
  * of a spot as low as a cell, or as a leaf. */
 VXD_HD bool vxd_svdag_cells_count_spot(const struct vxd_svdag_view *view,
                                        const struct vxd_svdag_cells *cells,
@@ -379,7 +379,7 @@ VXD_HD void vxd_svdag_dense_put_spot(const struct vxd_svdag_view *view,
 
 /* Writes the cells of a spot that are not UNKNOWN alone; those are there before. The area is
  * one of whole cells and inside the array; cells->state is OCCUPIED. True: only what is below
- * tells, and nothing was written; never of a spot as low as a cell, or as a leaf. */
+ * decide, and nothing was written; never of a spot as low as a cell, or as a leaf. */
 VXD_HD bool vxd_svdag_dense_spot(const struct vxd_svdag_view *view,
                                  const struct vxd_svdag_cells *cells,
                                  const struct vxd_svdag_spot *spot,

@@ -174,7 +174,7 @@ VXD_HD unsigned vxd_svdag_diff_maybe(const struct vxd_svdag_view *view,
     return bits;
 }
 
-/* Adds to *seen what became of the area's voxels in a spot, as far as the spot itself tells.
+/* Adds to *seen what became of the area's voxels in a spot, as far as the spot itself decides it.
  * True: what is below may add to it. */
 VXD_HD bool vxd_svdag_diff_bits_spot(const struct vxd_svdag_view *view,
                                      const struct vxd_svdag_area *area,
@@ -293,7 +293,7 @@ VXD_HD bool vxd_svdag_diff_counted(const struct vxd_svdag_view *view,
     return (head & VXD_SVDAG_HAS_FREE) == 0;
 }
 
-/* Adds the cells of a spot to *n. True: only what is below tells, and nothing was added; never
+/* Adds the cells of a spot to *n. True: only its children decide, and nothing was added; never
  * of a spot as low as a cell, or as a leaf. */
 VXD_HD bool vxd_svdag_diff_count_spot(const struct vxd_svdag_view *view,
                                       const struct vxd_svdag_cells *cells,

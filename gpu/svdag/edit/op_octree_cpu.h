@@ -17,7 +17,7 @@ struct vxd_svdag_op_octree_node {
     struct vxd_svdag_shapes_run run;
     bool has_index;
     struct vxd_svdag_indexed_leaf
-        *index_memory; /* n_listed, and behind them what tells where leaves begin */
+        *index_memory; /* n_listed entries, then the index of where leaves begin */
     struct vxd_svdag_voxel_list_index index;
 };
 

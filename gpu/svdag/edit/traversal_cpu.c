@@ -334,7 +334,7 @@ static enum vxd_status store_made(const struct vxd_svdag_traversal *traversal,
     return status;
 }
 
-/* Sets parts to what the editor told, and counts what that changes. */
+/* Sets children to the classes that the editor gave them, and counts what that changes. */
 static void set_children(const struct vxd_svdag_traversal *traversal,
                          struct vxd_svdag_walker *walker,
                          const struct vxd_svdag_classes *classes, int height,

@@ -48,7 +48,7 @@ struct vxd_svdag_frame {
     uint32_t old;
     uint32_t *ref;      /* where what it becomes goes */
     unsigned relations; /* a mask of the parts that are still to be looked at */
-    bool is_classified; /* all of them are gone into, as classify told */
+    bool is_classified; /* the editor classified them, and all of them are expanded */
     bool is_split;      /* parts are the states of all of them */
     struct vxd_svdag_made *node;
     union vxd_svdag_edit_state *state; /* its own, or one of or for a frame above */

@@ -483,7 +483,7 @@ VXD_HD uint64_t vxd_svdag_item_occupied_called(const struct vxd_svdag_view *view
 }
 
 /* Bits of a voxel's value in a leaf: those of the material, or one bit where a scene
- * without materials tells FREE voxels from occupied ones. */
+ * without materials distinguishes FREE voxels from occupied ones. */
 VXD_HD int vxd_svdag_value_bits(const struct vxd_svdag_format *format)
 {
     return format->material_bits != 0 ? format->material_bits

@@ -112,7 +112,7 @@ VXD_HD bool vxd_svdag_nearest_reaches(const struct vxd_svdag_nearest *best,
                                  vxd_svdag_code(spot->x, spot->y, spot->z));
 }
 
-/* Whether something is occupied there, as far as the spot itself tells. */
+/* Whether something is occupied there, as far as the spot itself decides it. */
 VXD_HD bool vxd_svdag_nearest_expands(const struct vxd_svdag_view *view,
                                       const struct vxd_svdag_spot *spot)
 {

@@ -215,7 +215,7 @@ VXD_HD unsigned vxd_svdag_all_states(const struct vxd_svdag_view *view)
            vxd_svdag_state_if(view->free_value >= 0, VXD_SVDAG_FREE);
 }
 
-/* Adds to *seen the states of the area's voxels in a spot, as far as the spot itself tells.
+/* Adds to *seen the states of the area's voxels in a spot, as far as the spot itself decides it.
  * True: what is below may add to them. */
 VXD_HD bool vxd_svdag_area_states_spot(const struct vxd_svdag_view *view,
                                        const struct vxd_svdag_area *area,
@@ -269,7 +269,7 @@ VXD_HD unsigned vxd_svdag_area_states(const struct vxd_svdag_view *view,
 }
 
 /* Adds the area's voxels in a spot: counts[0] those occupied, counts[1] those FREE; those that
- * are not wanted (a set of states) maybe, too. True: only what is below tells, and nothing was
+ * are not wanted (a set of states) maybe, too. True: only its children decide, and nothing was
  * added. */
 VXD_HD bool vxd_svdag_area_count_spot(const struct vxd_svdag_view *view,
                                       const struct vxd_svdag_area *area,

@@ -8,7 +8,7 @@
  * while the slot's tag is not written yet. Slots of a bucket are taken from the first on.
  * Two equal items therefore compete for the same slot, and the one whose swap fails finds
  * the other's words equal. No thread waits for another, except for the tag of an item
- * with equal words, which is written right after the swap: the tag tells the item's
+ * with equal words, which is written right after the swap: the tag names the item's
  * kind. */
 #ifndef VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_CUDA_H
 #define VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_CUDA_H

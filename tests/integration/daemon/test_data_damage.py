@@ -128,7 +128,7 @@ def check_loss_is_told(directory: Path, before: Any) -> None:
             assert version == now.version + 1
         assert int(line["changes"]) == lost
         assert metric(daemon, "voxeld_journal_lost_total") == lost
-    # It is told once.
+    # The loss is reported once.
     with running(directory) as daemon, Scenes(daemon) as scenes:
         assert daemon.find("the journal ends before changes that were acknowledged") is None
         assert metric(daemon, "voxeld_journal_lost_total") == 0
@@ -267,7 +267,7 @@ def ready(daemon: Daemon, purpose: str = "") -> tuple[int, Any]:
 
 
 def check_degraded(daemon: Daemon, scenes: Scenes, digest: str) -> None:
-    """Reads are served, and everybody who asks is told that changes are not taken."""
+    """Reads are served, and everybody who asks learns that changes are refused."""
     assert ready(daemon) == (
         200,
         {"ready": True, "state": "serving", "degraded": ["journal"]},

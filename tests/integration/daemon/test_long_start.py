@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A start that takes long: health is answered, SIGTERM is obeyed, the supervisor is told, and
+"""A start that takes long: health is answered, SIGTERM is obeyed, the supervisor is informed, and
 snapshot files keep it from taking long again."""
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from google.protobuf import json_format
 from harness import (
     MIB,
@@ -251,18 +250,6 @@ def run_load(daemon: Daemon, directory: Path, seconds: float) -> tuple[Load, lis
     return load, sampled
 
 
-@pytest.fixture
-def nngs_leak_is_known(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many replies may be lost. nng 1.5.2 loses a reply that it is given in the microseconds
-    between the begin of a connection's end and the removal of its name, and nobody else can free
-    it. That happens to one in thousands where clients go in the middle of requests. Replies that
-    we lost would show in all other tests, and in the resident memory here."""
-    suppressions = directory / "leaks"
-    suppressions.write_text("leak:vxd_rpc_pack\n")
-    monkeypatch.setenv("LSAN_OPTIONS", f"suppressions={suppressions}:print_suppressions=0")
-
-
-@pytest.mark.usefixtures("nngs_leak_is_known")
 def test_soak_leaves_memory_flat_and_nothing_behind(directory: Path) -> None:
     with running(directory) as daemon:
         run_load(daemon, directory, max(3.0, SECONDS / 20))  # threads and pools exist by then
@@ -309,7 +296,6 @@ def leave(daemon: Daemon, requests: bytes, generator: random.Random) -> None:
         time.sleep(generator.choice([0, generator.uniform(0, 0.03)]))
 
 
-@pytest.mark.usefixtures("nngs_leak_is_known")
 def test_clients_that_leave_in_numbers_leave_no_descriptors(directory: Path) -> None:
     """nng's thread that clears connections away hung for ever at one of the first hundreds."""
     request = rpc_pb2.Request()

@@ -254,8 +254,7 @@ def test_garbage_below_the_envelope_cuts_the_connection_only(daemon: Daemon) -> 
 def test_leaving_during_the_greeting_keeps_the_listener(
     daemon: Daemon, transport: str, how: str
 ) -> None:
-    """nng 1.5.2's listener ends for good at the first of these, unless the daemon works around it.
-    """
+    """A listener on nng 1.5.2's own sockets ends for good at the first of these."""
     hello = bytes([0, 0x53, 0x50, 0, 0, 0x30, 0, 0])
     for _ in range(10):
         if transport == "ipc":
