@@ -9,7 +9,7 @@
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 
-#include "client/c/call/shared.h"
+#include "client/c/call/shared_slots.h"
 #include "client/c/include/voxeld.h"
 #include "proto/base/base.h"
 #include "proto/wire/wire.h"

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "proto/wire/shared_memory.h"
+#include "proto/wire/wire.h"
 #include "server/observe/log/log.h"
 #include "server/transport/nng/rpc_internal.h"
 

@@ -21,7 +21,7 @@
 
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
-#include "server/request/auth.h"
+#include "server/request/request.h"
 
 enum {
     MAX_CONNECTIONS = 256,

@@ -16,7 +16,7 @@
 #ifndef VXD_SERVER_TRANSPORT_SHARED_SHARED_H
 #define VXD_SERVER_TRANSPORT_SHARED_SHARED_H
 
-#include "proto/wire/shared_memory.h"
+#include "proto/wire/wire.h"
 #include "server/instance/instance.h"
 
 /* The regions of all clients, and the thread that takes and drops them. */

@@ -2,11 +2,11 @@
 /* Memory that a client shares with a daemon of this machine (server/transport/shared/shared.h):
  * large requests are written into it and large replies read from it, so that they do not cross
  * the socket. It is divided into slots, one a call. */
-#ifndef VXD_CLIENT_C_CALL_SHARED_H
-#define VXD_CLIENT_C_CALL_SHARED_H
+#ifndef VXD_CLIENT_C_CALL_SHARED_SLOTS_H
+#define VXD_CLIENT_C_CALL_SHARED_SLOTS_H
 
 #include "proto/base/base.h"
-#include "proto/wire/shared_memory.h"
+#include "proto/wire/wire.h"
 
 /* One region, registered on a connection of its own. It lives until it is closed and all of its
  * slots were given back. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/c/call/shared.h"
+#include "client/c/call/shared_slots.h"
 
 #include <errno.h>
 #include <fcntl.h>
