@@ -363,7 +363,8 @@ out:
 
 /* Rows that are by themselves --------------------------------------------------------------- */
 
-/* Damaged items, or replies, into their table of quarantine; how many. */
+/* Damaged items, or replies, into their table of quarantine; how many, but for ages, without which
+ * nothing is lost. */
 static enum vxd_status quarantine(struct vxd_repair *repair, bool are_items, size_t *n,
                                   struct vxd_err *err)
 {
@@ -399,6 +400,12 @@ static enum vxd_status quarantine(struct vxd_repair *repair, bool are_items, siz
             result = SQLITE_ERROR;
         }
         (void)sqlite3_reset(put);
+        if (are_items && vxd_database_was_ages(row, kind, &item)) {
+            vxd_repair_say(repair, VXD_PROBLEM_SPARE, "voxeld.db, items",
+                           "%s: the ages of versions of family %u begin anew", fault,
+                           item.family);
+            continue;
+        }
         (*n)++;
         if (are_items) {
             vxd_repair_say(repair, VXD_PROBLEM_LOSS, "voxeld.db, items",

@@ -191,7 +191,8 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
     struct vxd_scene *scene;
     enum vxd_status status;
 
-    if (!scenes->is_recovering && count_scenes(scenes) >= scenes->limit_scenes) {
+    if (!atomic_load(&scenes->is_recovering) &&
+        count_scenes(scenes) >= scenes->limit_scenes) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "there are %zu scenes already, limits.scenes",
                         scenes->limit_scenes);

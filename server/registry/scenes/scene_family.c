@@ -53,7 +53,7 @@ static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
                            ? allowed_bytes.of_owner
                            : allowed_bytes.of_all;
 
-    if (family->scenes->is_recovering) {
+    if (atomic_load(&family->scenes->is_recovering)) {
         /* A replay keeps more versions than there were at first, since nothing is
          * collected in between. */
         return 0;
@@ -444,7 +444,7 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
 
 bool vxd_scenes_are_due(struct vxd_scenes *scenes)
 {
-    return atomic_load(&scenes->n_due) > 0;
+    return atomic_load(&scenes->n_due) > 0 && !atomic_load(&scenes->is_recovering);
 }
 
 /* Finds a family that is to be collected and holds it; NULL where there is none. */

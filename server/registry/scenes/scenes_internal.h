@@ -32,7 +32,8 @@ struct vxd_scenes {
     struct vxd_scene *reserved; /* scenes that wait for their names, linked by `next` */
     struct vxd_scene_family *families;
     struct vxd_registry *registry; /* borrowed; has the journal */
-    bool is_recovering; /* limits do not count, so that all on the disk comes back */
+    /* Limits do not count, so that all on the disk comes back, and nothing is collected. */
+    _Atomic bool is_recovering;
 };
 
 /* A store. It lives as long as somebody has a version of it pinned. */
