@@ -181,11 +181,24 @@ static void find_missing(void *arg, const char *name)
     }
 }
 
-/* Of one whose own name is gone, or taken; maps' begin as map_catalogue.h says. */
-static void name_family(struct vxd_journal_family *family, bool is_map)
+/* Of one whose own name is gone, or taken. What comes before the ':' of `from` stays, since it says
+ * what the family is of. */
+static void name_family(struct vxd_journal_family *family, const char *from)
 {
-    (void)snprintf(family->name, sizeof family->name, "%sfamily-%u", is_map ? "map:" : "",
-                   family->id);
+    const char *colon = strchr(from, ':');
+    int n_prefix = colon != NULL && colon - from < 32 ? (int)(colon - from) + 1 : 0;
+    char name[VXD_JOURNAL_NAME_BYTES];
+
+    (void)snprintf(name, sizeof name, "%.*sfamily-%u", n_prefix, from, family->id);
+    memcpy(family->name, name, sizeof name);
+}
+
+/* A family of a kind that nobody knows is refused by a start, which otherwise would cut it. */
+static const char *find_prefix(uint32_t rules_version)
+{
+    const struct vxd_record_owner *owner = vxd_record_find_owner(rules_version);
+
+    return owner != NULL ? owner->prefix : "unknown:";
 }
 
 /* A name that another family has is not taken away from it. */
@@ -201,7 +214,7 @@ static enum vxd_status insert_row(struct vxd_repair *repair,
 
     for (int i = 0; i < 2 && result == SQLITE_OK; i++) {
         if (i > 0) {
-            name_family(family, strncmp(family->name, "map:", 4) == 0);
+            name_family(family, family->name);
         }
         (void)sqlite3_bind_int64(statement, 1, family->id);
         (void)sqlite3_bind_text(statement, 2, family->name, -1, SQLITE_STATIC);
@@ -317,7 +330,7 @@ static enum vxd_status mend_family(struct vxd_repair *repair, const struct broke
                                "SELECT max(rules) FROM records WHERE id BETWEEN ?1 << 40"
                                " AND (?1 << 40) + 1099511627775",
                                id, &rules, err));
-        name_family(&family, vxd_is_map_rules((uint32_t)rules));
+        name_family(&family, find_prefix((uint32_t)rules));
     }
     state.last_sequence = has_file ? head.sequence : 0;
     state.snapshot_sequence = state.last_sequence;

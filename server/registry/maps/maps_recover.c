@@ -286,7 +286,7 @@ static void log_event(enum vxd_registry_event event, const char *name, const cha
 }
 
 const struct vxd_durable_kind vxd_maps_kind = {.noun = "map",
-                                               .prefix = "map:",
+                                               .prefix = VXD_MAP_FAMILIES,
                                                .log = log_event,
                                                .recover = recover,
                                                .save = vxd_maps_save};

@@ -594,7 +594,7 @@ static void log_event(enum vxd_registry_event event, const char *name, const cha
 }
 
 const struct vxd_durable_kind vxd_scenes_kind = {.noun = "scene",
-                                                 .prefix = "",
+                                                 .prefix = VXD_SCENE_FAMILIES,
                                                  .log = log_event,
                                                  .recover = recover,
                                                  .save = vxd_scenes_save};
