@@ -475,6 +475,21 @@ void vxd_request_fail(struct vxd_request *request, const struct vxd_err *err)
     vxd_request_drop(request);
 }
 
+void vxd_request_cancel(struct vxd_request *request)
+{
+    struct vxd_server *server = request->server;
+    struct vxd_err gone = {0};
+    bool has_waited = server->schedule->cancel(server->scheduler, request);
+
+    (void)vxd_fail(&gone, VXD_CANCELLED, NULL, "the connection has ended");
+    if (has_waited || !request->changes) {
+        (void)vxd_request_answer(request, &gone, NULL);
+    }
+    if (has_waited) {
+        vxd_request_drop(request);
+    }
+}
+
 void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err)
 {
     if (request->changes) {

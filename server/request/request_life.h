@@ -200,6 +200,10 @@ struct vxd_schedule_calls {
 
     /* The request is answered: stops its clock. */
     void (*unwatch)(struct vxd_scheduler *scheduler, struct vxd_request *request);
+
+    /* Takes a request that has not begun out of the queue, so that others may use its place; the
+     * queue's reference is the caller's then. False where it does not wait there. */
+    bool (*cancel)(struct vxd_scheduler *scheduler, struct vxd_request *request);
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.
@@ -251,6 +255,11 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                         const ProtobufCMessage *output);
 void vxd_request_hold(struct vxd_request *request);
 void vxd_request_drop(struct vxd_request *request);
+
+/* Its sender has gone: answers CANCELLED. A request that waits leaves the queue at once, one that
+ * has begun stops at the next border of its stages. What changes something and has begun goes on to
+ * its end, so that asking again gives the outcome. The caller holds a reference. Any thread. */
+void vxd_request_cancel(struct vxd_request *request);
 
 /* Fills in the error that a transport sends instead of a reply that it has no memory for.
  * A request that changed something has done so by then: its sender gets UNAVAILABLE, and
