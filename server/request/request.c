@@ -479,8 +479,10 @@ void vxd_request_cancel(struct vxd_request *request)
 {
     struct vxd_server *server = request->server;
     struct vxd_err gone = {0};
-    bool has_waited = server->schedule->cancel(server->scheduler, request);
+    bool has_waited;
 
+    atomic_store(&request->is_cancelled, true);
+    has_waited = server->schedule->cancel(server->scheduler, request);
     (void)vxd_fail(&gone, VXD_CANCELLED, NULL, "the connection has ended");
     if (has_waited || !request->changes) {
         (void)vxd_request_answer(request, &gone, NULL);
@@ -488,6 +490,11 @@ void vxd_request_cancel(struct vxd_request *request)
     if (has_waited) {
         vxd_request_drop(request);
     }
+}
+
+bool vxd_request_is_over(const struct vxd_request *request)
+{
+    return atomic_load(&request->answered) != 0 || atomic_load(&request->is_cancelled);
 }
 
 void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err)

@@ -160,6 +160,7 @@ struct vxd_request {
 
     /* Set by the scheduler. */
     atomic_int answered;
+    atomic_bool is_cancelled; /* its sender has gone */
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
@@ -258,8 +259,14 @@ void vxd_request_drop(struct vxd_request *request);
 
 /* Its sender has gone: answers CANCELLED. A request that waits leaves the queue at once, one that
  * has begun stops at the next border of its stages. What changes something and has begun goes on to
- * its end, so that asking again gives the outcome. The caller holds a reference. Any thread. */
+ * its end, so that asking again gives the outcome, unless its method looks at vxd_request_is_over.
+ * The caller holds a reference. Any thread. */
 void vxd_request_cancel(struct vxd_request *request);
+
+/* Whether nobody waits for the request any more, since it is answered (its deadline has passed) or
+ * its sender has gone. A method whose change can be taken back may end as CANCELLED then: it has had
+ * no effect, and whoever asks again runs it anew. Any thread. */
+bool vxd_request_is_over(const struct vxd_request *request);
 
 /* Fills in the error that a transport sends instead of a reply that it has no memory for.
  * A request that changed something has done so by then: its sender gets UNAVAILABLE, and

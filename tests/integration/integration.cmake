@@ -86,6 +86,7 @@ set(integration_tests
   scene/scene_durable
   scene/scene_histories
   scene/scene_limits
+  scene/scene_stop
   scene/scene_tools
   scene/scene_version_tools
   scene/scene_versions

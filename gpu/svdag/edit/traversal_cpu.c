@@ -43,7 +43,7 @@ static enum vxd_status count_visits(struct vxd_svdag_traversal *traversal,
     walker->n_visits = 0;
     if (atomic_fetch_add_explicit(&traversal->n_visits, n_visits, memory_order_relaxed) <
         traversal->svdag->max_visits) {
-        return VXD_OK;
+        return vxd_svdag_check_stop(traversal->svdag, err);
     }
     return vxd_fail(
         err, VXD_RESOURCE_EXHAUSTED, NULL,

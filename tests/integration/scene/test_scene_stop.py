@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits that nobody waits for any more: they end, without a version, and leave the lane to others;
+whoever asks again with the same number runs them then."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from harness import (
+    OK,
+    Daemon,
+    RawReq,
+    Rpc,
+    common_pb2,
+    rpc_pb2,
+    scene_pb2,
+    wait_until,
+)
+from scenes import Scenes, spec, vec
+
+LONG_MS = 60000
+
+
+def slow_edit(name: str, sequence: int, timeout_ms: int, radius: float) -> rpc_pb2.Request:
+    """Some bytes that keep a CPU busy; how long goes with the square of the radius."""
+    ball = scene_pb2.SceneBall(
+        centre=vec(0, 0, 0), radius=radius, noise=radius / 2, noise_seed=1
+    )
+    operation = scene_pb2.SceneOperation(ball=ball, action="SCENE_FILL", material=1)
+    return rpc_pb2.Request(
+        header=rpc_pb2.RequestHeader(
+            request_id=f"slow-{sequence}",
+            client_id=name,
+            sequence=sequence,
+            timeout_ms=timeout_ms,
+        ),
+        scene_edit=scene_pb2.SceneEditRequest(name=name, operations=[operation]),
+    )
+
+
+def version_of(scenes: Scenes, name: str) -> int:
+    return int(scenes.call("scene_get", name=name).scene.version)
+
+
+@pytest.fixture(params=["in memory", "durable"])
+def yard(daemon: Daemon, request: pytest.FixtureRequest) -> str:
+    name = "yard-" + request.param.replace(" ", "-")
+    durable = scene_pb2.SceneDurability(fsync="SCENE_FSYNC_ALWAYS")
+    more = {"durability": durable} if request.param == "durable" else {}
+    with Scenes(daemon) as scenes:
+        scenes.call("scene_create", name=name, spec=spec(14, bits=4), **more)
+    yield name
+    with Scenes(daemon) as scenes:
+        scenes.call("scene_drop", name=name)
+
+
+def test_edit_beyond_its_deadline_ends_without_a_version(daemon: Daemon, yard: str) -> None:
+    with Rpc(daemon.ipc) as client, Scenes(daemon) as scenes:
+        with RawReq(daemon.ipc) as peer:
+            peer.send(slow_edit(yard, 1, 300, 200.0))
+            reply = peer.receive()
+        assert reply.header.code == common_pb2.DEADLINE_EXCEEDED
+        wait_until(lambda: daemon.n_under_way() == 0, 20, "its lane is free")
+        assert version_of(scenes, yard) == 1
+        with RawReq(daemon.ipc) as peer:  # its number is free for an edit that fits
+            peer.send(slow_edit(yard, 1, LONG_MS, 4.0))
+            assert peer.receive().header.code == OK
+        assert version_of(scenes, yard) == 2
+        assert client.call("server_info").header.code == OK
+
+
+def test_edit_of_a_client_that_left_ends_and_runs_when_asked_again(
+    daemon: Daemon, yard: str
+) -> None:
+    with Scenes(daemon) as scenes:
+        with RawReq(daemon.ipc) as peer:
+            peer.send(slow_edit(yard, 11, LONG_MS, 200.0))
+            wait_until(lambda: daemon.n_under_way() == 1, 10, "it runs")
+        begin = time.monotonic()
+        wait_until(lambda: daemon.n_under_way() == 0, 20, "its lane is free")
+        assert time.monotonic() - begin < LONG_MS / 1000
+        assert version_of(scenes, yard) == 1
+        for _ in range(2):
+            with RawReq(daemon.ipc) as peer:
+                peer.send(slow_edit(yard, 11, LONG_MS, 4.0))
+                assert peer.receive().header.code == OK
+        assert version_of(scenes, yard) == 2  # once
