@@ -112,7 +112,7 @@ void vxd_svdag_set_max_bytes(struct vxd_svdag *svdag, size_t max_bytes);
 
 /* Most cubes that an edit visits; approximate, because threads count separately for a
  * while. It refuses a surface that fills a large scene after seconds, instead of editing
- * it for minutes. A new store has VXD_SVDAG_MAX_VISITS. To be called while no edit
+ * it for minutes; err.field is "max_visits" then. A new store has VXD_SVDAG_MAX_VISITS. To be called while no edit
  * runs. */
 #define VXD_SVDAG_MAX_VISITS ((uint64_t)1 << 29)
 void vxd_svdag_set_max_visits(struct vxd_svdag *svdag, uint64_t max_visits);

@@ -48,6 +48,7 @@ void vxd_config_default(struct vxd_config *config)
     config->replay_bytes = UINT64_C(32) << 20;
     config->replay_clients = 1024;
     config->n_scenes = 1024;
+    config->scene_edit_regions = UINT64_C(1) << 29; /* the engine's own limit */
     config->scene_collect_growth = 100;
     (void)snprintf(config->scene_store, sizeof config->scene_store, "arena");
     config->http_threads = 2;

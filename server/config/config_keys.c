@@ -61,6 +61,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
     {"limits.scene_bytes_per_token", VXD_CONFIG_UINT64, 0, MAX_BYTES,
      AT(token_scene_bytes), 0, 0, 0, NULL},
     {"limits.scenes", VXD_CONFIG_UINT32, 1, 65536, AT(n_scenes), 0, 0, 0, NULL},
+    {"limits.scene_edit_regions", VXD_CONFIG_UINT64, 65536, INT64_MAX,
+     AT(scene_edit_regions), 0, 0, 0, NULL},
     {"limits.scene_collect_growth", VXD_CONFIG_UINT32, 0, 10000, AT(scene_collect_growth),
      0, 0, 0, NULL},
     {"scenes.store", VXD_CONFIG_CHOICE, 0, 0, AT(scene_store), 0, SIZE_OF(scene_store), 0,

@@ -46,7 +46,7 @@ static enum vxd_status count_visits(struct vxd_svdag_traversal *traversal,
         return vxd_svdag_check_stop(traversal->svdag, err);
     }
     return vxd_fail(
-        err, VXD_RESOURCE_EXHAUSTED, NULL,
+        err, VXD_RESOURCE_EXHAUSTED, "max_visits",
         "the edit touches more than %llu regions of the scene; make its shapes "
         "smaller, or split it",
         (unsigned long long)traversal->svdag->max_visits);

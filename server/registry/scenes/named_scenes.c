@@ -57,6 +57,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
                                     ? server->config.token_scene_bytes
                                     : scenes->limit_bytes;
     scenes->limit_scenes = server->config.n_scenes;
+    scenes->limit_edit_regions = server->config.scene_edit_regions;
     scenes->collect_growth = server->config.scene_collect_growth;
     choose_store(scenes, server);
     status = vxd_queue_create(server->context, &scenes->queue, err);

@@ -18,6 +18,7 @@ struct vxd_scenes {
     enum vxd_svdag_store store; /* for new families */
     const char *store_name;
     size_t limit_scenes;
+    uint64_t limit_edit_regions;
     uint32_t collect_growth;  /* per cent; 0: collections never begin by themselves */
     uint64_t last_generation; /* the write lane's */
     struct vxd_queue *queue;  /* frees what is left at the end */

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edits that nobody waits for any more: they end, without a version, and leave the lane to others;
-whoever asks again with the same number runs them then."""
+whoever asks again with the same number runs them then. And edits that look at too much."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from harness import (
@@ -14,6 +15,7 @@ from harness import (
     Rpc,
     common_pb2,
     rpc_pb2,
+    running,
     scene_pb2,
     wait_until,
 )
@@ -86,3 +88,19 @@ def test_edit_of_a_client_that_left_ends_and_runs_when_asked_again(
                 peer.send(slow_edit(yard, 11, LONG_MS, 4.0))
                 assert peer.receive().header.code == OK
         assert version_of(scenes, yard) == 2  # once
+
+
+def test_edit_of_too_many_regions_names_the_key_and_comes_back(directory: Path) -> None:
+    low = {"limits": {"scene_edit_regions": 65536}}
+    durable = scene_pb2.SceneDurability(fsync="SCENE_FSYNC_ALWAYS")
+    edit = slow_edit("yard", 1, LONG_MS, 12.0).scene_edit
+    with running(directory) as daemon, Scenes(daemon) as scenes:
+        scenes.call("scene_create", name="yard", spec=spec(14, bits=4), durability=durable)
+        scenes.call("scene_edit", name="yard", operations=edit.operations)
+        assert version_of(scenes, "yard") == 2
+    with running(directory, low) as daemon, Scenes(daemon) as scenes:
+        assert version_of(scenes, "yard") == 2  # it was allowed once
+        header = scenes.rpc.call("scene_edit", edit, client_id="a", sequence=1).header
+        assert header.code == common_pb2.RESOURCE_EXHAUSTED
+        assert "65536" in header.message and "limits.scene_edit_regions" in header.message
+        assert version_of(scenes, "yard") == 2

@@ -435,6 +435,7 @@ static void too_long(struct gpu_env *env)
     CHECK_INT(gpu_svdag_edit(env, svdag, first.root, &large, 1, &result, &err),
               VXD_RESOURCE_EXHAUSTED);
     CHECK(strstr(err.message, "100000") != NULL);
+    CHECK_STR(err.field, "max_visits");
     CHECK(verify(env, svdag, first.root).n_occupied == first.n_added);
     vxd_svdag_set_max_visits(svdag, VXD_SVDAG_MAX_VISITS);
     CHECK_INT(gpu_svdag_edit(env, svdag, first.root, &large, 1, &result, NULL), VXD_OK);
