@@ -71,6 +71,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
      SIZE_OF(tokens_file), 0, NULL},
     {"auth.ipc_uids", VXD_CONFIG_UINT32_LIST, 0, UINT32_MAX, AT(ipc_uids), AT(n_ipc_uids),
      0, VXD_CONFIG_MAX_UIDS, NULL},
+    {"audit.file", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(audit_file), 0,
+     SIZE_OF(audit_file), 0, NULL},
     {"http.allowed_hosts", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1, AT(allowed_hosts),
      AT(n_allowed_hosts), 0, VXD_CONFIG_MAX_ORIGINS, NULL},
     {"http.allowed_origins", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1,

@@ -66,6 +66,8 @@ struct vxd_config {
     uint32_t ipc_uids[VXD_CONFIG_MAX_UIDS];
     size_t n_ipc_uids;
 
+    char audit_file[VXD_PATH_BYTES]; /* "" = no audit log */
+
     char allowed_hosts[VXD_CONFIG_MAX_ORIGINS]
                       [VXD_PATH_BYTES]; /* Host values beside ours */
     size_t n_allowed_hosts;

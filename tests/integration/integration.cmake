@@ -63,6 +63,7 @@ set(integration_tests
   client/python_versions
   client/readme
   client/tools
+  daemon/audit
   daemon/auth
   daemon/backends
   daemon/bundle

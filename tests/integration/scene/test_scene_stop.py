@@ -14,31 +14,11 @@ from harness import (
     RawReq,
     Rpc,
     common_pb2,
-    rpc_pb2,
     running,
     scene_pb2,
     wait_until,
 )
-from scenes import Scenes, spec, vec
-
-LONG_MS = 60000
-
-
-def slow_edit(name: str, sequence: int, timeout_ms: int, radius: float) -> rpc_pb2.Request:
-    """Some bytes that keep a CPU busy; how long goes with the square of the radius."""
-    ball = scene_pb2.SceneBall(
-        centre=vec(0, 0, 0), radius=radius, noise=radius / 2, noise_seed=1
-    )
-    operation = scene_pb2.SceneOperation(ball=ball, action="SCENE_FILL", material=1)
-    return rpc_pb2.Request(
-        header=rpc_pb2.RequestHeader(
-            request_id=f"slow-{sequence}",
-            client_id=name,
-            sequence=sequence,
-            timeout_ms=timeout_ms,
-        ),
-        scene_edit=scene_pb2.SceneEditRequest(name=name, operations=[operation]),
-    )
+from scenes import LONG_MS, Scenes, slow_edit, spec
 
 
 def version_of(scenes: Scenes, name: str) -> int:
