@@ -42,6 +42,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
     {"limits.queue", VXD_CONFIG_UINT32, 1, 4096, AT(queue_limit), 0, 0, 0, NULL},
     {"limits.connections", VXD_CONFIG_UINT32, 1, 65535, AT(max_connections), 0, 0, 0,
      NULL},
+    {"limits.failed_logins", VXD_CONFIG_UINT32, 0, 1000000, AT(failed_logins), 0, 0, 0,
+     NULL},
     {"limits.timeout_ms", VXD_CONFIG_UINT32, 1, DAY_MS, AT(default_timeout_ms), 0, 0, 0,
      NULL},
     {"limits.max_timeout_ms", VXD_CONFIG_UINT32, 1, DAY_MS, AT(max_timeout_ms), 0, 0, 0,

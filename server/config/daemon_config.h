@@ -42,6 +42,7 @@ struct vxd_config {
     uint64_t inflight_bytes;
     uint32_t queue_limit;
     uint32_t max_connections;
+    uint32_t failed_logins; /* of an address in a minute; 0 = any number */
     uint32_t default_timeout_ms;
     uint32_t max_timeout_ms;
     uint32_t bulk_points;    /* requests of more points run on bulk lanes only */

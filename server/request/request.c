@@ -202,11 +202,12 @@ static enum vxd_status check_admission(struct vxd_request *request,
     request->method = method;
     request->lane = method != NULL ? method->lane : VXD_LANE_NONE;
     request->body_bytes = body_bytes;
-    status = vxd_auth_identify(server->auth, request->token, request->peer_uid,
-                               &request->principal, err);
+    status = vxd_auth_identify(server->auth, request->token, request->peer,
+                               request->peer_uid, &request->principal, err);
     memset(request->token, 0, sizeof request->token);
     if (status != VXD_OK) {
-        vxd_metrics_count_rejected(server->metrics, "token");
+        vxd_metrics_count_rejected(
+            server->metrics, status == VXD_UNAUTHENTICATED ? "token" : "failed_logins");
         return status;
     }
     if (method == NULL) {
