@@ -270,8 +270,10 @@ static bool find_token(struct vxd_auth *auth, const uint8_t digest[SHA256_DIGEST
 }
 
 static enum vxd_status log_in(struct vxd_auth *auth, const char *token, const char *peer,
-                              struct vxd_principal *out, struct vxd_err *err)
+                              int64_t peer_uid, struct vxd_principal *out,
+                              struct vxd_err *err)
 {
+    char user[32];
     struct vxd_principal found = {0};
     struct sha256_ctx hash;
     uint8_t digest[SHA256_DIGEST_SIZE];
@@ -282,6 +284,10 @@ static enum vxd_status log_in(struct vxd_auth *auth, const char *token, const ch
     sha256_update(&hash, strlen(token), (const uint8_t *)token);
     sha256_digest(&hash, sizeof digest, digest);
     is_good = find_token(auth, digest, &found);
+    if (peer_uid >= 0) { /* on this host, whichever process it is */
+        (void)snprintf(user, sizeof user, "uid-%lld", (long long)peer_uid);
+        peer = user;
+    }
     status =
         vxd_login_guard_judge(auth->guard, peer, digest, is_good, vxd_clock_ns(), err);
     if (status == VXD_OK) {
@@ -297,7 +303,7 @@ enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
     bool has_token = token != NULL && token[0] != '\0';
 
     if (auth->path[0] != '\0' && has_token) {
-        return log_in(auth, token, peer, out, err);
+        return log_in(auth, token, peer, peer_uid, out, err);
     }
     if (auth->path[0] != '\0' && !is_trusted(auth, peer_uid)) {
         return vxd_fail(err, VXD_UNAUTHENTICATED, NULL, "a token is required");

@@ -4,7 +4,8 @@
  * address has not had success with lately is refused whether it is right or not, which shows a
  * guesser nothing; one that it has is not, so that whoever guesses locks nobody out who is there.
  *
- * Addresses are hosts, of IPv6 their /64; the last 1024 of them are known. Thread-safe. */
+ * Addresses are hosts, of IPv6 their /64, or on this host users; about the last 1024 of them are known.
+ * Thread-safe. */
 #ifndef VXD_SERVER_REQUEST_LOGIN_GUARD_H
 #define VXD_SERVER_REQUEST_LOGIN_GUARD_H
 
@@ -21,7 +22,7 @@ void vxd_login_guard_destroy(struct vxd_login_guard *guard);
 
 /* Says what becomes of a login, and counts it.
  *
- * in      peer     as request_life.h has it: "tcp 10.0.0.7:4242", "http ::1:5555", "ipc pid 1"
+ * in      peer     as request_life.h has it: "tcp 10.0.0.7:4242", "http ::1:5555"; or "uid-1000"
  *         token    a digest of the token, of at least 8 bytes
  *         is_good  it is one of ours
  * errors  UNAUTHENTICATED     it is none of ours
