@@ -400,16 +400,20 @@ out:
  * disk that takes nothing from a later one. */
 static enum vxd_status mark_ages(struct vxd_scene_family *family, struct vxd_err *err)
 {
+    struct vxd_journal_stats stats;
     struct vxd_err fault = {0};
     enum vxd_status status = VXD_OK;
 
+    vxd_journal_get_stats(vxd_registry_get_journal(family->scenes->registry), &stats);
     for (struct vxd_scene *scene = family->first; scene != NULL;
          scene = scene->next_in_family) {
         struct vxd_scene_log_summary log;
 
         vxd_scene_get_log_summary(scene, &log);
         vxd_scene_age_forget(&scene->ages, log.version + 1); /* what was lost */
-        status = status == VXD_OK ? mark_age(scene, &fault) : status;
+        if (stats.is_available && status == VXD_OK) {
+            status = mark_age(scene, &fault);
+        }
     }
     if (status == VXD_OK || is_put_off(status, family, &fault)) {
         return VXD_OK;
