@@ -50,11 +50,15 @@ static int fail(const char *what, const struct vxd_err *err)
     return EXIT_FAILURE;
 }
 
-/* A directory that is damaged, with the command that mends it. */
+/* A directory that is damaged, with the command that mends it; or a device that was lost. */
 static int fail_data(const char *what, const struct daemon *d, const struct vxd_err *err)
 {
     char command[VXD_DATA_DIR_BYTES + 32];
 
+    if (vxd_context_is_lost(d->server.context)) {
+        (void)fail(what, err);
+        return EXIT_LOST;
+    }
     if (err->code != VXD_DATA_LOSS) {
         return fail(what, err);
     }
@@ -119,6 +123,11 @@ static bool wait_for_data(struct daemon *d)
             vxd_log(VXD_LOG_INFO, "stopped before the data were back");
             vxd_notify("STOPPING=1");
             _exit(EXIT_SUCCESS);
+        case VXD_EVENT_LOST:
+            vxd_log(VXD_LOG_ERROR,
+                    "the engine's device was lost before the data were back");
+            vxd_notify("STOPPING=1");
+            _exit(EXIT_LOST);
         case VXD_EVENT_RELOAD:
             is_reload_due = true;
             break;

@@ -100,6 +100,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     server->started_unix_ns = vxd_clock_unix_ns();
     VXD_TRY(vxd_log_level_parse(config->log_level, &level, err));
     apply_limits(server, config);
+    VXD_TRY(vxd_audit_open(config->audit_file, err));
     VXD_TRY(make_instance_id(server->instance_id, err));
     VXD_TRY(vxd_auth_create(config, &server->auth, err));
     VXD_TRY(vxd_metrics_create(&server->metrics, err));
@@ -134,6 +135,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_slowlog_destroy(server->slowlog);
     vxd_metrics_destroy(server->metrics);
     vxd_auth_destroy(server->auth);
+    (void)vxd_audit_open("", NULL);
     server->scheduler = NULL;
     server->maps = NULL;
     server->networks = NULL;
@@ -161,6 +163,7 @@ enum vxd_status vxd_server_reload(struct vxd_server *server,
                          "its start needs a restart",
                          config->queue_limit, server->config.queue_limit));
     }
+    VXD_TRY(vxd_audit_open(config->audit_file, err));
     VXD_TRY(vxd_auth_reload(server->auth, err));
     apply_limits(server, config);
 out:

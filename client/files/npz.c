@@ -27,8 +27,14 @@ enum {
     ENCRYPTED = 1,
     STORED = 0,
     DEFLATED = 8,
-    /* So many bytes of a member show what array it is. */
+    /* So many bytes of a member show what array it is; mostly the first ones alone. */
     PROBE_BYTES = 16384,
+    FIRST_PROBE_BYTES = 256,
+    /* What looking at members may take in all: bytes, and for each of them so many more. An archive of
+     * 65,534 members, all of them one and the same, took seconds. */
+    MAX_PROBES_BYTES = 16 << 20,
+    PROBE_COST_BYTES = 1024,
+    INFLATE_COST_BYTES = 3072,
     /* Deflate cannot pack better than this. */
     MAX_RATIO = 1032
 };
@@ -184,17 +190,42 @@ static bool inflate_member(const struct member *m, uint8_t *out, size_t n_out,
     return result == Z_STREAM_END || result == Z_BUF_ERROR || result == Z_OK;
 }
 
-static bool member_is_cloud(const struct member *m)
+/* How many bytes of a .npy file, of which n_bytes are here, are its header; 0: it is none. */
+static size_t header_bytes(const uint8_t *bytes, size_t n_bytes)
+{
+    if (n_bytes < 12) {
+        return 0;
+    }
+    return bytes[6] <= 1 ? 10 + (size_t)u16(bytes + 8) : 12 + (size_t)u32(bytes + 8);
+}
+
+/* Whether a member is the points, by its header; *cost_bytes is what it took to look. */
+static bool member_is_cloud(const struct member *m, size_t *cost_bytes)
 {
     uint8_t probe[PROBE_BYTES];
-    size_t n_got;
+    const uint8_t *bytes = m->packed;
+    size_t n_got = m->n_packed < PROBE_BYTES ? m->n_packed : PROBE_BYTES;
+    size_t n_header;
     bool complete;
 
-    if (m->method == STORED) {
-        return vxd_npy_is_cloud(m->packed, m->n_packed);
+    *cost_bytes = PROBE_COST_BYTES;
+    if (m->method == DEFLATED) {
+        bytes = probe;
+        *cost_bytes += INFLATE_COST_BYTES;
+        if (!inflate_member(m, probe, FIRST_PROBE_BYTES, &n_got, &complete)) {
+            return false;
+        }
+        if (header_bytes(probe, n_got) > n_got && !complete) {
+            *cost_bytes += PROBE_BYTES;
+            (void)inflate_member(m, probe, sizeof probe, &n_got, &complete);
+        }
     }
-    return inflate_member(m, probe, sizeof probe, &n_got, &complete) &&
-           vxd_npy_is_cloud(probe, n_got);
+    n_header = header_bytes(bytes, n_got);
+    if (n_header == 0 || n_header > n_got) {
+        return false;
+    }
+    *cost_bytes += n_header;
+    return vxd_npy_is_cloud(bytes, n_got);
 }
 
 static enum vxd_status read_member(const struct member *m, size_t budget_bytes,
@@ -237,20 +268,30 @@ enum vxd_status vxd_npz_parse(const uint8_t *bytes, size_t n_bytes, size_t budge
 {
     size_t n_members = 0;
     size_t at = 0;
+    size_t n_left = MAX_PROBES_BYTES;
     enum vxd_status status;
 
     VXD_TRY(find_directory(bytes, n_bytes, &at, &n_members, err));
     for (size_t i = 0; i < n_members; i++) {
         struct member m = {0};
+        size_t cost_bytes;
 
         VXD_TRY(read_entry(bytes, n_bytes, &at, &m, err));
         if (!is_npy(&m)) {
             continue;
         }
         VXD_TRY(locate(bytes, n_bytes, &m, err));
-        if (member_is_cloud(&m)) {
+        if (member_is_cloud(&m, &cost_bytes)) {
             return read_member(&m, budget_bytes, out, err);
         }
+        if (cost_bytes > n_left) {
+            return VXD_FILE_BAD(
+                err,
+                "npz: none of its first %zu members of %zu is the points, "
+                "and to look at more takes too long; save the points first",
+                i + 1, n_members);
+        }
+        n_left -= cost_bytes;
     }
     return VXD_FILE_BAD(err,
                         "npz: none of the %zu members is an N x C array of numbers with "

@@ -112,10 +112,17 @@ void vxd_svdag_set_max_bytes(struct vxd_svdag *svdag, size_t max_bytes);
 
 /* Most cubes that an edit visits; approximate, because threads count separately for a
  * while. It refuses a surface that fills a large scene after seconds, instead of editing
- * it for minutes. A new store has VXD_SVDAG_MAX_VISITS. To be called while no edit
+ * it for minutes; err.field is "max_visits" then. A new store has VXD_SVDAG_MAX_VISITS. To be called while no edit
  * runs. */
 #define VXD_SVDAG_MAX_VISITS ((uint64_t)1 << 29)
 void vxd_svdag_set_max_visits(struct vxd_svdag *svdag, uint64_t max_visits);
+
+/* What an edit or an undo asks whether it should end: it returns true when nobody wants the result any
+ * more. On the CPU an edit asks about every 4096 cubes that a thread visits, on any of the pool's
+ * threads; on a GPU before each of its runs, which are short. It ends as CANCELLED then, and every
+ * root reaches what it did. NULL: it goes on to its end. To be called while no edit runs. */
+void vxd_svdag_set_stop(struct vxd_svdag *svdag, bool (*is_stopped)(void *user),
+                        void *user);
 
 /* The material of FREE voxels, -1 where free space is not tracked. */
 int vxd_svdag_free_value(const struct vxd_svdag_format *format);

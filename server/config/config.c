@@ -43,12 +43,14 @@ void vxd_config_default(struct vxd_config *config)
     config->shared_bytes = UINT64_C(1) << 30;
     config->queue_limit = 64;
     config->max_connections = 256;
+    config->failed_logins = 60;
     config->default_timeout_ms = 5000;
     config->max_timeout_ms = 60000;
     config->bulk_points = 1000000;
     config->replay_bytes = UINT64_C(32) << 20;
     config->replay_clients = 1024;
     config->n_scenes = 1024;
+    config->scene_edit_regions = UINT64_C(1) << 29; /* the engine's own limit */
     config->scene_collect_growth = 100;
     (void)snprintf(config->scene_store, sizeof config->scene_store, "arena");
     config->http_threads = 2;

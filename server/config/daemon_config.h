@@ -43,6 +43,7 @@ struct vxd_config {
     uint64_t shared_bytes; /* that clients may share with the daemon; 0 = none */
     uint32_t queue_limit;
     uint32_t max_connections;
+    uint32_t failed_logins; /* of an address in a minute; 0 = any number */
     uint32_t default_timeout_ms;
     uint32_t max_timeout_ms;
     uint32_t bulk_points;    /* requests of more points run on bulk lanes only */
@@ -52,8 +53,9 @@ struct vxd_config {
     uint64_t token_map_bytes; /* of those of one token; 0 = as map_bytes */
     uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
     uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
-    uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
-    uint32_t n_scenes;          /* at most */
+    uint64_t token_scene_bytes;  /* of those that one token made; 0 = as scene_bytes */
+    uint32_t n_scenes;           /* at most */
+    uint64_t scene_edit_regions; /* that one edit may look at */
     /* A scene is collected when it has grown by so many per cent since its last
      * collection; 0 = never by itself. */
     uint32_t scene_collect_growth;
@@ -65,6 +67,8 @@ struct vxd_config {
      * and root always are. */
     uint32_t ipc_uids[VXD_CONFIG_MAX_UIDS];
     size_t n_ipc_uids;
+
+    char audit_file[VXD_PATH_BYTES]; /* "" = no audit log */
 
     char allowed_hosts[VXD_CONFIG_MAX_ORIGINS]
                       [VXD_PATH_BYTES]; /* Host values beside ours */

@@ -105,6 +105,11 @@ const struct vxd_data_dir *vxd_registry_get_data_dir(const struct vxd_registry *
  * digest follows. */
 void vxd_registry_family_name(const struct vxd_durable_kind *kind, const char *name,
                               char out[VXD_JOURNAL_NAME_BYTES]);
+/* The same, or, where another family than `id` has it, one that says which: the thing that was the
+ * first of that family was dropped, and others that came from it live on. */
+void vxd_registry_free_family_name(const struct vxd_registry *registry,
+                                   const struct vxd_durable_kind *kind, const char *name,
+                                   uint32_t id, char out[VXD_JOURNAL_NAME_BYTES]);
 bool vxd_registry_is_of_kind(const struct vxd_durable_kind *kind,
                              const struct vxd_journal_family *row);
 

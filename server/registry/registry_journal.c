@@ -80,6 +80,17 @@ void vxd_registry_family_name(const struct vxd_durable_kind *kind, const char *n
     }
 }
 
+void vxd_registry_free_family_name(const struct vxd_registry *registry,
+                                   const struct vxd_durable_kind *kind, const char *name,
+                                   uint32_t id, char out[VXD_JOURNAL_NAME_BYTES])
+{
+    vxd_registry_family_name(kind, name, out);
+    if (vxd_journal_has_name(registry->journal, out, id)) {
+        (void)snprintf(out, VXD_JOURNAL_NAME_BYTES, "%s%.*s~%" PRIu32, kind->prefix,
+                       CUT_NAME, name, id);
+    }
+}
+
 bool vxd_registry_is_of_kind(const struct vxd_durable_kind *kind,
                              const struct vxd_journal_family *row)
 {

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base/clock.h"
 #include "proto/base/name.h"
+#include "server/request/login_guard.h"
 
 enum {
     MAX_TOKENS = 4096,
@@ -35,6 +37,7 @@ struct vxd_auth {
     size_t n_uids;
     pthread_mutex_t mutex; /* guards list */
     struct token_list list;
+    struct vxd_login_guard *guard;
 };
 
 static const struct {
@@ -193,6 +196,7 @@ enum vxd_status vxd_auth_create(const struct vxd_config *config, struct vxd_auth
     memcpy(auth->path, config->tokens_file, sizeof auth->path);
     memcpy(auth->uids, config->ipc_uids, sizeof auth->uids);
     auth->n_uids = config->n_ipc_uids;
+    VXD_TRY(vxd_login_guard_create(config->failed_logins, &auth->guard, err));
     VXD_TRY(load(auth->path, &auth->list, err));
     *out = auth;
     auth = NULL;
@@ -222,6 +226,7 @@ void vxd_auth_destroy(struct vxd_auth *auth)
 {
     if (auth != NULL) {
         (void)pthread_mutex_destroy(&auth->mutex);
+        vxd_login_guard_destroy(auth->guard);
         free(auth->list.tokens);
         free(auth);
     }
@@ -245,20 +250,16 @@ static bool is_trusted(const struct vxd_auth *auth, int64_t uid)
 
 /* Compares with every token whatever it finds, so that the time it takes shows nothing
  * but the number of tokens. */
-static bool find_token(struct vxd_auth *auth, const char *text, struct vxd_principal *out)
+static bool find_token(struct vxd_auth *auth, const uint8_t digest[SHA256_DIGEST_SIZE],
+                       struct vxd_principal *out)
 {
-    struct sha256_ctx hash;
-    uint8_t digest[SHA256_DIGEST_SIZE];
     bool found = false;
 
-    sha256_init(&hash);
-    sha256_update(&hash, strlen(text), (const uint8_t *)text);
-    sha256_digest(&hash, sizeof digest, digest);
     (void)pthread_mutex_lock(&auth->mutex);
     for (size_t i = 0; i < auth->list.n; i++) {
         const struct token *token = &auth->list.tokens[i];
 
-        if (memeql_sec(token->digest, digest, sizeof digest) != 0 && !found) {
+        if (memeql_sec(token->digest, digest, SHA256_DIGEST_SIZE) != 0 && !found) {
             memcpy(out->name, token->name, sizeof out->name);
             out->scopes = token->scopes;
             found = true;
@@ -268,16 +269,41 @@ static bool find_token(struct vxd_auth *auth, const char *text, struct vxd_princ
     return found;
 }
 
+static enum vxd_status log_in(struct vxd_auth *auth, const char *token, const char *peer,
+                              int64_t peer_uid, struct vxd_principal *out,
+                              struct vxd_err *err)
+{
+    char user[32];
+    struct vxd_principal found = {0};
+    struct sha256_ctx hash;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    bool is_good;
+    enum vxd_status status;
+
+    sha256_init(&hash);
+    sha256_update(&hash, strlen(token), (const uint8_t *)token);
+    sha256_digest(&hash, sizeof digest, digest);
+    is_good = find_token(auth, digest, &found);
+    if (peer_uid >= 0) { /* on this host, whichever process it is */
+        (void)snprintf(user, sizeof user, "uid-%lld", (long long)peer_uid);
+        peer = user;
+    }
+    status =
+        vxd_login_guard_judge(auth->guard, peer, digest, is_good, vxd_clock_ns(), err);
+    if (status == VXD_OK) {
+        *out = found;
+    }
+    return status;
+}
+
 enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
-                                  int64_t peer_uid, struct vxd_principal *out,
-                                  struct vxd_err *err)
+                                  const char *peer, int64_t peer_uid,
+                                  struct vxd_principal *out, struct vxd_err *err)
 {
     bool has_token = token != NULL && token[0] != '\0';
 
     if (auth->path[0] != '\0' && has_token) {
-        return find_token(auth, token, out)
-                   ? VXD_OK
-                   : vxd_fail(err, VXD_UNAUTHENTICATED, NULL, "the token is unknown");
+        return log_in(auth, token, peer, peer_uid, out, err);
     }
     if (auth->path[0] != '\0' && !is_trusted(auth, peer_uid)) {
         return vxd_fail(err, VXD_UNAUTHENTICATED, NULL, "a token is required");

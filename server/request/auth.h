@@ -33,10 +33,13 @@ void vxd_auth_destroy(struct vxd_auth *auth);
 /* Identifies the sender. Where tokens are configured, everybody but trusted ipc peers
  * needs one; where none are, every peer that can connect has all scopes. peer_uid is -1
  * where it is unknown. The comparison takes the same time for any wrong token.
- * errors  UNAUTHENTICATED  a token is missing or unknown */
+ *
+ * in      peer  as the request's; whoever fails too often is refused for a while (login_guard.h)
+ * errors  UNAUTHENTICATED     a token is missing or unknown
+ *         RESOURCE_EXHAUSTED  too many failed logins from the peer's address */
 enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
-                                  int64_t peer_uid, struct vxd_principal *out,
-                                  struct vxd_err *err);
+                                  const char *peer, int64_t peer_uid,
+                                  struct vxd_principal *out, struct vxd_err *err);
 
 /* errors  PERMISSION_DENIED  names the scope that is missing */
 enum vxd_status vxd_auth_require(const struct vxd_principal *principal,

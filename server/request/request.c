@@ -202,11 +202,12 @@ static enum vxd_status check_admission(struct vxd_request *request,
     request->method = method;
     request->lane = method != NULL ? method->lane : VXD_LANE_NONE;
     request->body_bytes = body_bytes;
-    status = vxd_auth_identify(server->auth, request->token, request->peer_uid,
-                               &request->principal, err);
+    status = vxd_auth_identify(server->auth, request->token, request->peer,
+                               request->peer_uid, &request->principal, err);
     memset(request->token, 0, sizeof request->token);
     if (status != VXD_OK) {
-        vxd_metrics_count_rejected(server->metrics, "token");
+        vxd_metrics_count_rejected(
+            server->metrics, status == VXD_UNAUTHENTICATED ? "token" : "failed_logins");
         return status;
     }
     if (method == NULL) {
@@ -475,6 +476,28 @@ void vxd_request_fail(struct vxd_request *request, const struct vxd_err *err)
     vxd_request_drop(request);
 }
 
+void vxd_request_cancel(struct vxd_request *request)
+{
+    struct vxd_server *server = request->server;
+    struct vxd_err gone = {0};
+    bool has_waited;
+
+    atomic_store(&request->is_cancelled, true);
+    has_waited = server->schedule->cancel(server->scheduler, request);
+    (void)vxd_fail(&gone, VXD_CANCELLED, NULL, "the connection has ended");
+    if (has_waited || !request->changes) {
+        (void)vxd_request_answer(request, &gone, NULL);
+    }
+    if (has_waited) {
+        vxd_request_drop(request);
+    }
+}
+
+bool vxd_request_is_over(const struct vxd_request *request)
+{
+    return atomic_load(&request->answered) != 0 || atomic_load(&request->is_cancelled);
+}
+
 void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err)
 {
     if (request->changes) {
@@ -531,6 +554,60 @@ static void log_request(const struct vxd_request *request)
             request->err.field);
 }
 
+/* What a message is about: its field "name", or that of the map or network that it names, perhaps in
+ * a message of it. */
+static const char *object_of(const ProtobufCMessage *message, bool goes_deeper)
+{
+    static const char *const names[] = {"name", "map", "network"};
+    const ProtobufCMessageDescriptor *descriptor =
+        message != NULL ? message->descriptor : NULL;
+    const char *object = "";
+
+    for (size_t i = 0; descriptor != NULL && object[0] == '\0' && i < 3; i++) {
+        const ProtobufCFieldDescriptor *field =
+            protobuf_c_message_descriptor_get_field_by_name(descriptor, names[i]);
+
+        if (field != NULL && field->type == PROTOBUF_C_TYPE_STRING &&
+            field->label != PROTOBUF_C_LABEL_REPEATED) {
+            object = *(const char *const *)((const uint8_t *)message + field->offset);
+        }
+    }
+    for (unsigned i = 0; goes_deeper && descriptor != NULL && object[0] == '\0' &&
+                         i < descriptor->n_fields;
+         i++) {
+        const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
+
+        if (field->type == PROTOBUF_C_TYPE_MESSAGE &&
+            field->label == PROTOBUF_C_LABEL_NONE &&
+            (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0) {
+            object =
+                object_of(*(const ProtobufCMessage *const *)((const uint8_t *)message +
+                                                             field->offset),
+                          false);
+        }
+    }
+    return object;
+}
+
+/* Who changed what, or was refused. A change whose sender was answered before its end has two
+ * lines: the later one says what became of it. */
+static void audit(const struct vxd_request *request, const struct vxd_err *err)
+{
+    enum vxd_status code = err != NULL ? err->code : VXD_OK;
+    bool is_refused = code == VXD_UNAUTHENTICATED || code == VXD_PERMISSION_DENIED;
+    /* A deadline may answer while another thread decodes the request. */
+    bool is_change = atomic_load(&request->decoded_ns) != 0 && request->changes;
+
+    if (!vxd_audit_is_open() || !(is_change || is_refused)) {
+        return;
+    }
+    vxd_audit("request_id", request->id, "token", request->principal.name,
+              "claimed_client", request->client_id, "peer", request->peer, "method",
+              op_name(request), "object", object_of(request->input, true), "outcome",
+              vxd_status_name(code), code != VXD_OK ? "error" : NULL,
+              err != NULL ? err->message : "");
+}
+
 static void note_slow(const struct vxd_request *request)
 {
     struct vxd_server *server = request->server;
@@ -582,6 +659,9 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     bool queues = request->lane != VXD_LANE_NONE;
 
     if (atomic_exchange(&request->answered, 1) != 0) {
+        if (err == NULL) {
+            audit(request, NULL); /* a change that went on to its end */
+        }
         return false;
     }
     server->schedule->unwatch(server->scheduler, request);
@@ -603,6 +683,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     if (output != NULL) {
         vxd_metrics_count_points(server->metrics, request->n_points);
     }
+    audit(request, err); /* before anybody has an answer */
     request->reply_fn(request, &request->err, output);
     log_request(request);
     note_slow(request);

@@ -160,6 +160,7 @@ struct vxd_request {
 
     /* Set by the scheduler. */
     atomic_int answered;
+    atomic_bool is_cancelled; /* its sender has gone */
     atomic_int references;
     struct vxd_request *next;
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
@@ -200,6 +201,10 @@ struct vxd_schedule_calls {
 
     /* The request is answered: stops its clock. */
     void (*unwatch)(struct vxd_scheduler *scheduler, struct vxd_request *request);
+
+    /* Takes a request that has not begun out of the queue, so that others may use its place; the
+     * queue's reference is the caller's then. False where it does not wait there. */
+    bool (*cancel)(struct vxd_scheduler *scheduler, struct vxd_request *request);
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.
@@ -251,6 +256,17 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                         const ProtobufCMessage *output);
 void vxd_request_hold(struct vxd_request *request);
 void vxd_request_drop(struct vxd_request *request);
+
+/* Its sender has gone: answers CANCELLED. A request that waits leaves the queue at once, one that
+ * has begun stops at the next border of its stages. What changes something and has begun goes on to
+ * its end, so that asking again gives the outcome, unless its method looks at vxd_request_is_over.
+ * The caller holds a reference. Any thread. */
+void vxd_request_cancel(struct vxd_request *request);
+
+/* Whether nobody waits for the request any more, since it is answered (its deadline has passed) or
+ * its sender has gone. A method whose change can be taken back may end as CANCELLED then: it has had
+ * no effect, and whoever asks again runs it anew. Any thread. */
+bool vxd_request_is_over(const struct vxd_request *request);
 
 /* Fills in the error that a transport sends instead of a reply that it has no memory for.
  * A request that changed something has done so by then: its sender gets UNAVAILABLE, and

@@ -247,6 +247,9 @@ out:
     }
     if (status != VXD_OK) {
         (void)vxd_request_answer(request, &err, NULL);
+    }
+    if (status != VXD_OK && status != VXD_CANCELLED) {
+        /* A change that was given up leaves its number to whoever asks again. */
         end_once(request, &err);
     }
     end_request(lane, request);

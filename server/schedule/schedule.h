@@ -18,7 +18,7 @@ struct vxd_scheduler_load {
     size_t n_running;
 };
 
-/* Starts the threads and gives the server its five calls (struct vxd_schedule_calls of
+/* Starts the threads and gives the server its calls (struct vxd_schedule_calls of
  * request_life.h).
  * errors  RESOURCE_EXHAUSTED, and what vxd_queue_create gives */
 enum vxd_status vxd_scheduler_create(struct vxd_server *server,

@@ -444,10 +444,16 @@ static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *re
             before = r;
         }
         vxd_scheduler_unlink(scheduler, before, request);
+        vxd_scheduler_wake_lanes(scheduler); /* others may have waited behind it */
         taken = true;
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return taken;
+}
+
+static bool cancel(struct vxd_scheduler *scheduler, struct vxd_request *request)
+{
+    return take_waiting(scheduler, request, true);
 }
 
 static int64_t first_limit_ns(const struct vxd_request *request)
@@ -498,8 +504,8 @@ static void unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request
     vxd_timer_remove(scheduler->timer, request);
 }
 
-static const struct vxd_schedule_calls calls = {check_capacity, push, push_next, watch,
-                                                unwatch};
+static const struct vxd_schedule_calls calls = {check_capacity, push,    push_next,
+                                                watch,          unwatch, cancel};
 
 const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *scheduler)
 {

@@ -63,6 +63,7 @@ set(integration_tests
   client/python_versions
   client/readme
   client/tools
+  daemon/audit
   daemon/auth
   daemon/backends
   daemon/bundle
@@ -86,6 +87,7 @@ set(integration_tests
   scene/scene_durable
   scene/scene_histories
   scene/scene_limits
+  scene/scene_stop
   scene/scene_tools
   scene/scene_version_tools
   scene/scene_versions

@@ -72,6 +72,9 @@ target_link_options(test_server_scene_replay PRIVATE -Wl,--wrap=vxd_svdag_edit_w
 voxeld_add_disk_test(scene_ages registry/scene_ages scenes_disk)
 target_link_options(test_server_scene_ages PRIVATE
   -Wl,--wrap=vxd_clock_unix_ns,--wrap=vxd_journal_get_run_ns)
+voxeld_add_disk_test(scene_start registry/scene_start repair_disk scenes_disk)
+target_link_options(test_server_scene_start PRIVATE
+  -Wl,--wrap=vxd_clock_ns,--wrap=vxd_scenes_load)
 voxeld_add_disk_test(map_faults registry/map_faults maps_disk scenes_disk)
 voxeld_add_disk_test(map_alloc registry/map_alloc alloc_disk maps_disk scenes_disk)
 target_link_options(test_server_map_alloc PRIVATE

@@ -515,6 +515,7 @@ enum vxd_status vxd_svdag_edit_wait(struct vxd_queue *queue, struct vxd_svdag *s
         VXD_TRY(vxd_svdag_device_reserve_expected(queue, svdag, err));
     }
     for (;;) {
+        VXD_TRY(vxd_svdag_check_stop(svdag, err));
         VXD_TRY(vxd_svdag_edit(queue, svdag, root, ops, n_ops, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));
         if (!out->needs_capacity) {

@@ -55,7 +55,7 @@ enum vxd_status vxd_svdag_reserve(struct vxd_queue *queue, struct vxd_svdag *svd
                                   struct vxd_err *err);
 
 /* vxd_svdag_edit and the wait, with room made as often as it needs. Blocking.
- * errors  of all three */
+ * errors  of all three; CANCELLED  it should end (vxd_svdag_set_stop) */
 enum vxd_status vxd_svdag_edit_wait(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                     uint32_t root, const struct vxd_svdag_op *ops,
                                     size_t n_ops, struct vxd_svdag_edit_result *out,

@@ -120,7 +120,7 @@ enum vxd_status vxd_svdag_grow_frontier_cuda(struct vxd_queue *queue,
                         "the edit visits more than 2^29 cubes");
     }
     if (needs->n_entries + needs->n_pairs > svdag->max_visits) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_visits",
                         "the edit touches more than %llu regions of the scene; make its "
                         "shapes smaller, or split it",
                         (unsigned long long)svdag->max_visits);

@@ -43,10 +43,10 @@ static enum vxd_status count_visits(struct vxd_svdag_traversal *traversal,
     walker->n_visits = 0;
     if (atomic_fetch_add_explicit(&traversal->n_visits, n_visits, memory_order_relaxed) <
         traversal->svdag->max_visits) {
-        return VXD_OK;
+        return vxd_svdag_check_stop(traversal->svdag, err);
     }
     return vxd_fail(
-        err, VXD_RESOURCE_EXHAUSTED, NULL,
+        err, VXD_RESOURCE_EXHAUSTED, "max_visits",
         "the edit touches more than %llu regions of the scene; make its shapes "
         "smaller, or split it",
         (unsigned long long)traversal->svdag->max_visits);

@@ -113,6 +113,7 @@ enum vxd_status vxd_svdag_undo_wait(struct vxd_queue *queue, struct vxd_svdag *s
     enum vxd_status status;
 
     for (;;) {
+        VXD_TRY(vxd_svdag_check_stop(svdag, err));
         VXD_TRY(vxd_svdag_undo(queue, svdag, head, before, after, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));
         if (!out->needs_capacity) {

@@ -138,6 +138,21 @@ void vxd_svdag_set_max_visits(struct vxd_svdag *svdag, uint64_t max_visits)
     svdag->max_visits = max_visits;
 }
 
+void vxd_svdag_set_stop(struct vxd_svdag *svdag, bool (*is_stopped)(void *user),
+                        void *user)
+{
+    svdag->is_stopped = is_stopped;
+    svdag->stop_user = user;
+}
+
+enum vxd_status vxd_svdag_check_stop(const struct vxd_svdag *svdag, struct vxd_err *err)
+{
+    return svdag->is_stopped == NULL || !svdag->is_stopped(svdag->stop_user)
+               ? VXD_OK
+               : vxd_fail(err, VXD_CANCELLED, NULL,
+                          "the edit was stopped: nobody waits for it any more");
+}
+
 int vxd_svdag_free_value(const struct vxd_svdag_format *format)
 {
     return format->tracks_free ? (1 << vxd_svdag_value_bits(format)) - 1 : -1;

@@ -20,6 +20,8 @@ struct vxd_svdag {
     struct vxd_svdag_spec spec;
     struct vxd_svdag_view view;
     uint64_t max_visits;
+    bool (*is_stopped)(void *user); /* asked by edits; NULL = never */
+    void *stop_user;
     const struct vxd_svdag_store_ops *ops; /* by spec.store */
     /* In a context on a GPU: the functions of a store of gpu/paper; NULL for an arena. */
     const struct vxd_svdag_device_ops *device_ops;
@@ -56,6 +58,9 @@ struct vxd_svdag_lookup_key {
     enum vxd_svdag_kind kind;
     int n_words;
 };
+
+/* errors  CANCELLED  the edit that runs should end */
+enum vxd_status vxd_svdag_check_stop(const struct vxd_svdag *svdag, struct vxd_err *err);
 
 /* Functions of a store. All but create and destroy are thread-safe. A create that fails
  * leaves nothing behind. */

@@ -210,6 +210,10 @@ const char *vxd_database_row_record(sqlite3_stmt *row, struct vxd_journal_record
 #define VXD_ITEM_COLUMNS "family, kind, name, crc, bytes"
 const char *vxd_database_row_item(sqlite3_stmt *row, enum vxd_journal_item_kind *kind,
                                   struct vxd_journal_item *item);
+/* Whether a damaged row was one of ages, without which nothing acknowledged is lost, and not one
+ * of another kind with damage in its kind alone. */
+bool vxd_database_was_ages(sqlite3_stmt *row, enum vxd_journal_item_kind kind,
+                           const struct vxd_journal_item *item);
 /* Columns client, sequence, digest, unix_ns, crc, bytes. */
 #define VXD_REPLY_COLUMNS "client, sequence, digest, unix_ns, crc, bytes"
 const char *vxd_database_row_reply(sqlite3_stmt *row, struct vxd_journal_reply *reply);

@@ -159,6 +159,16 @@ const char *vxd_database_row_item(sqlite3_stmt *row, enum vxd_journal_item_kind 
                : "its CRC is wrong";
 }
 
+bool vxd_database_was_ages(sqlite3_stmt *row, enum vxd_journal_item_kind kind,
+                           const struct vxd_journal_item *item)
+{
+    uint64_t crc = get64(row, 3);
+
+    return kind == VXD_JOURNAL_AGES &&
+           crc != vxd_database_item_crc(VXD_JOURNAL_HEAD, item) &&
+           crc != vxd_database_item_crc(VXD_JOURNAL_NAMED, item);
+}
+
 const char *vxd_database_row_reply(sqlite3_stmt *row, struct vxd_journal_reply *reply)
 {
     size_t n_digest;

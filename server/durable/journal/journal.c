@@ -107,6 +107,9 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     journal->is_power_lost = found->is_power_lost;
     VXD_TRY(vxd_journal_open_mark(journal, now, found, err));
     VXD_TRY(vxd_journal_set_full(journal, false, err));
+    /* What a process that was killed had in the WAL without a sync is this one's to sync. */
+    journal->is_everysec_dirty = !found->was_clean;
+    journal->everysec_ns = journal->run_since_ns;
     (void)snprintf(journal->boot_id, sizeof journal->boot_id, "%s", now);
     status = note_run(journal, err);
 out:
@@ -313,6 +316,21 @@ bool vxd_journal_knows_family(struct vxd_journal *journal, uint32_t family,
     (void)pthread_mutex_lock(&journal->lock);
     is_there = vxd_journal_find_row(journal, family) != NULL;
     *was_given_out = family >= 1 && family < journal->next_family;
+    (void)pthread_mutex_unlock(&journal->lock);
+    return is_there;
+}
+
+bool vxd_journal_has_name(struct vxd_journal *journal, const char *name, uint32_t family)
+{
+    bool is_there = false;
+
+    (void)pthread_mutex_lock(&journal->lock);
+    for (size_t i = 0; i < journal->n_rows && !is_there; i++) {
+        const struct vxd_family_row *row = &journal->rows[i];
+
+        is_there =
+            row->now.exists && row->id != family && strcmp(row->now.name, name) == 0;
+    }
     (void)pthread_mutex_unlock(&journal->lock);
     return is_there;
 }

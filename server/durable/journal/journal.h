@@ -97,6 +97,9 @@ uint64_t vxd_journal_get_run_ns(const struct vxd_journal *journal);
 bool vxd_journal_knows_family(struct vxd_journal *journal, uint32_t family,
                               bool *was_given_out);
 
+/* Whether another family than this one has the name. */
+bool vxd_journal_has_name(struct vxd_journal *journal, const char *name, uint32_t family);
+
 /* Transactions ----------------------------------------------------------------------------- */
 
 /* One is built by one thread. The put functions copy what they are given; their errors are
@@ -221,12 +224,13 @@ enum vxd_status vxd_journal_read_families(
                             struct vxd_err *err),
     void *user, struct vxd_err *err);
 
-/* By name. */
+/* By name. Damaged rows of ages are left out and counted, where n_damaged is not NULL; with them
+ * nothing is lost that was acknowledged. */
 enum vxd_status vxd_journal_read_items(
     struct vxd_journal *journal, enum vxd_journal_item_kind kind, uint32_t family,
     enum vxd_status (*each)(void *user, const struct vxd_journal_item *item,
                             struct vxd_err *err),
-    void *user, struct vxd_err *err);
+    void *user, uint64_t *n_damaged, struct vxd_err *err);
 
 /* first to last, in order; stops before the first that is missing (then *next, the number that
  * would have been next, is below last + 1) or damaged (DATA_LOSS; *next is its number). next may

@@ -9,18 +9,30 @@ enum {
     LOST = 2 /* the value of `restored` after a loss that the mark showed */
 };
 
-/* The database of a directory that older programs have made: it gets a mark, and says so at once,
- * outside of the WAL. */
+/* The directory of older programs gets a mark. */
 static enum vxd_status add_mark(struct vxd_journal *journal, struct vxd_err *err)
 {
     const struct vxd_mark first = {.file = -1,
                                    .generation = journal->generation,
                                    .written = journal->sequence,
                                    .synced = journal->sequence};
-    int result;
     enum vxd_status status;
 
     VXD_TRY(vxd_mark_make(journal->dir->ops, journal->dir->path, &first, err));
+    status =
+        vxd_mark_open(journal->dir->ops, journal->dir->path, false, &journal->mark, err);
+out:
+    return status;
+}
+
+/* From now on a directory without a mark is refused: the database says so outside of the WAL. That
+ * comes behind the mark's making, so a start may find a mark of which the database does not know:
+ * one that ended in between has made it. */
+static enum vxd_status note_mark(struct vxd_journal *journal, struct vxd_err *err)
+{
+    int result;
+    enum vxd_status status;
+
     VXD_TRY(vxd_file_sync_directory(journal->dir->ops, journal->dir->path, err));
     VXD_TRY(vxd_journal_set_full(journal, true, err));
     VXD_TRY(vxd_database_set_meta(journal->db, "marked", 1, err));
@@ -30,8 +42,6 @@ static enum vxd_status add_mark(struct vxd_journal *journal, struct vxd_err *err
         VXD_TRY(vxd_database_fail(err, journal->db, result,
                                   "copy the WAL into the database"));
     }
-    status =
-        vxd_mark_open(journal->dir->ops, journal->dir->path, false, &journal->mark, err);
 out:
     return status;
 }
@@ -106,6 +116,9 @@ enum vxd_status vxd_journal_open_mark(struct vxd_journal *journal, const char *b
                          "known"));
     } else if (status != VXD_OK) {
         VXD_TRY(vxd_fail(err, status, fault.field, "%s", fault.message));
+    }
+    if (is_marked == 0) {
+        VXD_TRY(note_mark(journal, err));
     }
     journal->epoch =
         mark->generation > journal->epoch ? mark->generation : journal->epoch;

@@ -62,7 +62,7 @@ enum vxd_status vxd_journal_read_items(
     struct vxd_journal *journal, enum vxd_journal_item_kind kind, uint32_t family,
     enum vxd_status (*each)(void *user, const struct vxd_journal_item *item,
                             struct vxd_err *err),
-    void *user, struct vxd_err *err)
+    void *user, uint64_t *n_damaged, struct vxd_err *err)
 {
     struct vxd_journal_item item;
     sqlite3_stmt *row = NULL;
@@ -78,6 +78,11 @@ enum vxd_status vxd_journal_read_items(
     while (step(journal, row, &status, err)) {
         const char *fault = vxd_database_row_item(row, &kind, &item);
 
+        if (fault != NULL && n_damaged != NULL &&
+            vxd_database_was_ages(row, kind, &item)) {
+            (*n_damaged)++;
+            continue;
+        }
         status = fault == NULL
                      ? each(user, &item, err)
                      : vxd_fail(err, VXD_DATA_LOSS, "data_dir",

@@ -181,11 +181,24 @@ static void find_missing(void *arg, const char *name)
     }
 }
 
-/* Of one whose own name is gone, or taken; maps' begin as map_catalogue.h says. */
-static void name_family(struct vxd_journal_family *family, bool is_map)
+/* Of one whose own name is gone, or taken. What comes before the ':' of `from` stays, since it says
+ * what the family is of. */
+static void name_family(struct vxd_journal_family *family, const char *from)
 {
-    (void)snprintf(family->name, sizeof family->name, "%sfamily-%u", is_map ? "map:" : "",
-                   family->id);
+    const char *colon = strchr(from, ':');
+    int n_prefix = colon != NULL && colon - from < 32 ? (int)(colon - from) + 1 : 0;
+    char name[VXD_JOURNAL_NAME_BYTES];
+
+    (void)snprintf(name, sizeof name, "%.*sfamily-%u", n_prefix, from, family->id);
+    memcpy(family->name, name, sizeof name);
+}
+
+/* A family of a kind that nobody knows is refused by a start, which otherwise would cut it. */
+static const char *find_prefix(uint32_t rules_version)
+{
+    const struct vxd_record_owner *owner = vxd_record_find_owner(rules_version);
+
+    return owner != NULL ? owner->prefix : "unknown:";
 }
 
 /* A name that another family has is not taken away from it. */
@@ -201,7 +214,7 @@ static enum vxd_status insert_row(struct vxd_repair *repair,
 
     for (int i = 0; i < 2 && result == SQLITE_OK; i++) {
         if (i > 0) {
-            name_family(family, strncmp(family->name, "map:", 4) == 0);
+            name_family(family, family->name);
         }
         (void)sqlite3_bind_int64(statement, 1, family->id);
         (void)sqlite3_bind_text(statement, 2, family->name, -1, SQLITE_STATIC);
@@ -317,7 +330,7 @@ static enum vxd_status mend_family(struct vxd_repair *repair, const struct broke
                                "SELECT max(rules) FROM records WHERE id BETWEEN ?1 << 40"
                                " AND (?1 << 40) + 1099511627775",
                                id, &rules, err));
-        name_family(&family, vxd_is_map_rules((uint32_t)rules));
+        name_family(&family, find_prefix((uint32_t)rules));
     }
     state.last_sequence = has_file ? head.sequence : 0;
     state.snapshot_sequence = state.last_sequence;
@@ -363,7 +376,8 @@ out:
 
 /* Rows that are by themselves --------------------------------------------------------------- */
 
-/* Damaged items, or replies, into their table of quarantine; how many. */
+/* Damaged items, or replies, into their table of quarantine; how many, but for ages, without which
+ * nothing is lost. */
 static enum vxd_status quarantine(struct vxd_repair *repair, bool are_items, size_t *n,
                                   struct vxd_err *err)
 {
@@ -399,6 +413,12 @@ static enum vxd_status quarantine(struct vxd_repair *repair, bool are_items, siz
             result = SQLITE_ERROR;
         }
         (void)sqlite3_reset(put);
+        if (are_items && vxd_database_was_ages(row, kind, &item)) {
+            vxd_repair_say(repair, VXD_PROBLEM_SPARE, "voxeld.db, items",
+                           "%s: the ages of versions of family %u begin anew", fault,
+                           item.family);
+            continue;
+        }
         (*n)++;
         if (are_items) {
             vxd_repair_say(repair, VXD_PROBLEM_LOSS, "voxeld.db, items",

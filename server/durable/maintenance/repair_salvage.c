@@ -7,6 +7,11 @@
 
 #include "server/durable/maintenance/repair_internal.h"
 
+/* What of the table meta a database that is made beside takes over; the rest is of a run. */
+#define SELECT_META                                                                      \
+    "SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'run_ns', 'secret',"       \
+    " 'sequence')"
+
 /* Rows that are there already stay. */
 static const struct {
     const char *name;
@@ -39,10 +44,7 @@ static const struct {
      "INSERT OR IGNORE INTO set_aside VALUES(?1,?2,?3,?4,?5,?6,?7)",
      7},
     {"meta",
-     {"SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret', 'sequence')",
-      "SELECT * FROM meta WHERE key IN ('epoch', 'next_family', 'secret', 'sequence') "
-      "ORDER BY 1 "
-      "DESC"},
+     {SELECT_META, SELECT_META " ORDER BY 1 DESC"},
      "INSERT OR REPLACE INTO meta VALUES(?1,?2)",
      2},
 };

@@ -89,6 +89,21 @@ lose(struct recovery *recovery, const char *format, ...)
             "family", recovery->family->name, "reason", result->reason);
 }
 
+/* A failure that says nothing of what is on the disk. */
+static bool is_device_lost(const struct recovery *recovery)
+{
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+
+    return visitor->is_device_lost != NULL && visitor->is_device_lost(visitor->user);
+}
+
+static enum vxd_status fail_device(const struct recovery *recovery, struct vxd_err *err)
+{
+    return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                    "the engine's device was lost while \"%s\" came back",
+                    recovery->family->name);
+}
+
 static void report(struct recovery *recovery)
 {
     if (recovery->visitor->progress != NULL) {
@@ -146,6 +161,9 @@ static enum vxd_status load_newest(struct recovery *recovery, uint64_t *sequence
         if (status == VXD_OK) {
             *sequence = sequences[i];
             break;
+        }
+        if (is_device_lost(recovery)) {
+            VXD_TRY(fail_device(recovery, err));
         }
         if (status != VXD_DATA_LOSS && status != VXD_UNAVAILABLE &&
             status != VXD_NOT_FOUND) {
@@ -214,15 +232,19 @@ out:
 }
 
 /* Cuts what follows the last good record, if anything does or may, and sets the journal's last
- * sequence number of the family. */
+ * sequence number of the family. Behind the owner's `done`: the family has another epoch by then,
+ * and a start that ends in between finds the damage again. */
 static enum vxd_status settle_journal(struct recovery *recovery,
                                       uint64_t journal_sequence, struct vxd_err *err)
 {
     uint64_t last = recovery->result.last_sequence;
     struct vxd_journal_txn *txn = NULL;
+    bool was_given_out;
     enum vxd_status status;
 
-    if (last == journal_sequence) {
+    if (last == journal_sequence ||
+        !vxd_journal_knows_family(recovery->journal, recovery->family->id,
+                                  &was_given_out)) {
         return VXD_OK;
     }
     VXD_TRY(vxd_journal_begin(recovery->journal, &txn, err));
@@ -297,6 +319,9 @@ static enum vxd_status replay(struct recovery *recovery,
     if (!*is_as_foreseen && (status == VXD_OK || status == VXD_DATA_LOSS)) {
         return VXD_OK;
     }
+    if (status != VXD_OK && is_device_lost(recovery)) {
+        return fail_device(recovery, err);
+    }
     if (status == VXD_DATA_LOSS) {
         lose(recovery, "%s; what follows was set aside", fault.message);
     } else if (status != VXD_OK) {
@@ -332,13 +357,18 @@ static enum vxd_status visit_items(struct recovery *recovery, struct vxd_err *er
 {
     static const enum vxd_journal_item_kind kinds[] = {
         VXD_JOURNAL_HEAD, VXD_JOURNAL_NAMED, VXD_JOURNAL_AGES};
+    uint64_t n_damaged = 0;
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; recovery->visitor->item != NULL && i < 3; i++) {
         struct item_visit visit = {recovery, kinds[i]};
 
         VXD_TRY(vxd_journal_read_items(recovery->journal, kinds[i], recovery->family->id,
-                                       visit_item, &visit, err));
+                                       visit_item, &visit, &n_damaged, err));
+    }
+    if (n_damaged > 0) {
+        vxd_log(VXD_LOG_WARNING, "ages of versions are damaged and begin anew", "family",
+                recovery->family->name);
     }
 out:
     return status;
@@ -369,11 +399,11 @@ static enum vxd_status recover_family(struct recovery *recovery, struct vxd_err 
     if (state.may_have_lost) {
         lose(recovery, "the system went down before the last changes were synced");
     }
-    VXD_TRY(settle_journal(recovery, state.last_sequence, err));
     VXD_TRY(visit_items(recovery, err));
     if (visitor->done != NULL) {
         VXD_TRY(visitor->done(visitor->user, result, err));
     }
+    VXD_TRY(settle_journal(recovery, state.last_sequence, err));
 out:
     return status;
 }

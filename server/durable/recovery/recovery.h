@@ -23,8 +23,9 @@ struct vxd_recovered_family {
     uint64_t snapshot_sequence; /* where the replay began; 0 = from nothing */
     uint64_t last_sequence;     /* where it ended: the state that the owner has now */
     uint64_t n_replayed;
-    /* Something acknowledged is missing, or may be: the owner raises the epoch. Records after
-     * last_sequence were cut (vxd_journal_cut). */
+    /* Something acknowledged is missing, or may be: the owner raises the epoch in `done`. Records
+     * after last_sequence are cut (vxd_journal_cut) behind that, so that a start that ends in
+     * between finds the loss again. */
     bool is_lossy;
     char reason[240]; /* "" unless lossy */
 };
@@ -53,6 +54,9 @@ struct vxd_recovery_visitor {
                                uint64_t sequence,
                                const struct vxd_record_decoded *records, size_t n,
                                size_t *n_done, struct vxd_err *err);
+    /* Whether the engine's device is lost. Then neither a snapshot nor a record is to blame for a
+     * failure, and the recovery ends as UNAVAILABLE. NULL = never. */
+    bool (*is_device_lost)(void *user);
     size_t records_at_once; /* most that it is given; 0 = VXD_RECORDS_AT_ONCE */
     /* Before them each one's head (vxd_record_decode_head), as far as they are good, so that the
      * owner knows what later ones ask of earlier ones; on another thread. If the records end

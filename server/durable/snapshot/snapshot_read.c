@@ -86,6 +86,7 @@ static enum vxd_status read_head(struct vxd_snapshot_reader *reader, uint32_t fa
 {
     uint8_t bytes[VXD_SNAPSHOT_HEAD_BYTES] = {0};
     struct vxd_snapshot_head *head = &reader->head;
+    const struct vxd_record_owner *owner;
     uint32_t known;
     enum vxd_status status;
 
@@ -104,8 +105,8 @@ static enum vxd_status read_head(struct vxd_snapshot_reader *reader, uint32_t fa
                         reader->path, vxd_get32(bytes + 8), VXD_SNAPSHOT_LAYOUT);
     }
     head->rules_version = vxd_get32(bytes + 12);
-    known =
-        vxd_is_map_rules(head->rules_version) ? VXD_MAP_RULES_VERSION : VXD_RULES_VERSION;
+    owner = vxd_record_find_owner(head->rules_version);
+    known = owner != NULL ? owner->rules_version : 0;
     if (head->rules_version > known) {
         return vxd_fail(
             err, VXD_FAILED_PRECONDITION, "snapshot",

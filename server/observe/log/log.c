@@ -5,6 +5,7 @@
 #include "server/observe/log/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -22,8 +23,11 @@ struct line {
     size_t n_bytes;
 };
 
-/* The log sink: the one piece of process-wide state the daemon has. */
+/* The log sinks: the one piece of process-wide state the daemon has. */
 static atomic_int log_level = VXD_LOG_INFO;
+static atomic_int audit_fd = -1;
+static atomic_bool audit_is_on;
+static atomic_uint_fast64_t audit_lost;
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
@@ -133,54 +137,122 @@ static void format_time(char *text, size_t n_bytes)
     (void)snprintf(text, n_bytes, "%s.%03ldZ", date, now.tv_nsec / 1000000);
 }
 
-static void write_line(const struct line *line)
+/* Ends a line and writes it; false where that is not possible. */
+static bool write_line(int fd, struct line *line)
 {
     size_t written = 0;
 
+    line->bytes[line->n_bytes++] = '}';
+    line->bytes[line->n_bytes++] = '\n';
     while (written < line->n_bytes) {
-        ssize_t n = write(STDERR_FILENO, line->bytes + written, line->n_bytes - written);
+        ssize_t n = write(fd, line->bytes + written, line->n_bytes - written);
 
         if (n < 0 && errno == EINTR) {
             continue;
         }
         if (n <= 0) {
-            return; /* there is nowhere to report it */
+            return false;
         }
         written += (size_t)n;
+    }
+    return true;
+}
+
+static void begin_line(struct line *line)
+{
+    char time_text[64];
+
+    line->n_bytes = 0;
+    (void)append(line, "{", 1);
+    format_time(time_text, sizeof time_text);
+    append_member(line, "ts", time_text);
+}
+
+/* Pairs of key and value, ended by a NULL key. */
+static void append_members(struct line *line, const char *key, va_list members)
+{
+    for (; key != NULL; key = va_arg(members, const char *)) {
+        const char *value = va_arg(members, const char *);
+
+        if (value == NULL) {
+            break;
+        }
+        if (line->n_bytes < LINE_BYTES - TAIL_BYTES) {
+            append_member(line, key, value);
+        }
     }
 }
 
 void vxd_log_members(enum vxd_log_level level, const char *message, ...)
 {
     struct line line;
-    char time_text[64];
     va_list members;
 
     if (level < vxd_log_get_level()) {
         return;
     }
-    line.n_bytes = 0;
-    (void)append(&line, "{", 1);
-    format_time(time_text, sizeof time_text);
-    append_member(&line, "ts", time_text);
+    begin_line(&line);
     append_member(&line, "level", level_names[level]);
     append_member(&line, "msg", message);
     va_start(members, message);
-    for (;;) {
-        const char *key = va_arg(members, const char *);
-        const char *value = key != NULL ? va_arg(members, const char *) : NULL;
-
-        if (key == NULL || value == NULL) {
-            break;
-        }
-        if (line.n_bytes < LINE_BYTES - TAIL_BYTES) {
-            append_member(&line, key, value);
-        }
-    }
+    append_members(&line, va_arg(members, const char *), members);
     va_end(members);
-    line.bytes[line.n_bytes++] = '}';
-    line.bytes[line.n_bytes++] = '\n';
-    write_line(&line);
+    (void)write_line(STDERR_FILENO, &line); /* there is nowhere to report it */
+}
+
+/* The descriptor keeps its number from the first file on: whoever writes meanwhile writes into the one
+ * or the other. */
+enum vxd_status vxd_audit_open(const char *path, struct vxd_err *err)
+{
+    bool is_wanted = path[0] != '\0';
+    int before = atomic_load(&audit_fd);
+    int fd;
+
+    if (!is_wanted && before < 0) {
+        return VXD_OK;
+    }
+    fd = open(is_wanted ? path : "/dev/null", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+              0600);
+    if (fd < 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "audit.file", "cannot open %.150s: %s",
+                        path, strerror(errno));
+    }
+    if (before < 0) {
+        atomic_store(&audit_fd, fd);
+    } else {
+        (void)dup2(fd, before);
+        (void)fcntl(before, F_SETFD, FD_CLOEXEC);
+        (void)close(fd);
+    }
+    atomic_store(&audit_is_on, is_wanted);
+    return VXD_OK;
+}
+
+bool vxd_audit_is_open(void)
+{
+    return atomic_load_explicit(&audit_is_on, memory_order_relaxed);
+}
+
+void vxd_audit_members(const char *key, ...)
+{
+    struct line line;
+    va_list members;
+
+    if (!vxd_audit_is_open()) {
+        return;
+    }
+    begin_line(&line);
+    va_start(members, key);
+    append_members(&line, key, members);
+    va_end(members);
+    if (!write_line(atomic_load(&audit_fd), &line)) {
+        atomic_fetch_add(&audit_lost, 1);
+    }
+}
+
+uint64_t vxd_audit_n_lost(void)
+{
+    return atomic_load(&audit_lost);
 }
 
 const char *vxd_log_int(struct vxd_log_number *number, int64_t value)

@@ -28,6 +28,17 @@ void vxd_log_set_level(enum vxd_log_level level);
 /* What vxd_log calls: message, then the pairs, ended by a NULL key. */
 void vxd_log_members(enum vxd_log_level level, const char *message, ...);
 
+/* The audit log is a file of its own, "" = none: who did what. Lines are as the log's, without a level
+ * and a message. A new path, or the same one again after somebody has moved the file away, may be
+ * set at any time.
+ * errors  INVALID_ARGUMENT  it cannot be opened; the one before stays */
+enum vxd_status vxd_audit_open(const char *path, struct vxd_err *err);
+bool vxd_audit_is_open(void);
+/* Members as vxd_log's. What the file does not take is lost, and counted. */
+#define vxd_audit(...) vxd_audit_members(__VA_ARGS__, (const char *)NULL)
+void vxd_audit_members(const char *key, ...);
+uint64_t vxd_audit_n_lost(void);
+
 /* A value written without quotes; the buffer lives in the caller's frame. */
 struct vxd_log_number {
     char text[40];

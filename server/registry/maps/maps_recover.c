@@ -232,6 +232,13 @@ static void progress(void *user, const struct vxd_recovery_progress *at)
     vxd_registry_log_progress(recovery->start, at);
 }
 
+static bool is_device_lost(void *user)
+{
+    const struct recovery *recovery = user;
+
+    return vxd_context_is_lost(vxd_queue_context(recovery->maps->queue));
+}
+
 static bool is_ours(const struct vxd_journal_family *row)
 {
     return vxd_registry_is_of_kind(&vxd_maps_kind, row);
@@ -246,6 +253,7 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,
+                                                 .is_device_lost = is_device_lost,
                                                  .own_record = apply,
                                                  .is_ours = is_ours,
                                                  .done = done,
@@ -278,7 +286,7 @@ static void log_event(enum vxd_registry_event event, const char *name, const cha
 }
 
 const struct vxd_durable_kind vxd_maps_kind = {.noun = "map",
-                                               .prefix = "map:",
+                                               .prefix = VXD_MAP_FAMILIES,
                                                .log = log_event,
                                                .recover = recover,
                                                .save = vxd_maps_save};

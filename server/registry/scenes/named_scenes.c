@@ -57,6 +57,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
                                     ? server->config.token_scene_bytes
                                     : scenes->limit_bytes;
     scenes->limit_scenes = server->config.n_scenes;
+    scenes->limit_edit_regions = server->config.scene_edit_regions;
     scenes->collect_growth = server->config.scene_collect_growth;
     choose_store(scenes, server);
     status = vxd_queue_create(server->context, &scenes->queue, err);
@@ -191,7 +192,8 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
     struct vxd_scene *scene;
     enum vxd_status status;
 
-    if (!scenes->is_recovering && count_scenes(scenes) >= scenes->limit_scenes) {
+    if (!atomic_load(&scenes->is_recovering) &&
+        count_scenes(scenes) >= scenes->limit_scenes) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "there are %zu scenes already, limits.scenes",
                         scenes->limit_scenes);

@@ -55,6 +55,13 @@ void vxd_scene_age_forget(struct vxd_scene_ages *ages, uint64_t version)
     }
 }
 
+void vxd_scene_age_drop_later(struct vxd_scene_ages *ages, uint64_t run_ns)
+{
+    while (ages->n > 0 && ages->marks[ages->n - 1].run_ns > run_ns) {
+        ages->n--;
+    }
+}
+
 uint64_t vxd_scene_age_find(const struct vxd_scene_ages *ages, uint64_t version,
                             uint64_t otherwise)
 {

@@ -39,6 +39,9 @@ void vxd_scene_age_add(struct vxd_scene_ages *ages, uint64_t keep_seconds,
 /* Versions from this number on were not published. */
 void vxd_scene_age_forget(struct vxd_scene_ages *ages, uint64_t version);
 
+/* Marks later than the present running time say nothing: it was lost with the journal's end. */
+void vxd_scene_age_drop_later(struct vxd_scene_ages *ages, uint64_t run_ns);
+
 /* When a version was published, at the latest; `otherwise` where no mark has it. */
 uint64_t vxd_scene_age_find(const struct vxd_scene_ages *ages, uint64_t version,
                             uint64_t otherwise);

@@ -53,7 +53,7 @@ static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
                            ? allowed_bytes.of_owner
                            : allowed_bytes.of_all;
 
-    if (family->scenes->is_recovering) {
+    if (atomic_load(&family->scenes->is_recovering)) {
         /* A replay keeps more versions than there were at first, since nothing is
          * collected in between. */
         return 0;
@@ -67,9 +67,14 @@ static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
 void vxd_scene_allow(struct vxd_scene *scene)
 {
     struct vxd_scene_family *family = scene->family;
+    const struct vxd_scenes *scenes = family->scenes;
 
     vxd_svdag_set_max_bytes(family->store->svdag,
                             (size_t)allowance(family, family->store->n_bytes));
+    /* What was allowed once comes back. */
+    vxd_svdag_set_max_visits(family->store->svdag, atomic_load(&scenes->is_recovering)
+                                                       ? UINT64_MAX
+                                                       : scenes->limit_edit_regions);
 }
 
 static void explain(const struct vxd_scene_family *family, uint64_t own,
@@ -80,11 +85,18 @@ static void explain(const struct vxd_scene_family *family, uint64_t own,
     uint64_t left = is_owners ? allowed_bytes.of_owner : allowed_bytes.of_all;
     char what[160];
 
-    if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
-        strcmp(err->field, "max_bytes") != 0) {
+    if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED) {
         return;
     }
     (void)snprintf(what, sizeof what, "%.159s", err->message);
+    if (strcmp(err->field, "max_visits") == 0) {
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                       "%s (limits.scene_edit_regions)", what);
+        return;
+    }
+    if (strcmp(err->field, "max_bytes") != 0) {
+        return;
+    }
     if (family->max_bytes > 0 && family->max_bytes <= left) {
         (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s (its max_bytes)", what);
     } else {
@@ -444,7 +456,7 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
 
 bool vxd_scenes_are_due(struct vxd_scenes *scenes)
 {
-    return atomic_load(&scenes->n_due) > 0;
+    return atomic_load(&scenes->n_due) > 0 && !atomic_load(&scenes->is_recovering);
 }
 
 /* Finds a family that is to be collected and holds it; NULL where there is none. */

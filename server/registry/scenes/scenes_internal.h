@@ -18,6 +18,7 @@ struct vxd_scenes {
     enum vxd_svdag_store store; /* for new families */
     const char *store_name;
     size_t limit_scenes;
+    uint64_t limit_edit_regions;
     uint32_t collect_growth;  /* per cent; 0: collections never begin by themselves */
     uint64_t last_generation; /* the write lane's */
     struct vxd_queue *queue;  /* frees what is left at the end */
@@ -32,7 +33,8 @@ struct vxd_scenes {
     struct vxd_scene *reserved; /* scenes that wait for their names, linked by `next` */
     struct vxd_scene_family *families;
     struct vxd_registry *registry; /* borrowed; has the journal */
-    bool is_recovering; /* limits do not count, so that all on the disk comes back */
+    /* Limits do not count, so that all on the disk comes back, and nothing is collected. */
+    _Atomic bool is_recovering;
 };
 
 /* A store. It lives as long as somebody has a version of it pinned. */

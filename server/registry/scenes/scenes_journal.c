@@ -100,7 +100,8 @@ static enum vxd_status put_family(const struct vxd_scene *scene,
     struct vxd_bytes_out description = {0};
     enum vxd_status status;
 
-    vxd_registry_family_name(&vxd_scenes_kind, scene->terms.name, row.name);
+    vxd_registry_free_family_name(scene->scenes->registry, &vxd_scenes_kind,
+                                  scene->terms.name, row.id, row.name);
     VXD_TRY(describe(scene, &description, err));
     row.spec = description.bytes;
     row.n_spec_bytes = description.n;
@@ -256,6 +257,40 @@ out:
         vxd_scene_age_forget(&scene->ages, entry->version);
     }
     vxd_journal_abandon(txn);
+    return status;
+}
+
+enum vxd_status vxd_scene_commit_drop(struct vxd_scene *scene, struct vxd_err *err)
+{
+    struct vxd_scene_family *family = scene->family;
+    struct vxd_journal *journal = vxd_registry_get_journal(scene->scenes->registry);
+    struct vxd_record record = {.kind = VXD_RECORD_DROP,
+                                .unix_ns = vxd_clock_unix_ns(),
+                                .version = {scene->generation, 0}};
+    struct vxd_journal_record row = {.family = family->journal_id,
+                                     .sequence = family->sequence + 1,
+                                     .rules_version = VXD_RULES_VERSION,
+                                     .kind = (uint32_t)record.kind};
+    struct vxd_record_bytes bytes = {0};
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    (void)snprintf(record.head, sizeof record.head, "%s", scene->terms.name);
+    VXD_TRY(vxd_record_encode(&record, &bytes, err));
+    row.bytes = bytes.bytes;
+    row.n_bytes = bytes.n_bytes;
+    VXD_TRY(vxd_journal_begin(journal, &txn, err));
+    VXD_TRY(vxd_journal_add_record(txn, &row, err));
+    VXD_TRY(drop_all_named(scene, txn, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+    if (status == VXD_OK) {
+        family->sequence = row.sequence;
+        family->decided = row.sequence;
+    }
+out:
+    vxd_journal_abandon(txn);
+    vxd_record_bytes_free(&bytes);
     return status;
 }
 

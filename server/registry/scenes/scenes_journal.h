@@ -53,6 +53,10 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
 enum vxd_status vxd_scene_mark_age(struct vxd_scene *scene, uint64_t version,
                                    struct vxd_journal_txn *txn, struct vxd_err *err);
 
+/* Writes that a scene was dropped, at a start, which takes its name from it; waits for the disk.
+ * errors  of journal.h; RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_commit_drop(struct vxd_scene *scene, struct vxd_err *err);
+
 /* Asks for a snapshot of a family whose few bytes take long to apply: a start is not to take
  * much longer than a snapshot file does. */
 void vxd_scene_save_if_slow(struct vxd_scene_family *family);

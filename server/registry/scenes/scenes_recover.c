@@ -24,7 +24,7 @@ struct recovery {
     uint64_t least_generation;  /* of the family that is being recovered */
     struct vxd_scene_plan plan; /* of its records */
     size_t most_together;       /* how many records at most become one edit */
-    int64_t began_ns;           /* with the family */
+    int64_t began_ns;           /* with the family's records */
     struct vxd_registry_start *start;
 };
 
@@ -64,11 +64,10 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
                                          struct vxd_scene **out, struct vxd_err *err)
 {
     struct vxd_scene_family *family = vxd_scenes_find_family(scenes, journal_id);
-    struct vxd_scene *scene = vxd_scenes_find(scenes, terms->name);
+    struct vxd_scene *scene = vxd_scenes_find_in_family(scenes, journal_id, terms->name);
     enum vxd_status status;
 
     if (scene != NULL) {
-        vxd_scene_drop(scene, scenes->queue);
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "there are two scenes \"%s\"",
                         terms->name);
     }
@@ -85,8 +84,6 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
     vxd_scene_set_generation(scene, 0, generation);
     scene->created_unix_ns = created_unix_ns;
     scene->history.keeps_all = true;
-    vxd_scenes_publish(scenes, scene);
-    vxd_scene_drop(scene, scenes->queue); /* the registry holds it */
     *out = scene;
     return VXD_OK;
 }
@@ -125,20 +122,17 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
                                     struct vxd_err *err)
 {
     struct recovery *recovery = user;
-    struct vxd_scene_family *family;
 
-    (void)err;
     recovery->least_generation = row->epoch;
     recovery->began_ns = vxd_clock_ns();
     /* Called again after a damaged snapshot: what that had loaded is dropped. */
-    while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
-        vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
-    }
+    vxd_scenes_drop_unnamed(recovery->scenes, row->id);
     vxd_scene_plan_free(&recovery->plan);
     recovery->plan.backend = backend_of(recovery->scenes);
     recovery->most_together = most_at_once(recovery->scenes);
     return vxd_journal_read_items(vxd_registry_get_journal(recovery->scenes->registry),
-                                  VXD_JOURNAL_NAMED, row->id, plan_name, recovery, err);
+                                  VXD_JOURNAL_NAMED, row->id, plan_name, recovery, NULL,
+                                  err);
 }
 
 static void foresee(void *user, const struct vxd_journal_family *row, uint64_t sequence,
@@ -154,20 +148,12 @@ static enum vxd_status load(void *user, const struct vxd_journal_family *row,
                             struct vxd_snapshot_reader *reader, struct vxd_err *err)
 {
     struct recovery *recovery = user;
+    struct vxd_scenes *scenes = recovery->scenes;
+    enum vxd_status status =
+        vxd_scenes_load(scenes, row->id, recovery->least_generation, reader, err);
 
-    return vxd_scenes_load(recovery->scenes, row->id, recovery->least_generation, reader,
-                           err);
-}
-
-/* Whether a family has a scene already. A snapshot may have one change more than its
- * number says. */
-static bool is_there(struct recovery *recovery, uint32_t id, const char *name)
-{
-    struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
-    bool is_ours = scene != NULL && scene->family->journal_id == id;
-
-    vxd_scene_drop(scene, recovery->scenes->queue);
-    return is_ours;
+    recovery->began_ns = vxd_clock_ns();
+    return status;
 }
 
 static enum vxd_status create(struct recovery *recovery, uint32_t id,
@@ -200,18 +186,12 @@ static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
                                   const char *name, struct vxd_scene **out,
                                   struct vxd_err *err)
 {
-    struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
-
-    *out = NULL;
-    if (scene == NULL || scene->family->journal_id != id) {
-        vxd_scene_drop(scene, recovery->scenes->queue);
-        return vxd_fail(err, VXD_DATA_LOSS, NULL,
-                        "there is a record of the scene \"%s\", which does not exist",
-                        name);
-    }
-    vxd_scene_drop(scene, recovery->scenes->queue); /* nobody else drops any */
-    *out = scene;
-    return VXD_OK;
+    *out = vxd_scenes_find_in_family(recovery->scenes, id, name);
+    return *out != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_DATA_LOSS, NULL,
+                          "there is a record of the scene \"%s\", which does not exist",
+                          name);
 }
 
 static enum vxd_status branch(struct recovery *recovery, uint32_t id,
@@ -276,7 +256,9 @@ static enum vxd_status turn(struct recovery *recovery, uint32_t id,
     enum vxd_status status;
     bool is_made = record->kind == VXD_RECORD_CREATE || record->kind == VXD_RECORD_BRANCH;
 
-    if (is_there(recovery, id, record->head) == is_made) {
+    /* A snapshot may have one change more than its number says. */
+    if ((vxd_scenes_find_in_family(recovery->scenes, id, record->head) != NULL) ==
+        is_made) {
         return VXD_OK;
     }
     if (is_made) {
@@ -284,7 +266,7 @@ static enum vxd_status turn(struct recovery *recovery, uint32_t id,
                                                  : branch(recovery, id, record, err);
     }
     VXD_TRY(find_scene(recovery, id, record->head, &scene, err));
-    vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, scene);
+    vxd_scene_drop(scene, recovery->scenes->queue);
 out:
     return status;
 }
@@ -369,38 +351,74 @@ static void take_ages(struct recovery *recovery, const struct vxd_journal_item *
 
     if (vxd_scene_age_read(&in, name, &ages) &&
         find_scene(recovery, item->family, name, &scene, NULL) == VXD_OK) {
+        vxd_scene_age_drop_later(&ages, vxd_scenes_run_ns(recovery->scenes));
         scene->ages = ages;
     }
 }
 
-/* Marks the newest version of each scene, so that one without a mark ages from this start on. */
+/* Whether the disk, or memory, did not take something that the next start does again. It keeps
+ * nobody from reading what is there. */
+static bool is_put_off(enum vxd_status status, const struct vxd_scene_family *family,
+                       const struct vxd_err *err)
+{
+    if (status != VXD_UNAVAILABLE && status != VXD_RESOURCE_EXHAUSTED) {
+        return false;
+    }
+    vxd_log(VXD_LOG_WARNING, "the start leaves something to the next one", "scene",
+            family != NULL ? family->first->terms.name : "-", "reason", err->message);
+    return true;
+}
+
+/* Marks the newest version of a scene where it has no mark.
+ * errors  those of the journal; the scene's ages are as they were */
+static enum vxd_status mark_age(struct vxd_scene *scene, struct vxd_err *err)
+{
+    struct vxd_journal *journal = vxd_registry_get_journal(scene->scenes->registry);
+    struct vxd_scene_ages before = scene->ages;
+    struct vxd_journal_txn *txn = NULL;
+    struct vxd_scene_log_summary log;
+    enum vxd_status status;
+
+    vxd_scene_get_log_summary(scene, &log);
+    if (scene->terms.keep_seconds == 0 ||
+        (before.n > 0 && before.marks[before.n - 1].version >= log.version)) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_journal_begin(journal, &txn, err));
+    VXD_TRY(vxd_scene_mark_age(scene, log.version, txn, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    if (status != VXD_OK) {
+        scene->ages = before;
+    }
+    vxd_journal_abandon(txn);
+    return status;
+}
+
+/* Marks the newest version of each scene, so that one without a mark ages from this start on; on a
+ * disk that takes nothing from a later one. */
 static enum vxd_status mark_ages(struct vxd_scene_family *family, struct vxd_err *err)
 {
-    struct vxd_journal *journal = vxd_registry_get_journal(family->scenes->registry);
-    struct vxd_journal_txn *txn = NULL;
     struct vxd_journal_stats stats;
+    struct vxd_err fault = {0};
     enum vxd_status status = VXD_OK;
 
-    vxd_journal_get_stats(journal, &stats);
-    for (struct vxd_scene *scene = family->first; scene != NULL && stats.is_available;
+    vxd_journal_get_stats(vxd_registry_get_journal(family->scenes->registry), &stats);
+    for (struct vxd_scene *scene = family->first; scene != NULL;
          scene = scene->next_in_family) {
-        const struct vxd_scene_ages *ages = &scene->ages;
         struct vxd_scene_log_summary log;
 
         vxd_scene_get_log_summary(scene, &log);
         vxd_scene_age_forget(&scene->ages, log.version + 1); /* what was lost */
-        if (scene->terms.keep_seconds == 0 ||
-            (ages->n > 0 && ages->marks[ages->n - 1].version >= log.version)) {
-            continue;
+        if (stats.is_available && status == VXD_OK) {
+            status = mark_age(scene, &fault);
         }
-        VXD_TRY(vxd_journal_begin(journal, &txn, err));
-        VXD_TRY(vxd_scene_mark_age(scene, log.version, txn, err));
-        status = vxd_journal_commit_wait(txn, err);
-        txn = NULL;
-        VXD_TRY(status);
     }
-out:
-    vxd_journal_abandon(txn);
+    if (status == VXD_OK || is_put_off(status, family, &fault)) {
+        return VXD_OK;
+    }
+    *err = fault;
     return status;
 }
 
@@ -448,10 +466,15 @@ out:
 static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
                                      struct vxd_err *err)
 {
+    struct vxd_err fault = {0};
     enum vxd_status status =
-        vxd_journal_forget_family(vxd_registry_get_journal(scenes->registry), id, err);
+        vxd_journal_forget_family(vxd_registry_get_journal(scenes->registry), id, &fault);
 
-    vxd_registry_ask_snapshot(scenes->registry, id);
+    if (status == VXD_OK || is_put_off(status, NULL, &fault)) {
+        vxd_registry_ask_snapshot(scenes->registry, id);
+        return VXD_OK;
+    }
+    *err = fault;
     return status;
 }
 
@@ -475,6 +498,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
          scene = scene->next_in_family) {
         vxd_scene_end_recovery(scene);
     }
+    vxd_scenes_name_family(family);
     vxd_scene_save_if_slow(family);
     VXD_TRY(mark_ages(family, err));
     if (!result->is_lossy) {
@@ -492,11 +516,30 @@ out:
     return status;
 }
 
+static enum vxd_status settle_names(struct vxd_scenes *scenes, struct vxd_err *err)
+{
+    struct vxd_err fault = {0};
+    enum vxd_status status = vxd_scenes_settle_names(scenes, &fault);
+
+    if (status == VXD_OK || is_put_off(status, NULL, &fault)) {
+        return VXD_OK;
+    }
+    *err = fault;
+    return status;
+}
+
 static void progress(void *user, const struct vxd_recovery_progress *at)
 {
     struct recovery *recovery = user;
 
     vxd_registry_log_progress(recovery->start, at);
+}
+
+static bool is_device_lost(void *user)
+{
+    const struct recovery *recovery = user;
+
+    return vxd_context_is_lost(recovery->scenes->context);
 }
 
 static bool is_ours(const struct vxd_journal_family *row)
@@ -512,6 +555,7 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,
+                                                 .is_device_lost = is_device_lost,
                                                  .records = apply,
                                                  .records_at_once = most_at_once(scenes),
                                                  .foresee = foresee,
@@ -524,9 +568,13 @@ static enum vxd_status recover(void *owner, struct vxd_registry_start *start,
     if (found->generation > scenes->last_generation) {
         scenes->last_generation = found->generation;
     }
-    scenes->is_recovering = true;
+    atomic_store(&scenes->is_recovering, true);
     status = vxd_registry_recover(start, found, &visitor, err);
-    scenes->is_recovering = false;
+    if (status == VXD_OK) {
+        status = settle_names(scenes, err);
+    }
+    vxd_scenes_drop_unnamed(scenes, 0);
+    atomic_store(&scenes->is_recovering, false);
     vxd_scene_plan_free(&recovery.plan);
     return status;
 }
@@ -550,7 +598,7 @@ static void log_event(enum vxd_registry_event event, const char *name, const cha
 }
 
 const struct vxd_durable_kind vxd_scenes_kind = {.noun = "scene",
-                                                 .prefix = "",
+                                                 .prefix = VXD_SCENE_FAMILIES,
                                                  .log = log_event,
                                                  .recover = recover,
                                                  .save = vxd_scenes_save};

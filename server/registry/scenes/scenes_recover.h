@@ -16,15 +16,15 @@ enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
                                 struct vxd_err *err);
 
 /* scenes_load.c. Loads what a snapshot file has of a family, which has no scene yet: its
- * scenes get their names, and their roots are loaded.
+ * scenes are made, and their roots are loaded.
  * errors  DATA_LOSS, RESOURCE_EXHAUSTED, those of the reader */
 enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
                                 uint64_t least_generation,
                                 struct vxd_snapshot_reader *reader, struct vxd_err *err);
 
-/* Makes a scene from its description, gives it its name, and puts it into the family of
- * this id, which is made with the first scene.
- * errors  DATA_LOSS (a name that is taken), RESOURCE_EXHAUSTED */
+/* Makes a scene from its description and puts it into the family of this id, which is made with
+ * the first scene. It has no name yet (scenes_naming.c).
+ * errors  DATA_LOSS (the family has one of that name), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t journal_id,
                                          const struct vxd_scene_terms *terms,
                                          const struct vxd_scene_spec *spec,
@@ -35,6 +35,19 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
  * the clock says at this start. */
 void vxd_scene_set_generation(struct vxd_scene *scene, uint64_t least,
                               uint64_t generation);
+
+/* scenes_naming.c. Finds a scene of a family by what its name is, or will be; NULL where there is
+ * none. */
+struct vxd_scene *vxd_scenes_find_in_family(struct vxd_scenes *scenes,
+                                            uint32_t journal_id, const char *name);
+/* Drops the scenes of a family, or of all with 0, that have no names yet. */
+void vxd_scenes_drop_unnamed(struct vxd_scenes *scenes, uint32_t journal_id);
+/* Gives the scenes of a family that is back their names, where no other family has them. */
+void vxd_scenes_name_family(struct vxd_scene_family *family);
+/* Ends what that has left, once all families are back: of two scenes of the same name the one that
+ * was made first is dropped, in the journal too.
+ * errors  of the journal */
+enum vxd_status vxd_scenes_settle_names(struct vxd_scenes *scenes, struct vxd_err *err);
 
 /* Finds the family of this id; NULL where there is none. */
 struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,

@@ -6,6 +6,7 @@
 
 #include "gpu/core/core.h"
 #include "server/instance/instance.h"
+#include "server/observe/log/log.h"
 #include "server/observe/observe.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
@@ -121,6 +122,9 @@ static void write_journal(const struct vxd_server *server, struct vxd_text *text
         text, "voxeld_journal_lost_total", "counter",
         "Acknowledged changes that the start found missing in the journal.",
         stats.n_lost);
+    vxd_metrics_write_uint(text, "voxeld_audit_lost_total", "counter",
+                           "Lines that the audit log's file did not take.",
+                           vxd_audit_n_lost());
     vxd_metrics_write_uint(text, "voxeld_journal_failed_total", "counter",
                            "Transactions that were not written.", stats.n_failed);
 }

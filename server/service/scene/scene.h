@@ -148,8 +148,9 @@ enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
 
 /* Begin and end a change. Before it, the newest version is pinned (the one that an
  * earlier stage opened may be another, or in a store that was collected meanwhile), one
- * more version is reserved, and the store may grow as far as the limits allow. After it,
- * the store's growth is accounted for.
+ * more version is reserved, and the store may grow as far as the limits allow. Once the
+ * request is over, the edit is stopped as CANCELLED. After it, whatever became of it, the store's
+ * growth is accounted for.
  * errors  RESOURCE_EXHAUSTED, ABORTED */
 enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
                                        struct vxd_queue *queue, uint64_t if_version,

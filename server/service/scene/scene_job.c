@@ -296,6 +296,11 @@ enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
                     job->state.version);
 }
 
+static bool is_over(void *request)
+{
+    return vxd_request_is_over(request);
+}
+
 enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
                                        struct vxd_queue *queue, uint64_t if_version,
                                        struct vxd_err *err)
@@ -311,6 +316,7 @@ enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
     VXD_TRY(vxd_scene_check_version(job, if_version, err));
     VXD_TRY(vxd_scene_reserve_version(job->scene, err));
     vxd_scene_allow(job->scene);
+    vxd_svdag_set_stop(job->state.svdag, is_over, request);
 out:
     return status;
 }
@@ -319,6 +325,7 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
 
+    vxd_svdag_set_stop(job->state.svdag, NULL, NULL);
     /* Nodes that a failed edit made stay in the store until another edit makes the same
      * ones, or they are collected. */
     vxd_scene_account(job->scene);

@@ -44,11 +44,13 @@ static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *que
     }
     VXD_TRY(vxd_scene_open(request, name, NULL, err));
     VXD_TRY(vxd_scene_begin_change(request, queue, if_version, err));
-    VXD_TRY(vxd_scene_find_undoing(job->base.scene, redo, of_version, request,
-                                   &job->undoing, err));
-    status =
-        vxd_svdag_undo_wait(queue, job->base.state.svdag, job->base.state.root,
-                            job->undoing.before, job->undoing.after, &job->result, err);
+    status = vxd_scene_find_undoing(job->base.scene, redo, of_version, request,
+                                    &job->undoing, err);
+    if (status == VXD_OK) {
+        status = vxd_svdag_undo_wait(queue, job->base.state.svdag, job->base.state.root,
+                                     job->undoing.before, job->undoing.after,
+                                     &job->result, err);
+    }
     vxd_scene_end_change(request, err);
     VXD_TRY(status);
     status = vxd_scene_prepare(request, queue, redo ? VXD_RECORD_REDO : VXD_RECORD_UNDO,

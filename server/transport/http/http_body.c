@@ -342,22 +342,29 @@ static void rename_field(struct vxd_err *err)
     }
 }
 
-enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
-                                        struct vxd_err *err)
+void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
+                        char out[VXD_NAME_BYTES])
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    struct vxd_request_header header = {.peer_uid = -1};
-    struct vxd_err create_err = {0};
     char host[INET6_ADDRSTRLEN] = "unknown";
-    char peer[VXD_NAME_BYTES];
     uint16_t port = 0;
-    enum vxd_status status, create_status;
 
     if (info != NULL && info->client_addr != NULL) {
         vxd_http_address(info->client_addr, host, sizeof host, &port);
     }
-    (void)snprintf(peer, sizeof peer, "http %s:%u", host, port);
+    (void)snprintf(out, VXD_NAME_BYTES, "http %s:%u", host, port);
+}
+
+enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
+                                        struct vxd_err *err)
+{
+    struct vxd_request_header header = {.peer_uid = -1};
+    struct vxd_err create_err = {0};
+    char peer[VXD_NAME_BYTES];
+    enum vxd_status status, create_status;
+
+    vxd_http_peer_name(exchange, peer);
     header.peer = peer;
     status = read_request_header(exchange, &header, err);
     create_status = vxd_request_create(exchange->http->server, &header,

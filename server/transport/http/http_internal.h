@@ -136,6 +136,10 @@ enum vxd_status vxd_http_check_body(struct vxd_http_exchange *exchange,
 enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err);
 
+/* Who is at the other end, as a request's peer. */
+void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
+                        char out[VXD_NAME_BYTES]);
+
 /* The bearer token, NULL when there is no Authorization. errors  UNAUTHENTICATED */
 enum vxd_status vxd_http_token(const struct vxd_http_exchange *exchange,
                                const char **token, struct vxd_err *err);

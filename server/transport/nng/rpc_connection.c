@@ -405,13 +405,9 @@ bool vxd_rpc_connection_resume(struct vxd_rpc_connection *connection)
     return is_alive;
 }
 
-/* Nobody waits for the outcome any more. What changes something goes on: its sender may come
- * back and ask for it. */
+/* Nobody waits for the outcome any more. */
 static void cancel_open(struct vxd_rpc_connection *connection)
 {
-    struct vxd_err gone = {0};
-
-    (void)vxd_fail(&gone, VXD_CANCELLED, NULL, "the connection has ended");
     for (;;) {
         struct vxd_request *request = NULL;
         struct vxd_rpc_message *message;
@@ -420,19 +416,15 @@ static void cancel_open(struct vxd_rpc_connection *connection)
         message = connection->open;
         if (message != NULL) {
             vxd_rpc_message_unlink(message);
-            if (!message->request->changes) {
-                request = message->request;
-                vxd_request_hold(request);
-            }
+            request = message->request;
+            vxd_request_hold(request);
         }
         (void)pthread_mutex_unlock(&connection->lock);
         if (message == NULL) {
             return;
         }
-        if (request != NULL) {
-            (void)vxd_request_answer(request, &gone, NULL);
-            vxd_request_drop(request);
-        }
+        vxd_request_cancel(request);
+        vxd_request_drop(request);
     }
 }
 

@@ -189,7 +189,7 @@ struct vxd_rpc_connection *vxd_rpc_connection_create(struct vxd_rpc_loop *loop,
 bool vxd_rpc_connection_read(struct vxd_rpc_connection *connection);
 /* Goes on after replies have gone. False: close it. */
 bool vxd_rpc_connection_resume(struct vxd_rpc_connection *connection);
-/* Ends it: its open requests that change nothing are cancelled. */
+/* Ends it: its open requests are cancelled. */
 void vxd_rpc_connection_close(struct vxd_rpc_connection *connection);
 void vxd_rpc_connection_drop(struct vxd_rpc_connection *connection);
 

@@ -50,7 +50,9 @@ static enum vxd_status make_directory(const char *path, struct vxd_err *err)
 /* True when a process accepts connections at this address. */
 static bool is_listening(const struct sockaddr_un *address, int type)
 {
-    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    /* Whoever listens and accepts nothing would keep a blocking connect waiting; this one fails with
+     * EAGAIN then. */
+    int fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     bool answered;
 
     if (fd < 0) {

@@ -238,9 +238,10 @@ enum vxd_status vxd_rpc_message_check(struct vxd_rpc_connection *connection,
     }
     VXD_TRY(check_size(server, n_bytes, err));
     status = vxd_auth_identify(server->auth, header.token != NULL ? header.token : "",
-                               connection->uid, &principal, err);
+                               connection->peer, connection->uid, &principal, err);
     if (status != VXD_OK) {
-        vxd_metrics_count_rejected(server->metrics, "token");
+        vxd_metrics_count_rejected(
+            server->metrics, status == VXD_UNAUTHENTICATED ? "token" : "failed_logins");
     }
     if (status != VXD_OK && envelope.header == NULL) {
         status = vxd_fail(err, VXD_UNAUTHENTICATED, "header.token",

@@ -204,7 +204,7 @@ static enum vxd_status take_hello(struct vxd_shared *shared,
                         "and one are right",
                         n_hello, n_fds, sizeof *hello);
     }
-    VXD_TRY(vxd_auth_identify(shared->server->auth, hello->token, connection->uid,
+    VXD_TRY(vxd_auth_identify(shared->server->auth, hello->token, "ipc", connection->uid,
                               &principal, err));
     if (hello->n_bytes == 0 || hello->n_bytes % VXD_SHARED_PAGE_BYTES != 0 ||
         hello->n_bytes > limit) {

@@ -171,3 +171,29 @@ def test_open_address_without_tokens_is_refused_at_start(directory: Path) -> Non
     )  # fmt: skip
     assert done.returncode != 0
     assert "allow_insecure" in done.stderr
+
+
+def test_guesses_are_limited_and_stop_nobody_who_is_there(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    tokens = directory / "tokens"
+    tokens.write_text("".join(line(*row) for row in TOKENS.items()))
+    tokens.chmod(0o600)
+    config = {"auth": {"tokens_file": str(tokens)}, "limits": {"failed_logins": 3}}
+    with running(directory, config) as daemon:
+        assert http_call(daemon, "GET", "/metrics", None, bearer("reader")).status == 200
+        wrong = {"Authorization": "Bearer nonsense"}
+        paths = ["/metrics", "/v1/status"]
+        statuses = [
+            http_call(daemon, "GET", paths[i % 2], None, wrong).status for i in range(5)
+        ]
+        assert statuses == [401, 401, 401, 429, 429]
+        refused = http_call(daemon, "GET", "/v1/status", None, wrong).json()
+        assert "limits.failed_logins is 3" in refused["message"]
+        # A right one that this address has not used yet looks the same.
+        assert http_call(daemon, "GET", "/v1/status", None, bearer("boss")).status == 429
+        with Rpc(daemon.tcp) as client:
+            header = client.call("server_info", token=token("boss")).header
+            assert header.code == common_pb2.RESOURCE_EXHAUSTED
+            assert client.call("server_info", token=token("reader")).header.code == OK
+        metrics = http_call(daemon, "GET", "/metrics", None, bearer("reader")).body.decode()
+        assert 'voxeld_rejected_total{reason="failed_logins"}' in metrics

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import select
@@ -232,6 +233,28 @@ def test_stale_socket_is_replaced_and_a_plain_file_is_not(directory: Path) -> No
     )  # fmt: skip
     assert done.returncode != 0
     assert path.read_text() == "precious"
+
+
+def test_socket_of_whoever_accepts_nothing_is_refused_at_once(directory: Path) -> None:
+    config = {"listen": {"rpc": [f"ipc://{directory}/s.sock"], "http": ""}, "data_dir": ""}
+    directory.mkdir(parents=True, exist_ok=True)
+    config_path = directory / "voxeld.json"
+    config_path.write_text(json.dumps(config))
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(socket.socket(socket.AF_UNIX))
+        busy.bind(str(directory / "s.sock"))
+        busy.listen(0)
+        for _ in range(3):  # until one more would wait
+            waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+            waiting.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                waiting.connect(str(directory / "s.sock"))
+        done = subprocess.run(
+            [BIN / "voxeld", "--config", config_path], capture_output=True, text=True,
+            timeout=30 * SLOW, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "in use by another process" in done.stderr
 
 
 def test_daemon_killed_without_warning_starts_again(directory: Path) -> None:

@@ -56,7 +56,8 @@ def get_status(port: int, path: str) -> int:
     return 0
 
 
-def test_long_start_answers_health_and_obeys(tmp_path: Path) -> None:
+def make_long_start(tmp_path: Path) -> float:
+    """Leaves a directory of which the start takes about so many seconds."""
     daemon = Daemon(tmp_path)
     with Scenes(daemon) as scenes:
         create(scenes)
@@ -67,7 +68,11 @@ def test_long_start_answers_health_and_obeys(tmp_path: Path) -> None:
     daemon.process.wait(60)
     for path in (tmp_path / "data" / "snapshots").iterdir():
         assert not path.name.endswith(".vxs"), "the kill came too late"
+    return took_s
 
+
+def test_long_start_answers_health_and_obeys(tmp_path: Path) -> None:
+    took_s = make_long_start(tmp_path)
     port = free_port()
     config = json.loads((tmp_path / "voxeld.json").read_text())
     config["listen"]["http"] = f"127.0.0.1:{port}"
@@ -103,6 +108,40 @@ def test_long_start_answers_health_and_obeys(tmp_path: Path) -> None:
         assert time.monotonic() - begin < took_s / 2
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
         assert scenes.call("scene_get", name="yard").scene.version == 2
+
+
+def tell(process: subprocess.Popen[str], event: bytes) -> None:
+    """Writes an event into the pipe that the daemon's main thread reads, as its parts do."""
+    for entry in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            is_writing = int(
+                Path(f"/proc/{process.pid}/fdinfo/{entry.name}").read_text().split()[3], 8
+            ) & os.O_WRONLY  # fmt: skip
+            if entry.readlink().name.startswith("pipe:") and entry.name != "2" and is_writing:
+                with entry.open("wb", buffering=0) as pipe:
+                    pipe.write(event)
+
+
+def test_device_lost_in_a_long_start_ends_it_for_the_supervisor(tmp_path: Path) -> None:
+    make_long_start(tmp_path)
+    with subprocess.Popen(
+        [BIN / "voxeld", "--config", tmp_path / "voxeld.json"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**Daemon.environment(), "TSAN_OPTIONS": "report_thread_leaks=0"},
+    ) as process:
+        try:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if '"bringing back scenes"' in line:
+                    break
+            tell(process, b"L")
+            _, log = process.communicate(timeout=60 * SLOW)
+        finally:
+            process.kill()
+        assert process.returncode == 70, log
+        assert "lost before the data were back" in log
+        assert '"msg":"ready"' not in log
 
 
 def test_changes_that_take_long_get_a_snapshot_file(tmp_path: Path) -> None:

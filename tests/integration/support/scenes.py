@@ -266,3 +266,23 @@ def random_scene(scenes: Scenes, grid: Grid, seed: int, bits: int = 4) -> None:
     while (grid.states == OCCUPIED).sum() < 500 or (grid.states == FREE).sum() < 500:
         operations = [random_operation(rng, grid) for _ in range(4)]
         assert scenes.send("scene_edit", name="s", operations=operations).header.code == OK
+
+
+LONG_MS = 60000  # more than a slow edit may take
+
+
+def slow_edit(name: str, sequence: int, timeout_ms: int, radius: float) -> rpc_pb2.Request:
+    """Some bytes that keep a CPU busy; how long goes with the square of the radius."""
+    ball = scene_pb2.SceneBall(
+        centre=vec(0, 0, 0), radius=radius, noise=radius / 2, noise_seed=1
+    )
+    operation = scene_pb2.SceneOperation(ball=ball, action="SCENE_FILL", material=1)
+    return rpc_pb2.Request(
+        header=rpc_pb2.RequestHeader(
+            request_id=f"slow-{sequence}",
+            client_id=name,
+            sequence=sequence,
+            timeout_ms=timeout_ms,
+        ),
+        scene_edit=scene_pb2.SceneEditRequest(name=name, operations=[operation]),
+    )

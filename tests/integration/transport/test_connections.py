@@ -271,6 +271,36 @@ def test_who_leaves_takes_his_request_with_him(daemon: Daemon, url: str) -> None
     assert entry["code"] == "CANCELLED"
 
 
+def self_test(name: str, duration_ms: int) -> rpc_pb2.Request:
+    return rpc_pb2.Request(
+        header=rpc_pb2.RequestHeader(request_id=name, timeout_ms=60000),
+        self_test=admin_pb2.SelfTestRequest(duration_ms=duration_ms),
+    )
+
+
+def load_of(daemon: Daemon) -> tuple[int, int]:
+    status = http_call(daemon, "GET", "/v1/status").json()
+    return int(status.get("running", 0)), int(status.get("queueDepth", 0))
+
+
+def test_who_leaves_gives_his_places_in_the_queue_back(directory: Path) -> None:
+    config = {"limits": {"queue": 4}, "engine": {"read_lanes": 2}}
+    with running(directory, config) as daemon, RawReq(daemon.ipc) as busy:
+        for i in range(4):  # as many as may have begun
+            busy.send(self_test(f"busy-{i}", 50000))
+        wait_until(lambda: load_of(daemon) == (4, 0), 10, "they have begun")
+        with RawReq(daemon.ipc) as leaving:
+            for i in range(4):
+                leaving.send(self_test(f"left-{i}", 50000))
+            wait_until(lambda: load_of(daemon) == (4, 4), 10, "the queue is full")
+        wait_until(lambda: load_of(daemon) == (4, 0), 10, "their places are free")
+        with RawReq(daemon.ipc) as next_one:
+            next_one.send(self_test("next", 1))
+            wait_until(lambda: load_of(daemon) == (4, 1), 10, "the next one waits")
+            busy.socket.close()
+            assert next_one.receive().header.code == OK
+
+
 def post_head(daemon: Daemon, n_bytes: int) -> bytes:
     return (
         f"POST /v1/voxelize HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"

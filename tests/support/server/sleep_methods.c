@@ -121,6 +121,12 @@ static enum vxd_status lose_submit(struct vxd_request *request, struct vxd_queue
     return vxd_fail(err, VXD_INTERNAL, NULL, "as if CUDA had failed for good");
 }
 
+static bool always(const struct vxd_request *request)
+{
+    (void)request;
+    return true;
+}
+
 #define SLEEP_METHOD(lane_kind, check_fn, submit_fn)                                     \
     {                                                                                    \
         .name = "sleep", .tag = 1000, .summary = "", .scope = VXD_SCOPE_READ,            \
@@ -138,5 +144,18 @@ const struct vxd_method slow_method =
     SLEEP_METHOD(VXD_LANE_READ, slow_check, sleep_submit);
 const struct vxd_method write_method =
     SLEEP_METHOD(VXD_LANE_WRITE, sleep_check, sleep_submit);
+const struct vxd_method change_method = {
+    .name = "change",
+    .tag = 1001,
+    .summary = "",
+    .scope = VXD_SCOPE_WRITE,
+    .lane = VXD_LANE_WRITE,
+    .input = &voxeld__v1__self_test_request__descriptor,
+    .output = &voxeld__v1__self_test_response__descriptor,
+    .changes = always,
+    .check = sleep_check,
+    .submit = sleep_submit,
+    .finish = sleep_finish,
+    .release = sleep_release};
 const struct vxd_method lose_method =
     SLEEP_METHOD(VXD_LANE_READ, sleep_check, lose_submit);

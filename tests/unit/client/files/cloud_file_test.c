@@ -363,6 +363,109 @@ static void test_budget_too_small_is_resource_exhausted(void)
 }
 
 /* 1000 bytes claim to unpack to 4 GB: they are refused before anything is allocated. */
+static void put16(uint8_t *at, unsigned value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+}
+
+static void put32(uint8_t *at, uint32_t value)
+{
+    put16(at, value & 0xffff);
+    put16(at + 2, value >> 16);
+}
+
+static uint32_t zip_crc(const uint8_t *bytes, size_t n)
+{
+    uint32_t crc = UINT32_MAX;
+
+    for (size_t i = 0; i < n; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) {
+            crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320u : 0);
+        }
+    }
+    return ~crc;
+}
+
+enum {
+    NPY_BYTES = 140,
+    MEMBER_BYTES = 30 + 5 + NPY_BYTES,
+    NPZ_ENTRY_BYTES = 46 + 5
+};
+
+/* A stored array of one float32, or of one point, as a member at `at`. */
+static void put_npy(uint8_t *at, const char *shape)
+{
+    uint8_t *npy = at + 35;
+
+    memset(at, 0, MEMBER_BYTES);
+    memcpy(at, "PK\x03\x04", 4);
+    put16(at + 26, 5);
+    memcpy(at + 30, "a.npy", 5);
+    memset(npy, ' ', 128);
+    memcpy(npy, "\x93NUMPY\x01\x00", 8);
+    put16(npy + 8, 118);
+    (void)snprintf((char *)npy + 10, 118,
+                   "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }", shape);
+    npy[10 + strlen((char *)npy + 10)] = ' ';
+    npy[127] = '\n';
+}
+
+static void put_entry(uint8_t *at, const uint8_t *archive, size_t member)
+{
+    memset(at, 0, NPZ_ENTRY_BYTES);
+    memcpy(at, "PK\x01\x02", 4);
+    put32(at + 16, zip_crc(archive + member * MEMBER_BYTES + 35, NPY_BYTES));
+    put32(at + 20, NPY_BYTES);
+    put32(at + 24, NPY_BYTES);
+    put16(at + 28, 5);
+    put32(at + 42, (uint32_t)(member * MEMBER_BYTES));
+    memcpy(at + 46, "a.npy", 5);
+}
+
+/* An array that is no points, as often as that, and one point behind it. */
+static enum vxd_status parse_many(size_t n_others, struct vxd_err *err)
+{
+    size_t n_bytes = 2 * MEMBER_BYTES + (n_others + 1) * NPZ_ENTRY_BYTES + 22;
+    uint8_t *bytes = calloc(1, n_bytes);
+    struct vxd_cloud_file file;
+    uint8_t *at;
+    enum vxd_status status;
+
+    if (bytes == NULL) {
+        abort();
+    }
+    put_npy(bytes, "(1,)");
+    put_npy(bytes + MEMBER_BYTES, "(1, 3)");
+    at = bytes + 2 * MEMBER_BYTES;
+    for (size_t i = 0; i <= n_others; i++, at += NPZ_ENTRY_BYTES) {
+        put_entry(at, bytes, i == n_others);
+    }
+    memcpy(at, "PK\x05\x06", 4);
+    put16(at + 10, (unsigned)n_others + 1);
+    put32(at + 12, (uint32_t)((n_others + 1) * NPZ_ENTRY_BYTES));
+    put32(at + 16, 2 * MEMBER_BYTES);
+    status = vxd_cloud_file_parse("npz", bytes, n_bytes, SIZE_MAX, &file, err);
+    if (status == VXD_OK) {
+        CHECK_INT(file.n_points, 1);
+    }
+    vxd_cloud_file_clear(&file);
+    free(bytes);
+    return status;
+}
+
+/* A small file that says so much takes no longer than a large one. */
+static void test_npz_of_very_many_members_is_refused(void)
+{
+    struct vxd_err err = {0};
+
+    CHECK_INT(parse_many(0, &err), VXD_OK);
+    CHECK_INT(parse_many(5000, &err), VXD_OK);
+    CHECK_INT(parse_many(65533, &err), VXD_INVALID_ARGUMENT);
+    CHECK(strstr(err.message, "takes too long") != NULL);
+}
+
 static void test_npz_bomb_is_refused_by_its_ratio(void)
 {
     size_t n_bytes;
@@ -469,6 +572,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_npy_malformed_header_fails_and_says_why),
     VXD_TEST(test_budget_too_small_is_resource_exhausted),
     VXD_TEST(test_npz_bomb_is_refused_by_its_ratio),
+    VXD_TEST(test_npz_of_very_many_members_is_refused),
     VXD_TEST(test_format_of_a_name_is_its_ending_but_never_bin),
     VXD_TEST(test_numbers_in_a_comma_locale_are_read_the_same),
     VXD_TEST(test_real_scans_have_the_catalogued_bounds),

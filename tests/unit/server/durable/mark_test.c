@@ -318,6 +318,59 @@ static void test_missing_database_is_refused_unless_the_directory_is_new(void)
     end(&fixture);
 }
 
+/* A crash of the first start on a directory that older programs made, behind the mark's making. */
+static void test_mark_that_the_database_does_not_know_of_is_noted(void)
+{
+    struct fixture fixture;
+    const struct vxd_file_ops *ops;
+    sqlite3 *db = NULL;
+
+    make(&fixture, VXD_FSYNC_ALWAYS);
+    ops = fault_disk_ops(fixture.disk);
+    CHECK_INT(
+        sqlite3_open_v2(DIR "/voxeld.db", &db, SQLITE_OPEN_READWRITE, ops->sqlite_vfs),
+        SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db,
+                           "PRAGMA locking_mode = EXCLUSIVE;"
+                           "DELETE FROM meta WHERE key = 'marked'",
+                           NULL, NULL, NULL),
+              SQLITE_OK);
+    CHECK_INT(sqlite3_close(db), SQLITE_OK);
+    CHECK_INT(start(&fixture), VXD_OK);
+    CHECK_INT(fixture.found.n_lost, 0);
+    put_record(&fixture, 1, N_RECORDS + 1);
+    kill(&fixture);
+    CHECK_INT(ops->unlink(ops->user, MARK), 0);
+    CHECK_INT(start(&fixture), VXD_DATA_LOSS);
+    end(&fixture);
+}
+
+/* What a process left in the WAL without a sync when it was killed is synced by the next one. */
+static void test_killed_process_leaves_everysec_to_the_next(void)
+{
+    struct fixture fixture;
+    struct vxd_journal_stats stats = {0};
+    const struct timespec pause = {.tv_nsec = 1000000};
+    const struct vxd_journal_options options = {.sync_ms = 1};
+
+    make(&fixture, VXD_FSYNC_EVERYSEC);
+    CHECK_INT(vxd_data_dir_open(fault_disk_ops(fixture.disk), DIR, &fixture.dir, NULL),
+              VXD_OK);
+    REQUIRE(vxd_journal_open(&fixture.dir, &options, &fixture.journal, &fixture.found,
+                             NULL) == VXD_OK);
+    CHECK(fixture.found.same_boot);
+    for (int i = 0; i < 10000 && stats.n_syncs == 0; i++) {
+        (void)nanosleep(&pause, NULL);
+        vxd_journal_get_stats(fixture.journal, &stats);
+    }
+    CHECK(stats.n_syncs > 0);
+    kill(&fixture);
+    fault_disk_lose_power(fixture.disk, FAULT_DROP_ALL, 1);
+    CHECK_INT(start(&fixture), VXD_OK);
+    CHECK_INT(last_record(&fixture), N_RECORDS);
+    end(&fixture);
+}
+
 /* What versions age by. */
 static void test_running_time_stands_still_while_nobody_runs(void)
 {
@@ -350,6 +403,8 @@ int main(int argc, char **argv)
         VXD_TEST(test_journal_above_its_mark_is_whole),
         VXD_TEST(test_one_sector_of_the_mark_is_enough),
         VXD_TEST(test_mark_that_is_gone_is_refused_and_mended),
+        VXD_TEST(test_mark_that_the_database_does_not_know_of_is_noted),
+        VXD_TEST(test_killed_process_leaves_everysec_to_the_next),
         VXD_TEST(test_running_time_stands_still_while_nobody_runs),
         VXD_TEST(test_missing_database_is_refused_unless_the_directory_is_new),
     };

@@ -7,7 +7,9 @@
 
 #include "server/durable/snapshot/snapshot.h"
 #include "server/observe/log/log.h"
+#include "server/registry/maps/maps_internal.h"
 #include "server/registry/registry.h"
+#include "server/registry/scenes/scenes_recover.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/maps_disk.h"
 #include "tests/support/server/repair_disk.h"
@@ -234,6 +236,23 @@ static void test_repair_makes_a_family_anew_from_its_records(void)
     world_end(&world);
 }
 
+/* Of a kind that a newer server has: a start refuses it, and cuts nothing of it. */
+static void test_repair_leaves_a_family_of_an_unknown_kind_to_whoever_knows_it(void)
+{
+    struct world world;
+
+    (void)repair_make(&world);
+    repair_sql(&world, "DELETE FROM families WHERE id = 2;"
+                       "UPDATE records SET rules = 9 << 16 | 1 WHERE id >> 40 = 2;"
+                       "PRAGMA application_id = 1");
+    CHECK_INT(repair_now(&world).n_mended, 1);
+    CHECK(!repair_try_start(&world));
+    CHECK(vxd_record_find_owner(9 << 16 | 1) == NULL);
+    CHECK_STR(vxd_record_find_owner(VXD_RULES_VERSION)->prefix, vxd_scenes_kind.prefix);
+    CHECK_STR(vxd_record_find_owner(VXD_MAP_RULES_VERSION)->prefix, vxd_maps_kind.prefix);
+    fault_disk_destroy(world.disk);
+}
+
 static void test_repair_leaves_what_was_dropped(void)
 {
     struct world world;
@@ -379,6 +398,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_repair_that_fails_at_any_call_loses_nothing),
         VXD_TEST(test_repair_sets_families_with_strange_numbers_aside),
         VXD_TEST(test_repair_makes_a_family_anew_from_its_records),
+        VXD_TEST(test_repair_leaves_a_family_of_an_unknown_kind_to_whoever_knows_it),
         VXD_TEST(test_repair_leaves_what_was_dropped),
         VXD_TEST(test_repair_of_two_maps_of_one_name_lets_a_start_have_both),
         VXD_TEST(test_map_made_anew_outlives_starts_that_fail),

@@ -346,6 +346,98 @@ static void test_expired_staged_job_stops_between_stages_and_is_released(void)
     server_finish(server);
 }
 
+/* A request whose sender will go; the caller has a reference. */
+static struct vxd_request *send_leaving(struct call *call, struct vxd_server *server,
+                                        const struct vxd_method *method,
+                                        unsigned n_stages)
+{
+    const struct vxd_request_header header = from("leaving");
+    struct vxd_request *request = NULL;
+    struct vxd_err err = {0};
+    struct vxd_body body = {.kind = VXD_BODY_JSON};
+    static char json[96];
+
+    (void)snprintf(json, sizeof json, "{\"durationMs\": %u, \"nPoints\": %u}", HELD_MS,
+                   n_stages);
+    body.bytes = (const uint8_t *)json;
+    body.n_bytes = strlen(json);
+    call_begin(call);
+    EXPECT(vxd_request_create(server, &header, &request, &err) == VXD_OK);
+    call_adopt(call, request);
+    vxd_request_hold(request);
+    EXPECT(vxd_request_admit(request, method, body.n_bytes, &err) == VXD_OK);
+    vxd_request_submit(request, &body);
+    return request;
+}
+
+static void test_cancelled_request_gives_its_place_in_the_queue_back(void)
+{
+    static const struct vxd_method *const methods[] = {&small_method, &bulk_method,
+                                                       &change_method};
+
+    for (int i = 0; i < 3; i++) {
+        struct vxd_server *server =
+            server_start(&(struct server_setup){.queue_limit = 2});
+        struct call lanes[3];
+        struct call left[2];
+        struct call next[2];
+        struct vxd_scheduler_load load;
+
+        REQUIRE(server != NULL);
+        forget_seen();
+        occupy(server, lanes);
+        send(&lanes[2], server, &write_method, NULL, HELD_MS, 1);
+        CHECK(await_held(3));
+        for (int k = 0; k < 2; k++) {
+            struct vxd_request *request =
+                send_leaving(&left[k], server, methods[i], 1000);
+
+            vxd_request_cancel(request);
+            vxd_request_cancel(request); /* twice is as once */
+            vxd_request_drop(request);
+            CHECK(call_is_answered(&left[k]));
+            CHECK_INT(call_wait(&left[k]), VXD_CANCELLED);
+            call_finish(&left[k]); /* nobody has it any more */
+        }
+        vxd_scheduler_get_load(server->scheduler, &load);
+        CHECK_INT(load.n_queued, 0);
+        for (int k = 0; k < 2; k++) {
+            send(&next[k], server, &small_method, NULL, 1, 1);
+        }
+        release_lanes(lanes);
+        expect_ok(lanes + 2, 1);
+        expect_ok(next, 2);
+        CHECK_INT(n_starts(), 5);
+        server_finish(server);
+    }
+}
+
+/* Between its stages; what changes something goes on. */
+static void test_cancelled_job_that_runs_stops_unless_it_changes_something(void)
+{
+    static const struct vxd_method *const methods[] = {&bulk_method, &change_method};
+
+    for (int i = 0; i < 2; i++) {
+        struct vxd_server *server = server_start(&(struct server_setup){0});
+        struct vxd_request *request;
+        struct call job;
+
+        REQUIRE(server != NULL);
+        forget_seen();
+        hold_jobs();
+        request = send_leaving(&job, server, methods[i], 3);
+        CHECK(await_held(1));
+        vxd_request_cancel(request);
+        let_jobs_go();
+        CHECK_INT(call_wait(&job), i == 0 ? VXD_CANCELLED : VXD_OK);
+        vxd_request_drop(request);
+        call_finish(&job);
+        CHECK_INT(n_starts(), i == 0 ? 1 : 3);
+        CHECK_INT(n_released(), 1);
+        server_finish(server);
+    }
+}
+
 /* One that begins in time is not stopped by its age; false when it began too late. */
 static bool outlive_its_age(struct vxd_server *server,
                             const struct vxd_request_header *header)
@@ -609,6 +701,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_request_waits_for_engine_memory_instead_of_failing),
     VXD_TEST(test_deadline_passes_while_lanes_are_busy_and_is_answered_on_time),
     VXD_TEST(test_expired_staged_job_stops_between_stages_and_is_released),
+    VXD_TEST(test_cancelled_request_gives_its_place_in_the_queue_back),
+    VXD_TEST(test_cancelled_job_that_runs_stops_unless_it_changes_something),
     VXD_TEST(test_max_age_over_is_answered_aborted_without_running),
     VXD_TEST(test_client_served_longest_ago_comes_first),
     VXD_TEST(test_staged_bulk_job_lets_others_through_after_a_stage),

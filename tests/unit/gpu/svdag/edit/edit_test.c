@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "gpu/svdag/edit/edit.h"
 #include "tests/support/svdag/svdag_grid.h"
 #include "tests/support/svdag/svdag_run.h"
 #include "tests/support/svdag/svdag_scene.h"
@@ -434,6 +435,7 @@ static void too_long(struct gpu_env *env)
     CHECK_INT(gpu_svdag_edit(env, svdag, first.root, &large, 1, &result, &err),
               VXD_RESOURCE_EXHAUSTED);
     CHECK(strstr(err.message, "100000") != NULL);
+    CHECK_STR(err.field, "max_visits");
     CHECK(verify(env, svdag, first.root).n_occupied == first.n_added);
     vxd_svdag_set_max_visits(svdag, VXD_SVDAG_MAX_VISITS);
     CHECK_INT(gpu_svdag_edit(env, svdag, first.root, &large, 1, &result, NULL), VXD_OK);
@@ -443,6 +445,57 @@ static void too_long(struct gpu_env *env)
 static void test_edit_that_looks_at_too_much_is_refused(void)
 {
     gpu_each_backend(too_long);
+}
+
+/* Asked so many times it says yes. */
+static bool count_down(void *user)
+{
+    return atomic_fetch_sub((atomic_int *)user, 1) <= 0;
+}
+
+static void stopped(struct gpu_env *env)
+{
+    static const struct vxd_svdag_format format = {12, 4, false};
+    struct vxd_svdag *svdag = make_svdag(env, &format, 0);
+    struct vxd_svdag *other = make_svdag(env, &format, 0);
+    struct vxd_svdag_op small = ball_op(VXD_SVDAG_FILL, 2000, 10);
+    struct vxd_svdag_op large = ball_op(VXD_SVDAG_FILL, 2000, 1000);
+    struct vxd_svdag_edit_result first;
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag_summary before;
+    struct vxd_svdag_summary after;
+    struct vxd_err err = {0};
+    atomic_int n_left;
+
+    CHECK_INT(gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, &small, 1, &first, NULL),
+              VXD_OK);
+    before = verify(env, svdag, first.root);
+    /* On a GPU, before its first run alone; on the CPU, in the midst of it. */
+    for (int n = 0; n < (gpu_is_cuda(env) ? 1 : 4); n++) {
+        atomic_init(&n_left, n);
+        vxd_svdag_set_stop(svdag, count_down, &n_left);
+        CHECK_INT(gpu_svdag_edit(env, svdag, first.root, &large, 1, &result, &err),
+                  VXD_CANCELLED);
+        CHECK_INT(vxd_svdag_undo_wait(env->queue, svdag, first.root, VXD_SVDAG_EMPTY,
+                                      first.root, &result, NULL),
+                  VXD_CANCELLED);
+        after = verify(env, svdag, first.root);
+        CHECK(memcmp(before.digest, after.digest, sizeof before.digest) == 0);
+    }
+    vxd_svdag_set_stop(svdag, NULL, NULL);
+    CHECK_INT(gpu_svdag_edit(env, svdag, first.root, &large, 1, &result, NULL), VXD_OK);
+    after = verify(env, svdag, result.root);
+    CHECK_INT(gpu_svdag_edit(env, other, VXD_SVDAG_EMPTY, &large, 1, &result, NULL),
+              VXD_OK);
+    before = verify(env, other, result.root);
+    CHECK(memcmp(before.digest, after.digest, sizeof before.digest) == 0);
+    vxd_svdag_destroy(env->queue, svdag);
+    vxd_svdag_destroy(env->queue, other);
+}
+
+static void test_edit_that_is_stopped_leaves_every_root_as_it_was(void)
+{
+    gpu_each_backend(stopped);
 }
 
 static void nothing_to_do(struct gpu_env *env)
@@ -650,6 +703,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_edit_node_aligned_boxes_are_not_lost),
     VXD_TEST(test_edit_planes_through_the_largest_scene_end_soon),
     VXD_TEST(test_edit_that_looks_at_too_much_is_refused),
+    VXD_TEST(test_edit_that_is_stopped_leaves_every_root_as_it_was),
     VXD_TEST(test_edit_that_changes_nothing_keeps_the_root_without_lookups),
     VXD_TEST(test_edit_shapes_at_the_ends_of_their_range_are_exact),
     VXD_TEST(test_edit_over_the_budget_leaves_the_old_root_as_it_was),

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/request/login_guard.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MINUTE_NS INT64_C(60000000000)
+
+enum {
+    N_ADDRESSES = 1024,
+    N_WAYS = 4, /* places that an address may have */
+    N_KNOWN = 8,
+    ADDRESS_BYTES = 64
+};
+
+struct place {
+    char address[ADDRESS_BYTES]; /* "": free */
+    int64_t used_ns;
+    int64_t
+        owed_ns; /* until then its failures are paid for: each costs a share of a minute */
+    uint64_t known[N_KNOWN]; /* the tokens that it had success with */
+    unsigned next_known;
+};
+
+struct vxd_login_guard {
+    uint32_t per_minute;
+    pthread_mutex_t mutex;
+    struct place places[N_ADDRESSES];
+};
+
+enum vxd_status vxd_login_guard_create(uint32_t per_minute, struct vxd_login_guard **out,
+                                       struct vxd_err *err)
+{
+    struct vxd_login_guard *guard = calloc(1, sizeof *guard);
+
+    if (guard == NULL || pthread_mutex_init(&guard->mutex, NULL) != 0) {
+        free(guard);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the logins");
+    }
+    guard->per_minute = per_minute;
+    *out = guard;
+    return VXD_OK;
+}
+
+void vxd_login_guard_destroy(struct vxd_login_guard *guard)
+{
+    if (guard != NULL) {
+        (void)pthread_mutex_destroy(&guard->mutex);
+        free(guard);
+    }
+}
+
+/* The host of a peer, without the transport's name and the port; of IPv6 the network. */
+static void find_address(const char *peer, char out[ADDRESS_BYTES])
+{
+    const char *host = strchr(peer, ' ');
+    const char *port;
+    struct in6_addr network;
+    char text[ADDRESS_BYTES];
+    int n;
+
+    host = host != NULL ? host + 1 : peer;
+    port = strrchr(host, ':');
+    n = port != NULL ? (int)(port - host) : (int)strlen(host);
+    if (n >= 2 && host[0] == '[' && host[n - 1] == ']') {
+        host++;
+        n -= 2;
+    }
+    (void)snprintf(text, sizeof text, "%.*s", n, host);
+    if (inet_pton(AF_INET6, text, &network) == 1) {
+        memset(network.s6_addr + 8, 0, 8);
+        (void)inet_ntop(AF_INET6, &network, text, sizeof text);
+    }
+    memcpy(out, text, ADDRESS_BYTES);
+}
+
+/* Its place, perhaps that of whoever was silent for longest among those that could be there. */
+static struct place *find_place(struct vxd_login_guard *guard, const char *address,
+                                int64_t now_ns)
+{
+    struct place *place = NULL;
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (const char *s = address; *s != '\0'; s++) {
+        hash = (hash ^ (unsigned char)*s) * 16777619u;
+    }
+    for (uint32_t i = 0; i < N_WAYS; i++) {
+        struct place *at = &guard->places[(hash + i) % N_ADDRESSES];
+
+        if (strcmp(at->address, address) == 0) {
+            place = at;
+            break;
+        }
+        place = place == NULL || at->used_ns < place->used_ns ? at : place;
+    }
+    if (strcmp(place->address, address) != 0) {
+        *place = (struct place){.owed_ns = now_ns};
+        memcpy(place->address, address, ADDRESS_BYTES);
+    }
+    place->used_ns = now_ns;
+    return place;
+}
+
+static bool is_known(const struct place *place, uint64_t token)
+{
+    bool is_there = false;
+
+    for (int i = 0; i < N_KNOWN; i++) {
+        is_there = is_there || place->known[i] == token;
+    }
+    return is_there;
+}
+
+enum vxd_status vxd_login_guard_judge(struct vxd_login_guard *guard, const char *peer,
+                                      const uint8_t *token, bool is_good, int64_t now_ns,
+                                      struct vxd_err *err)
+{
+    int64_t share_ns = guard->per_minute > 0 ? MINUTE_NS / guard->per_minute : 0;
+    char address[ADDRESS_BYTES];
+    struct place *place;
+    uint64_t key;
+    int64_t wait_ns;
+    enum vxd_status status = VXD_OK;
+
+    memcpy(&key, token, sizeof key);
+    find_address(peer, address);
+    (void)pthread_mutex_lock(&guard->mutex);
+    place = find_place(guard, address, now_ns);
+    place->owed_ns = place->owed_ns > now_ns ? place->owed_ns : now_ns;
+    /* Failures of a minute may come at once. */
+    wait_ns = place->owed_ns + share_ns - MINUTE_NS - now_ns;
+    if (is_good && is_known(place, key)) {
+        goto out;
+    }
+    if (guard->per_minute > 0 && wait_ns > 0) {
+        status =
+            vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                     "too many failed logins from %s: limits.failed_logins is %u a "
+                     "minute; try again in %lld s",
+                     address, guard->per_minute, (long long)(wait_ns / 1000000000 + 1));
+    } else if (is_good) {
+        place->known[place->next_known++ % N_KNOWN] = key;
+    } else {
+        place->owed_ns += share_ns;
+        status = vxd_fail(err, VXD_UNAUTHENTICATED, NULL, "the token is unknown");
+    }
+out:
+    (void)pthread_mutex_unlock(&guard->mutex);
+    return status;
+}
