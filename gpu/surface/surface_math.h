@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Marching cubes of one block, as both backends do it.
+ *
+ * Rows of bits. A row holds what is true of the voxels (x = -1 to edge) at one y and z of a
+ * block, both -1 to edge: bit x + 1. From the rows "is negative" and "is known" of the block and
+ * its border, a few operations give the cells and edges of a whole row at once.
+ *
+ * Vertices. Row (z, y, axis) of a block's edges, number (z * edge + y) * 3 + axis, has bit x where
+ * voxel (x, y, z) owns a vertex on its edge along the axis. The block's vertices come in that
+ * order, so a vertex's number is that of the block's first, plus the rank of its row, plus the
+ * bits below its own.
+ *
+ * Cases. Corner c of a cell is (c >> 2, c >> 1 & 1, c & 1) in x, y, z. Edge 4 * axis + k of a cell
+ * begins at the k-th corner whose bit of the axis is 0. A case (bit c: corner c is negative) is a
+ * word: nibble i is the i-th corner of its triangles, nibble 15 their number. The table was made
+ * by following the outlines of the negative corners over the cell's six faces; where a face has two
+ * diagonally opposite negative corners, the outline goes around each alone. */
+#ifndef VXD_GPU_SURFACE_SURFACE_MATH_H
+#define VXD_GPU_SURFACE_SURFACE_MATH_H
+
+#include "gpu/core/core_math.h"
+#include "gpu/surface/surface_internal.h"
+
+#define VXD_SURFACE_MAX_SIDE 18 /* a block of 16 and its border */
+#define VXD_SURFACE_MAX_ROWS (VXD_SURFACE_MAX_SIDE * VXD_SURFACE_MAX_SIDE)
+
+/* 256 words. */
+#define VXD_SURFACE_CASES                                                                \
+    {                                                                                    \
+        0x0000000000000000ULL, 0x1000000000000840ULL, 0x1000000000000581ULL,             \
+        0x2000000000540150ULL, 0x1000000000000492ULL, 0x2000000000920890ULL,             \
+        0x2000000000492581ULL, 0x3000000920590150ULL, 0x1000000000000953ULL,             \
+        0x2000000000953840ULL, 0x2000000000981391ULL, 0x3000000940390130ULL,             \
+        0x2000000000532452ULL, 0x3000000320530850ULL, 0x3000000481241321ULL,             \
+        0x2000000000320130ULL, 0x10000000000006a0ULL, 0x2000000000a846a4ULL,             \
+        0x20000000005816a0ULL, 0x30000006a1461541ULL, 0x20000000004926a0ULL,             \
+        0x3000000892a826a2ULL, 0x30000004925816a0ULL, 0x40006a1261921591ULL,             \
+        0x20000000009536a0ULL, 0x3000000a846a4953ULL, 0x30000009813916a0ULL,             \
+        0x40006a1461941391ULL, 0x30000005324526a0ULL, 0x4000532852a826a2ULL,             \
+        0x40004812413216a0ULL, 0x30000006a1261321ULL, 0x1000000000000a71ULL,             \
+        0x2000000000a71840ULL, 0x2000000000a758a5ULL, 0x3000000540750a70ULL,             \
+        0x2000000000492a71ULL, 0x3000000a71920890ULL, 0x3000000a758a5492ULL,             \
+        0x4000920590750a70ULL, 0x2000000000953a71ULL, 0x3000000953a71840ULL,             \
+        0x3000000a738a3983ULL, 0x4000940390730a70ULL, 0x3000000532452a71ULL,             \
+        0x4000a71320530850ULL, 0x4000732a728a2482ULL, 0x3000000320730a70ULL,             \
+        0x2000000000710670ULL, 0x3000000671461841ULL, 0x3000000580750670ULL,             \
+        0x2000000000754674ULL, 0x3000000492710670ULL, 0x4000671261921891ULL,             \
+        0x4000492580750670ULL, 0x3000000592752672ULL, 0x3000000953710670ULL,             \
+        0x4000953671461841ULL, 0x4000980390730670ULL, 0x3000000673463943ULL,             \
+        0x4000532452710670ULL, 0x5671261321531851ULL, 0x5480240320730670ULL,             \
+        0x2000000000732672ULL, 0x1000000000000b62ULL, 0x2000000000b62840ULL,             \
+        0x2000000000b62581ULL, 0x3000000b62540150ULL, 0x2000000000b649b4ULL,             \
+        0x3000000b609b0890ULL, 0x3000000b649b4581ULL, 0x4000b609b0590150ULL,             \
+        0x2000000000953b62ULL, 0x3000000953b62840ULL, 0x3000000b62981391ULL,             \
+        0x4000b62940390130ULL, 0x3000000453643b63ULL, 0x4000b603b0530850ULL,             \
+        0x4000481641b613b1ULL, 0x3000000b603b0130ULL, 0x2000000000ba02b0ULL,             \
+        0x3000000842a82ba2ULL, 0x3000000581ba02b0ULL, 0x4000ba12b1421541ULL,             \
+        0x3000000ba09b0490ULL, 0x2000000000ba89b8ULL, 0x4000581ba09b0490ULL,             \
+        0x3000000ba19b1591ULL, 0x3000000953ba02b0ULL, 0x4000953842a82ba2ULL,             \
+        0x4000981391ba02b0ULL, 0x5ba12b1421941391ULL, 0x4000ba03b0530450ULL,             \
+        0x3000000853a83ba3ULL, 0x5ba03b0130810480ULL, 0x2000000000ba13b1ULL,             \
+        0x2000000000b62a71ULL, 0x3000000b62a71840ULL, 0x3000000a758a5b62ULL,             \
+        0x4000b62540750a70ULL, 0x3000000b649b4a71ULL, 0x4000a71b609b0890ULL,             \
+        0x4000a758a5b649b4ULL, 0x5b609b0590750a70ULL, 0x3000000953b62a71ULL,             \
+        0x4000953b62a71840ULL, 0x4000a738a3983b62ULL, 0x5b62940390730a70ULL,             \
+        0x4000453643b63a71ULL, 0x5a71b603b0530850ULL, 0x5a738a3483643b63ULL,             \
+        0x4000b603b0730a70ULL, 0x3000000710b702b0ULL, 0x4000b712b1421841ULL,             \
+        0x4000580750b702b0ULL, 0x3000000542752b72ULL, 0x4000710b709b0490ULL,             \
+        0x3000000b719b1891ULL, 0x5580750b709b0490ULL, 0x2000000000b759b5ULL,             \
+        0x4000953710b702b0ULL, 0x5953b712b1421841ULL, 0x5980390730b702b0ULL,             \
+        0x4000942392732b72ULL, 0x5710b703b0530450ULL, 0x4000b713b1531851ULL,             \
+        0x2000000000b73480ULL, 0x1000000000000b73ULL, 0x10000000000007b3ULL,             \
+        0x20000000007b3840ULL, 0x20000000007b3581ULL, 0x30000007b3540150ULL,             \
+        0x20000000007b3492ULL, 0x30000007b3920890ULL, 0x30000007b3492581ULL,             \
+        0x40007b3920590150ULL, 0x2000000000b957b5ULL, 0x3000000b957b5840ULL,             \
+        0x3000000981b917b1ULL, 0x4000940b907b0170ULL, 0x30000007b2572452ULL,             \
+        0x4000b207b0570850ULL, 0x4000481241b217b1ULL, 0x3000000b207b0170ULL,             \
+        0x20000000007b36a0ULL, 0x3000000a846a47b3ULL, 0x30000007b35816a0ULL,             \
+        0x40007b36a1461541ULL, 0x30000007b34926a0ULL, 0x40007b3892a826a2ULL,             \
+        0x40007b34925816a0ULL, 0x57b36a1261921591ULL, 0x3000000b957b56a0ULL,             \
+        0x4000b957b5a846a4ULL, 0x4000981b917b16a0ULL, 0x56a1461941b917b1ULL,             \
+        0x40007b25724526a0ULL, 0x57b2572852a826a2ULL, 0x5481241b217b16a0ULL,             \
+        0x40006a1261b217b1ULL, 0x2000000000b31ab1ULL, 0x3000000b31ab1840ULL,             \
+        0x3000000ab38a3583ULL, 0x4000540350b30ab0ULL, 0x3000000492b31ab1ULL,             \
+        0x4000b31ab1920890ULL, 0x4000ab38a3583492ULL, 0x5920590350b30ab0ULL,             \
+        0x3000000951b91ab1ULL, 0x4000951b91ab1840ULL, 0x2000000000b98ab8ULL,             \
+        0x3000000940b90ab0ULL, 0x4000451241b21ab1ULL, 0x5b20ab01a0510850ULL,             \
+        0x3000000ab28a2482ULL, 0x2000000000b20ab0ULL, 0x3000000310b306b0ULL,             \
+        0x4000b316b1461841ULL, 0x4000580350b306b0ULL, 0x30000006b3463543ULL,             \
+        0x4000492310b306b0ULL, 0x5b316b1261921891ULL, 0x5492580350b306b0ULL,             \
+        0x4000592352b326b2ULL, 0x4000510950b906b0ULL, 0x5951b916b1461841ULL,             \
+        0x3000000980b906b0ULL, 0x2000000000b946b4ULL, 0x5510450240b206b0ULL,             \
+        0x20000000006b2851ULL, 0x4000480240b206b0ULL, 0x10000000000006b2ULL,             \
+        0x2000000000762372ULL, 0x3000000762372840ULL, 0x3000000762372581ULL,             \
+        0x4000762372540150ULL, 0x3000000493643763ULL, 0x4000760370930890ULL,             \
+        0x4000493643763581ULL, 0x5760370930590150ULL, 0x3000000762572952ULL,             \
+        0x4000762572952840ULL, 0x4000981291621761ULL, 0x5940290620760170ULL,             \
+        0x2000000000764574ULL, 0x3000000760570850ULL, 0x3000000481641761ULL,             \
+        0x2000000000760170ULL, 0x30000007a0370230ULL, 0x4000842a827a2372ULL,             \
+        0x40005817a0370230ULL, 0x57a1371231421541ULL, 0x40007a0370930490ULL,             \
+        0x3000000893a837a3ULL, 0x55817a0370930490ULL, 0x40007a1371931591ULL,             \
+        0x40007a0570950290ULL, 0x5842a827a2572952ULL, 0x57a0170810980290ULL,             \
+        0x20000000009427a1ULL, 0x30000007a0570450ULL, 0x2000000000a857a5ULL,             \
+        0x40007a0170810480ULL, 0x10000000000007a1ULL, 0x3000000231621a61ULL,             \
+        0x4000231621a61840ULL, 0x4000a628a2582352ULL, 0x5540350230620a60ULL,             \
+        0x4000931491641a61ULL, 0x5a601a0310930890ULL, 0x5493643a638a3583ULL,             \
+        0x2000000000593a60ULL, 0x4000951291621a61ULL, 0x5951291621a61840ULL,             \
+        0x3000000a628a2982ULL, 0x4000940290620a60ULL, 0x3000000451641a61ULL,             \
+        0x4000a601a0510850ULL, 0x2000000000a648a4ULL, 0x1000000000000a60ULL,             \
+        0x2000000000310230ULL, 0x3000000231421841ULL, 0x3000000580350230ULL,             \
+        0x2000000000542352ULL, 0x3000000310930490ULL, 0x2000000000931891ULL,             \
+        0x4000580350930490ULL, 0x1000000000000593ULL, 0x3000000510950290ULL,             \
+        0x4000951291421841ULL, 0x2000000000980290ULL, 0x1000000000000942ULL,             \
+        0x2000000000510450ULL, 0x1000000000000851ULL, 0x1000000000000480ULL,             \
+        0x0000000000000000ULL                                                            \
+    }
+
+/* The number of bits that are set. */
+VXD_HD uint32_t vxd_surface_n_bits(uint32_t bits)
+{
+#if defined(__CUDA_ARCH__)
+    return (uint32_t)__popc(bits);
+#else
+    return (uint32_t)__builtin_popcount(bits);
+#endif
+}
+
+/* The place of the lowest bit; bits is not 0. */
+VXD_HD int vxd_surface_lowest(uint32_t bits)
+{
+#if defined(__CUDA_ARCH__)
+    return __ffs((int)bits) - 1;
+#else
+    return __builtin_ctz(bits);
+#endif
+}
+
+/* The entry and the voxel's number there of (x, y, z), each -1 to edge + 1 from the low corner of
+ * the block whose 27 neighbours are given; VXD_NO_ENTRY where no block is. */
+VXD_HD int32_t vxd_surface_locate(const struct vxd_volume_view *view,
+                                  const int32_t *neighbours, int x, int y, int z,
+                                  uint32_t *voxel)
+{
+    int edge = view->edge;
+    int bx = x < 0 ? 0 : x < edge ? 1 : 2;
+    int by = y < 0 ? 0 : y < edge ? 1 : 2;
+    int bz = z < 0 ? 0 : z < edge ? 1 : 2;
+    int inside = edge - 1;
+
+    *voxel = (uint32_t)((((z & inside) << view->shift) + (y & inside)) << view->shift) +
+             (uint32_t)(x & inside);
+    return neighbours[bx * 9 + by * 3 + bz];
+}
+
+VXD_HD uint64_t vxd_surface_voxel_index(const struct vxd_volume_view *view, int32_t entry,
+                                        uint32_t voxel)
+{
+    return ((uint64_t)(uint32_t)entry << 3 * view->shift) + voxel;
+}
+
+VXD_HD float vxd_surface_weight(const struct vxd_volume_view *view, uint64_t at)
+{
+    return view->is_compact ? (float)((const uint8_t *)view->weights)[at]
+                            : ((const float *)view->weights)[at];
+}
+
+VXD_HD float vxd_surface_distance(const struct vxd_volume_view *view, uint64_t at)
+{
+    return view->is_compact
+               ? vxd_float_of_half(((const uint16_t *)view->distances)[at])
+               : ((const float *)view->distances)[at];
+}
+
+VXD_HD int vxd_surface_is_known(float weight, float min_weight)
+{
+    return weight > 0.0f && weight >= min_weight;
+}
+
+/* Adds the n voxels from `at` on to the rows, the first at bit `bit`. */
+VXD_HD void vxd_surface_read_voxels(const struct vxd_surface_work *work, uint64_t at,
+                                    int n, int bit, uint32_t *negative, uint32_t *known)
+{
+    const struct vxd_volume_view *view = &work->view;
+
+    if (view->is_compact) {
+        const uint16_t *distances = (const uint16_t *)view->distances + at;
+        const uint8_t *weights = (const uint8_t *)view->weights + at;
+
+        for (int i = 0; i < n; i++) {
+            *negative |= (uint32_t)(distances[i] > 0x8000u) << (bit + i);
+            *known |= (uint32_t)vxd_surface_is_known((float)weights[i], work->min_weight)
+                      << (bit + i);
+        }
+    } else {
+        const float *distances = (const float *)view->distances + at;
+        const float *weights = (const float *)view->weights + at;
+
+        for (int i = 0; i < n; i++) {
+            *negative |= (uint32_t)(distances[i] < 0.0f) << (bit + i);
+            *known |= (uint32_t)vxd_surface_is_known(weights[i], work->min_weight)
+                      << (bit + i);
+        }
+    }
+}
+
+/* The rows at y and z, each -1 to edge. */
+VXD_HD void vxd_surface_read_rows(const struct vxd_surface_work *work,
+                                  const int32_t *neighbours, int y, int z,
+                                  uint32_t *negative, uint32_t *known)
+{
+    const struct vxd_volume_view *view = &work->view;
+    int edge = view->edge;
+    int by = y < 0 ? 0 : y < edge ? 1 : 2;
+    int bz = z < 0 ? 0 : z < edge ? 1 : 2;
+    const int32_t *column = neighbours + by * 3 + bz;
+    uint32_t row =
+        (uint32_t)((((z & (edge - 1)) << view->shift) + (y & (edge - 1))) << view->shift);
+
+    *negative = 0;
+    *known = 0;
+    if (column[0] >= 0) {
+        vxd_surface_read_voxels(
+            work,
+            vxd_surface_voxel_index(view, column[0], row + (uint32_t)edge - 1), 1, 0,
+            negative, known);
+    }
+    if (column[9] >= 0) {
+        vxd_surface_read_voxels(work, vxd_surface_voxel_index(view, column[9], row), edge,
+                                1, negative, known);
+    }
+    if (column[18] >= 0) {
+        vxd_surface_read_voxels(work, vxd_surface_voxel_index(view, column[18], row), 1,
+                                edge + 1, negative, known);
+    }
+    *negative &= *known;
+}
+
+/* Where a row is among those of a block and its border. */
+VXD_HD int vxd_surface_row(int edge, int y, int z)
+{
+    return (z + 1) * (edge + 2) + y + 1;
+}
+
+VXD_HD int vxd_surface_chosen(const struct vxd_surface_work *work,
+                              const int32_t *neighbours, int bx, int by, int bz)
+{
+    int32_t entry = neighbours[bx * 9 + by * 3 + bz];
+
+    return entry >= 0 && work->is_chosen[entry] != 0;
+}
+
+/* The cells of row (y, z), each -1 to edge - 1, that belong to chosen blocks and whose voxels are
+ * all known. */
+VXD_HD uint32_t vxd_surface_cells(const struct vxd_surface_work *work,
+                                  const int32_t *neighbours, const uint32_t *known, int y,
+                                  int z)
+{
+    int edge = work->view.edge;
+    int by = y < 0 ? 0 : 1;
+    int bz = z < 0 ? 0 : 1;
+    uint32_t all = known[vxd_surface_row(edge, y, z)] &
+                   known[vxd_surface_row(edge, y + 1, z)] &
+                   known[vxd_surface_row(edge, y, z + 1)] &
+                   known[vxd_surface_row(edge, y + 1, z + 1)];
+    uint32_t chosen = 0;
+
+    all &= all >> 1;
+    if (all != 0) {
+        uint32_t own = (((uint32_t)1 << edge) - 1) << 1;
+
+        chosen |= vxd_surface_chosen(work, neighbours, 1, by, bz) ? own : 0;
+        chosen |= vxd_surface_chosen(work, neighbours, 0, by, bz) ? 1u : 0;
+    }
+    return all & chosen;
+}
+
+/* The edges of row (y, z) of a block that own a vertex, one row of bits an axis. */
+VXD_HD void vxd_surface_edges(const struct vxd_surface_work *work,
+                              const int32_t *neighbours, const uint32_t *negative,
+                              const uint32_t *known, int y, int z, uint32_t edges[3])
+{
+    int edge = work->view.edge;
+    int row = vxd_surface_row(edge, y, z);
+    int row_y = vxd_surface_row(edge, y + 1, z);
+    int row_z = vxd_surface_row(edge, y, z + 1);
+    uint32_t own = ((uint32_t)1 << edge) - 1;
+    uint32_t used[3];
+
+    edges[0] = negative[row] ^ negative[row] >> 1;
+    edges[1] = negative[row] ^ negative[row_y];
+    edges[2] = negative[row] ^ negative[row_z];
+    if (((edges[0] | edges[1] | edges[2]) >> 1 & own) == 0) {
+        edges[0] = edges[1] = edges[2] = 0;
+        return;
+    }
+    if (work->is_mesh) {
+        uint32_t cells = vxd_surface_cells(work, neighbours, known, y, z);
+        uint32_t below_y = vxd_surface_cells(work, neighbours, known, y - 1, z);
+        uint32_t below_z = vxd_surface_cells(work, neighbours, known, y, z - 1);
+        uint32_t below = vxd_surface_cells(work, neighbours, known, y - 1, z - 1);
+
+        used[0] = cells | below_y | below_z | below;
+        used[1] = cells | below_z;
+        used[2] = cells | below_y;
+        used[1] |= used[1] << 1;
+        used[2] |= used[2] << 1;
+    } else {
+        used[0] = known[row] & known[row] >> 1;
+        used[1] = known[row] & known[row_y];
+        used[2] = known[row] & known[row_z];
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        edges[axis] = (edges[axis] & used[axis]) >> 1 & own;
+    }
+}
+
+/* The cells of row (y, z) of a chosen block that have triangles: bit x. */
+VXD_HD uint32_t vxd_surface_cut_cells(const struct vxd_surface_work *work,
+                                      const int32_t *neighbours, const uint32_t *negative,
+                                      const uint32_t *known, int y, int z)
+{
+    int edge = work->view.edge;
+    uint32_t a = negative[vxd_surface_row(edge, y, z)];
+    uint32_t b = negative[vxd_surface_row(edge, y + 1, z)];
+    uint32_t c = negative[vxd_surface_row(edge, y, z + 1)];
+    uint32_t d = negative[vxd_surface_row(edge, y + 1, z + 1)];
+    uint32_t any = a | b | c | d;
+    uint32_t all = a & b & c & d;
+    uint32_t mixed = (any | any >> 1) & ~(all & all >> 1);
+
+    mixed &= (((uint32_t)1 << edge) - 1) << 1;
+    return mixed != 0
+               ? (mixed & vxd_surface_cells(work, neighbours, known, y, z)) >> 1
+               : 0;
+}
+
+/* The case of cell (x, y, z): bit c, corner c is negative. */
+VXD_HD uint32_t vxd_surface_case(const uint32_t *negative, int edge, int x, int y, int z)
+{
+    uint32_t bits = 0;
+
+    for (int c = 0; c < 8; c++) {
+        uint32_t row = negative[vxd_surface_row(edge, y + (c >> 1 & 1), z + (c & 1))];
+
+        bits |= (row >> (x + 1 + (c >> 2)) & 1u) << c;
+    }
+    return bits;
+}
+
+/* The corner at which an edge of a cell begins. */
+VXD_HD int vxd_surface_edge_corner(int edge)
+{
+    int k = edge & 3;
+
+    return edge < 4 ? k : edge < 8 ? (k & 1) | (k & 2) << 1 : k << 1;
+}
+
+/* The number of the vertex on edge `cell_edge` of cell (x, y, z) of a block. */
+VXD_HD int32_t vxd_surface_vertex_number(const struct vxd_surface_work *work,
+                                         const int32_t *neighbours, int x, int y, int z,
+                                         int cell_edge)
+{
+    int corner = vxd_surface_edge_corner(cell_edge);
+    int edge = work->view.edge;
+    uint32_t place;
+    uint64_t row;
+
+    x += corner >> 2;
+    y += corner >> 1 & 1;
+    z += corner & 1;
+    place = (uint32_t)work->places[neighbours[(x < edge ? 9 : 18) + (y < edge ? 3 : 6) +
+                                              (z < edge ? 1 : 2)]];
+    x &= edge - 1;
+    row = (uint64_t)((z & (edge - 1)) * edge + (y & (edge - 1))) * 3 +
+          (uint64_t)(cell_edge >> 2) + (uint64_t)place * (uint64_t)(3 * edge * edge);
+    return (int32_t)(work->vertices[place] + work->ranks[row] +
+                     vxd_surface_n_bits(work->edges[row] & (((uint32_t)1 << x) - 1)));
+}
+
+/* The distance at a voxel; false where it is not known. */
+VXD_HD int vxd_surface_sample(const struct vxd_surface_work *work,
+                              const int32_t *neighbours, int x, int y, int z,
+                              float *distance)
+{
+    const struct vxd_volume_view *view = &work->view;
+    uint32_t voxel;
+    int32_t entry = vxd_surface_locate(view, neighbours, x, y, z, &voxel);
+    uint64_t at;
+
+    if (entry < 0) {
+        return 0;
+    }
+    at = vxd_surface_voxel_index(view, entry, voxel);
+    *distance = vxd_surface_distance(view, at);
+    return vxd_surface_is_known(vxd_surface_weight(view, at), work->min_weight);
+}
+
+/* The gradient at a voxel that is known, per voxel. */
+VXD_HD void vxd_surface_gradient(const struct vxd_surface_work *work,
+                                 const int32_t *neighbours, int x, int y, int z,
+                                 float distance, float gradient[3])
+{
+    for (int axis = 0; axis < 3; axis++) {
+        int dx = axis == 0;
+        int dy = axis == 1;
+        int dz = axis == 2;
+        float above = distance;
+        float below = distance;
+        int has_above =
+            vxd_surface_sample(work, neighbours, x + dx, y + dy, z + dz, &above);
+        int has_below =
+            vxd_surface_sample(work, neighbours, x - dx, y - dy, z - dz, &below);
+
+        above = has_above ? above : distance;
+        below = has_below ? below : distance;
+        gradient[axis] =
+            vxd_mulf(vxd_subf(above, below), has_above && has_below ? 0.5f : 1.0f);
+    }
+}
+
+VXD_HD float vxd_surface_mix(float a, float b, float t)
+{
+    return vxd_addf(a, vxd_mulf(vxd_subf(b, a), t));
+}
+
+/* The colour between two voxels; that of the one that has any, black where neither has. */
+VXD_HD void vxd_surface_mix_colours(const uint16_t *a, const uint16_t *b, float t,
+                                    uint8_t out[3])
+{
+    t = a[3] == 0 ? 1.0f : b[3] == 0 ? 0.0f : t;
+    for (int i = 0; i < 3; i++) {
+        float mixed = vxd_surface_mix((float)a[i], (float)b[i], t);
+        int rounded = (int)vxd_addf(vxd_mulf(mixed, 1.0f / 256.0f), 0.5f);
+
+        out[i] = (uint8_t)(rounded < 0 ? 0 : rounded > 255 ? 255 : rounded);
+    }
+}
+
+/* Writes the vertex number `k` on the edge along `axis` of voxel (x, y, z) of a block. */
+VXD_HD void vxd_surface_write_vertex(const struct vxd_surface_work *work,
+                                     const int32_t *neighbours, uint64_t k, int x, int y,
+                                     int z, int axis)
+{
+    const struct vxd_volume_view *view = &work->view;
+    const int32_t *key = view->keys + 3 * (int64_t)neighbours[13];
+    int end[3] = {x + (axis == 0), y + (axis == 1), z + (axis == 2)};
+    int begin[3] = {x, y, z};
+    float a = 0.0f;
+    float b = 0.0f;
+    float t;
+
+    (void)vxd_surface_sample(work, neighbours, x, y, z, &a);
+    (void)vxd_surface_sample(work, neighbours, end[0], end[1], end[2], &b);
+    t = vxd_divf(a, vxd_subf(a, b));
+    t = t < 1.0f / 1024.0f ? 1.0f / 1024.0f : t > 1023.0f / 1024.0f ? 1023.0f / 1024.0f : t;
+    if (work->out.vertices != NULL) {
+        for (int i = 0; i < 3; i++) {
+            double voxel = (double)((int64_t)key[i] * view->edge + begin[i]);
+
+            voxel = vxd_addd(voxel, i == axis ? 0.5 + (double)t : 0.5);
+            work->out.vertices[3 * k + (uint64_t)i] =
+                (float)vxd_muld(voxel, work->voxel_size);
+        }
+    }
+    if (work->out.normals != NULL) {
+        float first[3];
+        float second[3];
+        float square = 0.0f;
+        float scale;
+
+        vxd_surface_gradient(work, neighbours, x, y, z, a, first);
+        vxd_surface_gradient(work, neighbours, end[0], end[1], end[2], b, second);
+        for (int i = 0; i < 3; i++) {
+            first[i] = vxd_surface_mix(first[i], second[i], t);
+            square = vxd_addf(square, vxd_mulf(first[i], first[i]));
+        }
+        if (!(square > 1e-30f)) {
+            first[0] = first[1] = first[2] = 0.0f;
+            first[axis] = b > a ? 1.0f : -1.0f;
+            square = 1.0f;
+        }
+        scale = vxd_divf(1.0f, sqrtf(square));
+        for (int i = 0; i < 3; i++) {
+            work->out.normals[3 * k + (uint64_t)i] = vxd_mulf(first[i], scale);
+        }
+    }
+    if (work->out.colours != NULL) {
+        uint32_t voxel;
+        int32_t entry = vxd_surface_locate(view, neighbours, x, y, z, &voxel);
+        const uint16_t *low =
+            view->colours + 4 * vxd_surface_voxel_index(view, entry, voxel);
+        const uint16_t *high;
+
+        entry = vxd_surface_locate(view, neighbours, end[0], end[1], end[2], &voxel);
+        high = view->colours + 4 * vxd_surface_voxel_index(view, entry, voxel);
+        vxd_surface_mix_colours(low, high, t, work->out.colours + 3 * k);
+    }
+}
+
+/* Whether the surface of a listed block is asked for. */
+VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
+{
+    const struct vxd_volume_view *view = &work->view;
+    const int32_t *neighbours = work->neighbours + 27 * (uint64_t)i;
+    const int32_t *key = view->keys + 3 * (int64_t)work->entries[i];
+    int is_newer = work->since == 0;
+
+    for (int c = 0; c < 8 && !is_newer; c++) {
+        int32_t entry = neighbours[(1 + (c >> 2)) * 9 + (1 + (c >> 1 & 1)) * 3 + 1 + (c & 1)];
+
+        is_newer = entry >= 0 && view->stamps[entry] > work->since;
+    }
+    for (int axis = 0; axis < 3 && is_newer && work->has_box; axis++) {
+        double low = (double)key[axis] * view->edge;
+
+        is_newer = low < work->high[axis] && low + view->edge > work->low[axis];
+    }
+    return is_newer;
+}
+
+/* Whether a listed block is chosen, or owns vertices of a chosen one's cells. */
+VXD_HD int vxd_surface_is_picked(const struct vxd_surface_work *work, uint32_t i)
+{
+    const int32_t *neighbours = work->neighbours + 27 * (uint64_t)i;
+    int is_picked = vxd_surface_chosen(work, neighbours, 1, 1, 1);
+
+    for (int c = 0; c < 7 && !is_picked && work->is_mesh; c++) {
+        is_picked = vxd_surface_chosen(work, neighbours, c >> 2, c >> 1 & 1, c & 1);
+    }
+    return is_picked;
+}
+
+#endif
