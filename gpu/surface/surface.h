@@ -62,8 +62,9 @@ void vxd_surface_get_counts(const struct vxd_surface *surface,
 
 /* Device memory; each may be NULL. */
 struct vxd_surface_outputs {
-    float *vertices;    /* n_vertices x 3, metres from the volume's origin, axes of the map */
-    float *normals;     /* n_vertices x 3, unit length, out of the surface */
+    float
+        *vertices;  /* n_vertices x 3, metres from the volume's origin, axes of the map */
+    float *normals; /* n_vertices x 3, unit length, out of the surface */
     uint8_t *colours;   /* n_vertices x 3, r g b; of a volume with colour only */
     int32_t *triangles; /* n_triangles x 3, counter-clockwise seen from outside */
     /* n_blocks x 4: the key's x y z, and the triangles (of points: vertices) up to the end of

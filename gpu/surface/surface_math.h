@@ -14,7 +14,8 @@
  * begins at the k-th corner whose bit of the axis is 0. A case (bit c: corner c is negative) is a
  * word: nibble i is the i-th corner of its triangles, nibble 15 their number. The table was made
  * by following the outlines of the negative corners over the cell's six faces; where a face has two
- * diagonally opposite negative corners, the outline goes around each alone. */
+ * diagonally opposite negative corners, the outline goes around each alone. Outlines were cut into
+ * triangles so that no inner edge lies in a face, where a neighbour's could coincide with it. */
 #ifndef VXD_GPU_SURFACE_SURFACE_MATH_H
 #define VXD_GPU_SURFACE_SURFACE_MATH_H
 
@@ -28,91 +29,91 @@
 #define VXD_SURFACE_CASES                                                                \
     {                                                                                    \
         0x0000000000000000ULL, 0x1000000000000840ULL, 0x1000000000000581ULL,             \
-        0x2000000000540150ULL, 0x1000000000000492ULL, 0x2000000000920890ULL,             \
-        0x2000000000492581ULL, 0x3000000920590150ULL, 0x1000000000000953ULL,             \
-        0x2000000000953840ULL, 0x2000000000981391ULL, 0x3000000940390130ULL,             \
-        0x2000000000532452ULL, 0x3000000320530850ULL, 0x3000000481241321ULL,             \
-        0x2000000000320130ULL, 0x10000000000006a0ULL, 0x2000000000a846a4ULL,             \
-        0x20000000005816a0ULL, 0x30000006a1461541ULL, 0x20000000004926a0ULL,             \
-        0x3000000892a826a2ULL, 0x30000004925816a0ULL, 0x40006a1261921591ULL,             \
-        0x20000000009536a0ULL, 0x3000000a846a4953ULL, 0x30000009813916a0ULL,             \
-        0x40006a1461941391ULL, 0x30000005324526a0ULL, 0x4000532852a826a2ULL,             \
-        0x40004812413216a0ULL, 0x30000006a1261321ULL, 0x1000000000000a71ULL,             \
-        0x2000000000a71840ULL, 0x2000000000a758a5ULL, 0x3000000540750a70ULL,             \
-        0x2000000000492a71ULL, 0x3000000a71920890ULL, 0x3000000a758a5492ULL,             \
-        0x4000920590750a70ULL, 0x2000000000953a71ULL, 0x3000000953a71840ULL,             \
-        0x3000000a738a3983ULL, 0x4000940390730a70ULL, 0x3000000532452a71ULL,             \
-        0x4000a71320530850ULL, 0x4000732a728a2482ULL, 0x3000000320730a70ULL,             \
-        0x2000000000710670ULL, 0x3000000671461841ULL, 0x3000000580750670ULL,             \
-        0x2000000000754674ULL, 0x3000000492710670ULL, 0x4000671261921891ULL,             \
-        0x4000492580750670ULL, 0x3000000592752672ULL, 0x3000000953710670ULL,             \
-        0x4000953671461841ULL, 0x4000980390730670ULL, 0x3000000673463943ULL,             \
-        0x4000532452710670ULL, 0x5671261321531851ULL, 0x5480240320730670ULL,             \
-        0x2000000000732672ULL, 0x1000000000000b62ULL, 0x2000000000b62840ULL,             \
-        0x2000000000b62581ULL, 0x3000000b62540150ULL, 0x2000000000b649b4ULL,             \
-        0x3000000b609b0890ULL, 0x3000000b649b4581ULL, 0x4000b609b0590150ULL,             \
-        0x2000000000953b62ULL, 0x3000000953b62840ULL, 0x3000000b62981391ULL,             \
-        0x4000b62940390130ULL, 0x3000000453643b63ULL, 0x4000b603b0530850ULL,             \
-        0x4000481641b613b1ULL, 0x3000000b603b0130ULL, 0x2000000000ba02b0ULL,             \
-        0x3000000842a82ba2ULL, 0x3000000581ba02b0ULL, 0x4000ba12b1421541ULL,             \
-        0x3000000ba09b0490ULL, 0x2000000000ba89b8ULL, 0x4000581ba09b0490ULL,             \
-        0x3000000ba19b1591ULL, 0x3000000953ba02b0ULL, 0x4000953842a82ba2ULL,             \
-        0x4000981391ba02b0ULL, 0x5ba12b1421941391ULL, 0x4000ba03b0530450ULL,             \
-        0x3000000853a83ba3ULL, 0x5ba03b0130810480ULL, 0x2000000000ba13b1ULL,             \
-        0x2000000000b62a71ULL, 0x3000000b62a71840ULL, 0x3000000a758a5b62ULL,             \
-        0x4000b62540750a70ULL, 0x3000000b649b4a71ULL, 0x4000a71b609b0890ULL,             \
-        0x4000a758a5b649b4ULL, 0x5b609b0590750a70ULL, 0x3000000953b62a71ULL,             \
-        0x4000953b62a71840ULL, 0x4000a738a3983b62ULL, 0x5b62940390730a70ULL,             \
-        0x4000453643b63a71ULL, 0x5a71b603b0530850ULL, 0x5a738a3483643b63ULL,             \
-        0x4000b603b0730a70ULL, 0x3000000710b702b0ULL, 0x4000b712b1421841ULL,             \
-        0x4000580750b702b0ULL, 0x3000000542752b72ULL, 0x4000710b709b0490ULL,             \
-        0x3000000b719b1891ULL, 0x5580750b709b0490ULL, 0x2000000000b759b5ULL,             \
-        0x4000953710b702b0ULL, 0x5953b712b1421841ULL, 0x5980390730b702b0ULL,             \
-        0x4000942392732b72ULL, 0x5710b703b0530450ULL, 0x4000b713b1531851ULL,             \
-        0x2000000000b73480ULL, 0x1000000000000b73ULL, 0x10000000000007b3ULL,             \
-        0x20000000007b3840ULL, 0x20000000007b3581ULL, 0x30000007b3540150ULL,             \
-        0x20000000007b3492ULL, 0x30000007b3920890ULL, 0x30000007b3492581ULL,             \
-        0x40007b3920590150ULL, 0x2000000000b957b5ULL, 0x3000000b957b5840ULL,             \
-        0x3000000981b917b1ULL, 0x4000940b907b0170ULL, 0x30000007b2572452ULL,             \
-        0x4000b207b0570850ULL, 0x4000481241b217b1ULL, 0x3000000b207b0170ULL,             \
-        0x20000000007b36a0ULL, 0x3000000a846a47b3ULL, 0x30000007b35816a0ULL,             \
-        0x40007b36a1461541ULL, 0x30000007b34926a0ULL, 0x40007b3892a826a2ULL,             \
-        0x40007b34925816a0ULL, 0x57b36a1261921591ULL, 0x3000000b957b56a0ULL,             \
-        0x4000b957b5a846a4ULL, 0x4000981b917b16a0ULL, 0x56a1461941b917b1ULL,             \
-        0x40007b25724526a0ULL, 0x57b2572852a826a2ULL, 0x5481241b217b16a0ULL,             \
-        0x40006a1261b217b1ULL, 0x2000000000b31ab1ULL, 0x3000000b31ab1840ULL,             \
-        0x3000000ab38a3583ULL, 0x4000540350b30ab0ULL, 0x3000000492b31ab1ULL,             \
-        0x4000b31ab1920890ULL, 0x4000ab38a3583492ULL, 0x5920590350b30ab0ULL,             \
-        0x3000000951b91ab1ULL, 0x4000951b91ab1840ULL, 0x2000000000b98ab8ULL,             \
-        0x3000000940b90ab0ULL, 0x4000451241b21ab1ULL, 0x5b20ab01a0510850ULL,             \
-        0x3000000ab28a2482ULL, 0x2000000000b20ab0ULL, 0x3000000310b306b0ULL,             \
-        0x4000b316b1461841ULL, 0x4000580350b306b0ULL, 0x30000006b3463543ULL,             \
-        0x4000492310b306b0ULL, 0x5b316b1261921891ULL, 0x5492580350b306b0ULL,             \
-        0x4000592352b326b2ULL, 0x4000510950b906b0ULL, 0x5951b916b1461841ULL,             \
-        0x3000000980b906b0ULL, 0x2000000000b946b4ULL, 0x5510450240b206b0ULL,             \
-        0x20000000006b2851ULL, 0x4000480240b206b0ULL, 0x10000000000006b2ULL,             \
-        0x2000000000762372ULL, 0x3000000762372840ULL, 0x3000000762372581ULL,             \
-        0x4000762372540150ULL, 0x3000000493643763ULL, 0x4000760370930890ULL,             \
-        0x4000493643763581ULL, 0x5760370930590150ULL, 0x3000000762572952ULL,             \
-        0x4000762572952840ULL, 0x4000981291621761ULL, 0x5940290620760170ULL,             \
-        0x2000000000764574ULL, 0x3000000760570850ULL, 0x3000000481641761ULL,             \
-        0x2000000000760170ULL, 0x30000007a0370230ULL, 0x4000842a827a2372ULL,             \
-        0x40005817a0370230ULL, 0x57a1371231421541ULL, 0x40007a0370930490ULL,             \
-        0x3000000893a837a3ULL, 0x55817a0370930490ULL, 0x40007a1371931591ULL,             \
-        0x40007a0570950290ULL, 0x5842a827a2572952ULL, 0x57a0170810980290ULL,             \
-        0x20000000009427a1ULL, 0x30000007a0570450ULL, 0x2000000000a857a5ULL,             \
-        0x40007a0170810480ULL, 0x10000000000007a1ULL, 0x3000000231621a61ULL,             \
-        0x4000231621a61840ULL, 0x4000a628a2582352ULL, 0x5540350230620a60ULL,             \
-        0x4000931491641a61ULL, 0x5a601a0310930890ULL, 0x5493643a638a3583ULL,             \
-        0x2000000000593a60ULL, 0x4000951291621a61ULL, 0x5951291621a61840ULL,             \
-        0x3000000a628a2982ULL, 0x4000940290620a60ULL, 0x3000000451641a61ULL,             \
-        0x4000a601a0510850ULL, 0x2000000000a648a4ULL, 0x1000000000000a60ULL,             \
-        0x2000000000310230ULL, 0x3000000231421841ULL, 0x3000000580350230ULL,             \
-        0x2000000000542352ULL, 0x3000000310930490ULL, 0x2000000000931891ULL,             \
-        0x4000580350930490ULL, 0x1000000000000593ULL, 0x3000000510950290ULL,             \
-        0x4000951291421841ULL, 0x2000000000980290ULL, 0x1000000000000942ULL,             \
-        0x2000000000510450ULL, 0x1000000000000851ULL, 0x1000000000000480ULL,             \
-        0x0000000000000000ULL                                                            \
+            0x2000000000541140ULL, 0x1000000000000492ULL, 0x2000000000928820ULL,         \
+            0x2000000000492581ULL, 0x3000000925521120ULL, 0x1000000000000953ULL,         \
+            0x2000000000953840ULL, 0x2000000000983381ULL, 0x3000000943341140ULL,         \
+            0x2000000000534432ULL, 0x3000000325528820ULL, 0x3000000482283381ULL,         \
+            0x2000000000321120ULL, 0x10000000000006a0ULL, 0x2000000000a86684ULL,         \
+            0x20000000005816a0ULL, 0x30000006a44a55a1ULL, 0x20000000004926a0ULL,         \
+            0x300000089aa96692ULL, 0x30000004925816a0ULL, 0x40006a22a99a55a1ULL,         \
+            0x20000000009536a0ULL, 0x3000000a86684953ULL, 0x30000009833816a0ULL,         \
+            0x40006a44a99a33a1ULL, 0x30000005344326a0ULL, 0x400053883aa36632ULL,         \
+            0x40004822833816a0ULL, 0x30000006a22a33a1ULL, 0x1000000000000a71ULL,         \
+            0x2000000000a71840ULL, 0x2000000000a78875ULL, 0x300000054774aa40ULL,         \
+            0x2000000000492a71ULL, 0x3000000a71928820ULL, 0x3000000a78875492ULL,         \
+            0x400092552772aa20ULL, 0x2000000000953a71ULL, 0x3000000953a71840ULL,         \
+            0x3000000a78879973ULL, 0x400094334774aa40ULL, 0x3000000534432a71ULL,         \
+            0x4000a71325528820ULL, 0x400073aa38834432ULL, 0x300000032772aa20ULL,         \
+            0x2000000000716610ULL, 0x3000000674478871ULL, 0x3000000587786680ULL,         \
+            0x2000000000756654ULL, 0x3000000492716610ULL, 0x4000672279978871ULL,         \
+            0x4000492587786680ULL, 0x3000000597796692ULL, 0x3000000953716610ULL,         \
+            0x4000953674478871ULL, 0x4000983387786680ULL, 0x3000000674479973ULL,         \
+            0x4000534432716610ULL, 0x5672325528278871ULL, 0x5482283387786680ULL,         \
+            0x2000000000736632ULL, 0x1000000000000b62ULL, 0x2000000000b62840ULL,         \
+            0x2000000000b62581ULL, 0x3000000b62541140ULL, 0x2000000000b69964ULL,         \
+            0x3000000b69968860ULL, 0x3000000b69964581ULL, 0x4000b69965561160ULL,         \
+            0x2000000000953b62ULL, 0x3000000953b62840ULL, 0x3000000b62983381ULL,         \
+            0x4000b62943341140ULL, 0x300000045665bb53ULL, 0x4000b63365568860ULL,         \
+            0x400048668bb83381ULL, 0x3000000b63361160ULL, 0x2000000000ba22a0ULL,         \
+            0x300000084aa4bb42ULL, 0x3000000581ba22a0ULL, 0x4000ba22a44a55a1ULL,         \
+            0x3000000ba99a44a0ULL, 0x2000000000ba99a8ULL, 0x4000581ba99a44a0ULL,         \
+            0x3000000ba99a55a1ULL, 0x3000000953ba22a0ULL, 0x400095384aa4bb42ULL,         \
+            0x4000983381ba22a0ULL, 0x5ba22a44a99a33a1ULL, 0x4000ba33a55a44a0ULL,         \
+            0x300000085aa5bb53ULL, 0x5ba31388343a44a0ULL, 0x2000000000ba33a1ULL,         \
+            0x2000000000b62a71ULL, 0x3000000b62a71840ULL, 0x3000000a78875b62ULL,         \
+            0x4000b6254774aa40ULL, 0x3000000b69964a71ULL, 0x4000a71b69968860ULL,         \
+            0x4000a78875b69964ULL, 0x5b6996575aa50560ULL, 0x3000000953b62a71ULL,         \
+            0x4000953b62a71840ULL, 0x4000a78879973b62ULL, 0x5b6294334774aa40ULL,         \
+            0x400045665bb53a71ULL, 0x5a71b63365568860ULL, 0x5a7887464bb43473ULL,         \
+            0x4000b6373aa30360ULL, 0x300000071bb12210ULL, 0x4000b72274478871ULL,         \
+            0x400058778bb82280ULL, 0x300000054774bb42ULL, 0x400071bb19914410ULL,         \
+            0x3000000b79978871ULL, 0x558778b9b44b0b80ULL, 0x2000000000b79975ULL,         \
+            0x400095371bb12210ULL, 0x5953b72274478871ULL, 0x598338778bb82280ULL,         \
+            0x400094334774bb42ULL, 0x571b3b55b4b14410ULL, 0x40003b55b8b78871ULL,         \
+            0x2000000000b73480ULL, 0x1000000000000b73ULL, 0x10000000000007b3ULL,         \
+            0x20000000007b3840ULL, 0x20000000007b3581ULL, 0x30000007b3541140ULL,         \
+            0x20000000007b3492ULL, 0x30000007b3928820ULL, 0x30000007b3492581ULL,         \
+            0x40007b3925521120ULL, 0x2000000000b97795ULL, 0x3000000b97795840ULL,         \
+            0x300000098bb87781ULL, 0x400094bb47741140ULL, 0x30000007b55b44b2ULL,         \
+            0x4000b27725528820ULL, 0x400048228bb87781ULL, 0x3000000b27721120ULL,         \
+            0x20000000007b36a0ULL, 0x3000000a866847b3ULL, 0x30000007b35816a0ULL,         \
+            0x40007b36a44a55a1ULL, 0x30000007b34926a0ULL, 0x40007b389aa96692ULL,         \
+            0x40007b34925816a0ULL, 0x57b36a22a99a55a1ULL, 0x3000000b977956a0ULL,         \
+            0x4000b97795a86684ULL, 0x400098bb877816a0ULL, 0x56a44a9b977919a1ULL,         \
+            0x40007b55b44b26a0ULL, 0x57b55b8a866828b2ULL, 0x548228bb877816a0ULL,         \
+            0x40006a2b277212a1ULL, 0x2000000000b3aa31ULL, 0x3000000b3aa31840ULL,         \
+            0x3000000ab88b55b3ULL, 0x400054334bb4aa40ULL, 0x3000000492b3aa31ULL,         \
+            0x4000b3aa31928820ULL, 0x4000ab88b55b3492ULL, 0x592535bb5a52aa20ULL,         \
+            0x300000095bb5aa51ULL, 0x400095bb5aa51840ULL, 0x2000000000b9aa98ULL,         \
+            0x300000094bb4aa40ULL, 0x400045225bb5aa51ULL, 0x5b2aa21125528820ULL,         \
+            0x3000000ab88b44b2ULL, 0x2000000000b2aa20ULL, 0x300000031bb16610ULL,         \
+            0x4000b36634438831ULL, 0x400058338bb86680ULL, 0x30000006b44b55b3ULL,         \
+            0x400049231bb16610ULL, 0x5b36269968638831ULL, 0x549258338bb86680ULL,         \
+            0x400035bb56596692ULL, 0x400051991bb16610ULL, 0x595bb56468861651ULL,         \
+            0x300000098bb86680ULL, 0x2000000000b96694ULL, 0x551441221bb16610ULL,         \
+            0x20000000006b2851ULL, 0x400048228bb86680ULL, 0x10000000000006b2ULL,         \
+            0x2000000000763362ULL, 0x3000000763362840ULL, 0x3000000763362581ULL,         \
+            0x4000763362541140ULL, 0x3000000496697793ULL, 0x4000763369968860ULL,         \
+            0x4000496697793581ULL, 0x5763369965561160ULL, 0x3000000765569962ULL,         \
+            0x4000765569962840ULL, 0x4000982286687781ULL, 0x5296697947741140ULL,         \
+            0x2000000000765564ULL, 0x3000000765568860ULL, 0x3000000486687781ULL,         \
+            0x2000000000761160ULL, 0x30000007a33a22a0ULL, 0x400084aa47743342ULL,         \
+            0x40005817a33a22a0ULL, 0x57a33a22a44a55a1ULL, 0x40007a33a99a44a0ULL,         \
+            0x300000089aa97793ULL, 0x55817a33a99a44a0ULL, 0x40007a33a99a55a1ULL,         \
+            0x40007a55a99a22a0ULL, 0x584aa47579972742ULL, 0x51788797a99a22a0ULL,         \
+            0x20000000009427a1ULL, 0x30000007a55a44a0ULL, 0x2000000000a87785ULL,         \
+            0x40001788747a44a0ULL, 0x10000000000007a1ULL, 0x300000023663aa31ULL,         \
+            0x400023663aa31840ULL, 0x4000a68865563362ULL, 0x554323663a34aa40ULL,         \
+            0x400093443663aa31ULL, 0x5a61163369968860ULL, 0x549669a8a55a3a93ULL,         \
+            0x2000000000593a60ULL, 0x400095225665aa51ULL, 0x595225665aa51840ULL,         \
+            0x3000000a68869962ULL, 0x400029669a94aa40ULL, 0x300000045665aa51ULL,         \
+            0x4000a61165568860ULL, 0x2000000000a68864ULL, 0x1000000000000a60ULL,         \
+            0x2000000000312210ULL, 0x3000000234438831ULL, 0x3000000583382280ULL,         \
+            0x2000000000543342ULL, 0x3000000319914410ULL, 0x2000000000938831ULL,         \
+            0x4000583934430380ULL, 0x1000000000000593ULL, 0x3000000519912210ULL,         \
+            0x4000952428821251ULL, 0x2000000000982280ULL, 0x1000000000000942ULL,         \
+            0x2000000000514410ULL, 0x1000000000000851ULL, 0x1000000000000480ULL,         \
+            0x0000000000000000ULL                                                        \
     }
 
 /* The number of bits that are set. */
@@ -166,9 +167,8 @@ VXD_HD float vxd_surface_weight(const struct vxd_volume_view *view, uint64_t at)
 
 VXD_HD float vxd_surface_distance(const struct vxd_volume_view *view, uint64_t at)
 {
-    return view->is_compact
-               ? vxd_float_of_half(((const uint16_t *)view->distances)[at])
-               : ((const float *)view->distances)[at];
+    return view->is_compact ? vxd_float_of_half(((const uint16_t *)view->distances)[at])
+                            : ((const float *)view->distances)[at];
 }
 
 VXD_HD int vxd_surface_is_known(float weight, float min_weight)
@@ -220,9 +220,8 @@ VXD_HD void vxd_surface_read_rows(const struct vxd_surface_work *work,
     *known = 0;
     if (column[0] >= 0) {
         vxd_surface_read_voxels(
-            work,
-            vxd_surface_voxel_index(view, column[0], row + (uint32_t)edge - 1), 1, 0,
-            negative, known);
+            work, vxd_surface_voxel_index(view, column[0], row + (uint32_t)edge - 1), 1,
+            0, negative, known);
     }
     if (column[9] >= 0) {
         vxd_surface_read_voxels(work, vxd_surface_voxel_index(view, column[9], row), edge,
@@ -329,9 +328,8 @@ VXD_HD uint32_t vxd_surface_cut_cells(const struct vxd_surface_work *work,
     uint32_t mixed = (any | any >> 1) & ~(all & all >> 1);
 
     mixed &= (((uint32_t)1 << edge) - 1) << 1;
-    return mixed != 0
-               ? (mixed & vxd_surface_cells(work, neighbours, known, y, z)) >> 1
-               : 0;
+    return mixed != 0 ? (mixed & vxd_surface_cells(work, neighbours, known, y, z)) >> 1
+                      : 0;
 }
 
 /* The case of cell (x, y, z): bit c, corner c is negative. */
@@ -452,7 +450,9 @@ VXD_HD void vxd_surface_write_vertex(const struct vxd_surface_work *work,
     (void)vxd_surface_sample(work, neighbours, x, y, z, &a);
     (void)vxd_surface_sample(work, neighbours, end[0], end[1], end[2], &b);
     t = vxd_divf(a, vxd_subf(a, b));
-    t = t < 1.0f / 1024.0f ? 1.0f / 1024.0f : t > 1023.0f / 1024.0f ? 1023.0f / 1024.0f : t;
+    t = t < 1.0f / 1024.0f      ? 1.0f / 1024.0f
+        : t > 1023.0f / 1024.0f ? 1023.0f / 1024.0f
+                                : t;
     if (work->out.vertices != NULL) {
         for (int i = 0; i < 3; i++) {
             double voxel = (double)((int64_t)key[i] * view->edge + begin[i]);
@@ -497,6 +497,19 @@ VXD_HD void vxd_surface_write_vertex(const struct vxd_surface_work *work,
     }
 }
 
+/* Writes the row of a chosen block. */
+VXD_HD void vxd_surface_write_block(const struct vxd_surface_work *work,
+                                    const int32_t *neighbours, uint32_t place)
+{
+    const int32_t *key = work->view.keys + 3 * (int64_t)neighbours[13];
+    int32_t *out = work->out.blocks + 4 * (uint64_t)work->chosen[place];
+
+    for (int i = 0; i < 3; i++) {
+        out[i] = key[i];
+    }
+    out[3] = (int32_t)(work->is_mesh ? work->triangles : work->vertices)[place + 1];
+}
+
 /* Whether the surface of a listed block is asked for. */
 VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
 {
@@ -506,7 +519,8 @@ VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
     int is_newer = work->since == 0;
 
     for (int c = 0; c < 8 && !is_newer; c++) {
-        int32_t entry = neighbours[(1 + (c >> 2)) * 9 + (1 + (c >> 1 & 1)) * 3 + 1 + (c & 1)];
+        int32_t entry =
+            neighbours[(1 + (c >> 2)) * 9 + (1 + (c >> 1 & 1)) * 3 + 1 + (c & 1)];
 
         is_newer = entry >= 0 && view->stamps[entry] > work->since;
     }
