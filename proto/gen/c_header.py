@@ -88,6 +88,8 @@ class CHeader:
             return self.array(f, name, in_request)
         if f.is_message and f.message_of.name == "Vec3":
             return [f"double {name}[3]"]
+        if f.is_message and f.message_of.name == "Pose":
+            return [f"struct voxeld_pose {name}"]
         if f.is_message and f.is_repeated:
             record = self.client.record(f.message_of)
             return [f"const struct {record} *{name}", f"size_t n_{name}"]
@@ -133,7 +135,14 @@ class CHeader:
         )
 
     def result(self, struct: str, result: dict[str, Any]) -> str:
-        members = [] if "list" in result else [f"{remark_of('Rows of every array.')}size_t n;"]
+        has_arrays = any(
+            f.is_tensor
+            for method in self.client.methods()
+            if self.client.method_face(method).get("result") == struct
+            for f in method.response.fields
+        )
+        n_rows = f"{remark_of('Rows of an array, unless it says otherwise.')}size_t n;"
+        members = [n_rows] if has_arrays else []
         for method in self.client.methods():
             if self.client.method_face(method).get("result") != struct:
                 continue
