@@ -108,7 +108,7 @@ size_t vxd_volume_block_bytes(const struct vxd_volume_spec *spec)
     return n_bytes;
 }
 
-static size_t table_slots(size_t capacity)
+size_t vxd_volume_table_slots(size_t capacity)
 {
     size_t n_slots = MIN_SLOTS;
 
@@ -122,7 +122,7 @@ enum vxd_status vxd_volume_rebuild_table(struct vxd_queue *queue,
                                          struct vxd_volume *volume, struct vxd_err *err)
 {
     size_t capacity = vxd_hashmap_capacity(volume->map);
-    size_t n_bytes = table_slots(capacity) * sizeof(struct vxd_block_slot);
+    size_t n_bytes = vxd_volume_table_slots(capacity) * sizeof(struct vxd_block_slot);
     struct vxd_buffer entries = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer count = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer table = {NULL, 0, VXD_SPACE_DEVICE};
@@ -142,6 +142,7 @@ enum vxd_status vxd_volume_rebuild_table(struct vxd_queue *queue,
     }
     vxd_device_free(queue, &volume->table);
     volume->table = table;
+    volume->table_is_stale = false;
     table = (struct vxd_buffer){NULL, 0, VXD_SPACE_DEVICE};
 out:
     vxd_device_free(queue, &count);

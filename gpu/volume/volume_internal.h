@@ -6,7 +6,7 @@
 #define VXD_GPU_VOLUME_VOLUME_INTERNAL_H
 
 #include "gpu/core/core_cpu.h"
-#include "gpu/volume/volume_math.h"
+#include "gpu/volume/volume_frame_math.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,11 +26,10 @@ enum vxd_volume_array {
 
 /* What an activation counts, in device memory. */
 struct vxd_frame_counts {
-    uint32_t
-        n_blocks; /* touched; the frame map is too small where above half of its slots */
-    uint32_t n_new;
+    uint32_t n_known;   /* touched blocks that the volume has */
+    uint32_t n_new;     /* and those that it has not */
     uint32_t n_dropped; /* pixels */
-    uint32_t unused;
+    uint32_t n_taken;   /* slots; the frame map is too small where above half of them */
 };
 
 struct vxd_volume {
@@ -40,18 +39,21 @@ struct vxd_volume {
     size_t n_blocks;
     uint64_t version;
     uint64_t removed_version;
-    struct vxd_buffer
-        table; /* struct vxd_block_slot, a power of two above 2 * capacity */
+    bool table_is_stale; /* new blocks are in the map, but perhaps not in the table */
+    /* struct vxd_block_slot, a power of two of at least 2 * capacity */
+    struct vxd_buffer table;
 
-    /* The frame map of the last activation. */
+    /* The frame map of the last activation: tags of frame_slots, VXD_BLOCK_EMPTY where free;
+     * for half as many blocks the entries (int32) and the Morton codes of new ones (uint64). */
     size_t frame_slots;
-    struct vxd_buffer frame_tags;    /* uint64, frame_slots; VXD_BLOCK_EMPTY where free */
-    struct vxd_buffer frame_entries; /* int32, frame_slots / 2: touched blocks */
-    struct vxd_buffer frame_new; /* uint64, frame_slots / 2: Morton codes of new ones */
+    struct vxd_buffer frame_tags;
+    struct vxd_buffer frame_entries;
+    struct vxd_buffer frame_new;
     struct vxd_buffer frame_counts; /* struct vxd_frame_counts */
-    struct vxd_buffer frame_depth;  /* float32 a pixel, metres; 0: no depth */
-    size_t n_active;                /* touched blocks of the last activation */
-    int frame_width;                /* of the last activation; 0: there was none */
+    /* float32, metres, 0 = no depth: an item that stands for no pixel, then the pixels */
+    struct vxd_buffer frame_depth;
+    size_t n_active; /* touched blocks of the last activation */
+    int frame_width; /* of the last activation; 0: there was none */
     int frame_height;
 };
 
@@ -59,10 +61,72 @@ struct vxd_volume {
 enum vxd_status vxd_volume_check_spec(const struct vxd_volume_spec *spec,
                                       struct vxd_err *err);
 
+/* Slots of the block table for a capacity of blocks. */
+size_t vxd_volume_table_slots(size_t capacity);
+
 /* Makes the block table anew from the map's keys, of the size that its capacity asks for.
  * errors  RESOURCE_EXHAUSTED; the volume is unchanged */
 enum vxd_status vxd_volume_rebuild_table(struct vxd_queue *queue,
                                          struct vxd_volume *volume, struct vxd_err *err);
+
+/* errors  INVALID_ARGUMENT with `field` */
+enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
+                                      const char *field, struct vxd_err *err);
+enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
+                                        struct vxd_err *err);
+enum vxd_status vxd_camera_form_init(const struct vxd_volume_camera *camera,
+                                     const char *field, struct vxd_camera_form *out,
+                                     struct vxd_err *err);
+enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
+                                    const struct vxd_volume_frame *frame,
+                                    struct vxd_frame_form *out, struct vxd_err *err);
+
+/* A camera's pose in blocks: position = base + offset + rotation * p, p in metres. */
+void vxd_pose_to_blocks(const struct vxd_volume *volume,
+                        const struct vxd_volume_pose *pose, int32_t base[3],
+                        float offset[3], float rotation[9]);
+
+/* What touching a frame's blocks needs. The caller has filled the frame map's tags with
+ * VXD_BLOCK_EMPTY and the counts with 0. */
+struct vxd_touch_call {
+    struct vxd_frame_form frame;
+    struct vxd_volume_view view;
+    uint64_t *tags;
+    uint32_t slot_mask;
+    int32_t *entries; /* known blocks, as many as half of the slots */
+    uint64_t *codes;  /* Morton codes of new blocks, likewise */
+    float *depth;
+    struct vxd_frame_counts *counts;
+};
+
+enum vxd_status vxd_volume_touch_cpu(struct vxd_queue *queue,
+                                     const struct vxd_touch_call *call,
+                                     struct vxd_err *err);
+enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
+                                      const struct vxd_touch_call *call,
+                                      struct vxd_err *err);
+
+/* Writes the keys (3 int32 each) of n sorted Morton codes. */
+enum vxd_status vxd_volume_code_keys_cpu(struct vxd_queue *queue, const uint64_t *codes,
+                                         size_t n, int32_t *keys, struct vxd_err *err);
+enum vxd_status vxd_volume_code_keys_cuda(struct vxd_queue *queue, const uint64_t *codes,
+                                          size_t n, int32_t *keys, struct vxd_err *err);
+
+struct vxd_fuse_call {
+    struct vxd_frame_form frame;
+    struct vxd_volume_view view;
+    const int32_t *entries; /* n of them */
+    size_t n;
+    const float *depth;
+    uint64_t version;
+};
+
+enum vxd_status vxd_volume_fuse_cpu(struct vxd_queue *queue,
+                                    const struct vxd_fuse_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
+                                     const struct vxd_fuse_call *call,
+                                     struct vxd_err *err);
 
 /* The backends of the block table. The caller has filled new tables with VXD_BLOCK_EMPTY.
  * add: puts n entries, whose keys are in the map, into the table; none is in it.
