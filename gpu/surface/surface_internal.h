@@ -5,6 +5,10 @@
 
 #include "gpu/surface/surface.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Passed to jobs and kernels by value. Of n listed blocks, those are chosen whose surface is asked
  * for, and those are picked that are chosen or may own vertices of a chosen block's cells. The
  * picked ones are numbered 0 to n_picked - 1: their places. */
@@ -69,4 +73,7 @@ enum vxd_status vxd_surface_write_cuda(struct vxd_queue *queue,
                                        const struct vxd_surface_work *work,
                                        struct vxd_err *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
