@@ -151,6 +151,17 @@ out:
     return status;
 }
 
+enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volume,
+                                struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_hashmap_size(queue, volume->map, &volume->n_blocks, err));
+    VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
+out:
+    return status;
+}
+
 /* Takes the map in any case. */
 static enum vxd_status make_volume(struct vxd_queue *queue,
                                    const struct vxd_volume_spec *spec, uint64_t version,

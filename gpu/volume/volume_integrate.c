@@ -158,18 +158,6 @@ out:
     return status;
 }
 
-/* After a failure between the map and the table. */
-static enum vxd_status mend_table(struct vxd_queue *queue, struct vxd_volume *volume,
-                                  struct vxd_err *err)
-{
-    enum vxd_status status;
-
-    VXD_TRY(vxd_hashmap_size(queue, volume->map, &volume->n_blocks, err));
-    VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
-out:
-    return status;
-}
-
 enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *volume,
                                     const struct vxd_volume_frame *frame,
                                     struct vxd_volume_activation *out,
@@ -186,7 +174,7 @@ enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *
     volume->frame_width = 0;
     volume->frame_height = 0;
     if (volume->table_is_stale) {
-        VXD_TRY(mend_table(queue, volume, err));
+        VXD_TRY(vxd_volume_mend(queue, volume, err));
     }
     n_pixels = (size_t)form.camera.width * (size_t)form.camera.height;
     VXD_TRY(resize(queue, &volume->frame_depth, (n_pixels + 1) * sizeof(float), err));

@@ -6,6 +6,7 @@
 #define VXD_GPU_VOLUME_VOLUME_INTERNAL_H
 
 #include "gpu/core/core_cpu.h"
+#include "gpu/volume/volume_cast_math.h"
 #include "gpu/volume/volume_frame_math.h"
 
 #ifdef __cplusplus
@@ -69,6 +70,11 @@ size_t vxd_volume_table_slots(size_t capacity);
 enum vxd_status vxd_volume_rebuild_table(struct vxd_queue *queue,
                                          struct vxd_volume *volume, struct vxd_err *err);
 
+/* Makes the table right after a failure between the map and the table. Blocking.
+ * errors  RESOURCE_EXHAUSTED; the table stays stale */
+enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volume,
+                                struct vxd_err *err);
+
 /* errors  INVALID_ARGUMENT with `field` */
 enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
                                       const char *field, struct vxd_err *err);
@@ -127,6 +133,39 @@ enum vxd_status vxd_volume_fuse_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
                                      const struct vxd_fuse_call *call,
                                      struct vxd_err *err);
+
+/* Where the call has a range image, its range_min is filled with bytes 0x7f and its range_max with
+ * 0. */
+enum vxd_status vxd_volume_cast_cpu(struct vxd_queue *queue,
+                                    const struct vxd_cast_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_cast_cuda(struct vxd_queue *queue,
+                                     const struct vxd_cast_call *call,
+                                     struct vxd_err *err);
+
+/* What a removal looks for, in voxels from the volume's origin. */
+struct vxd_clear_call {
+    struct vxd_volume_view view;
+    int is_ball;
+    int64_t low[3]; /* half-open box of voxels */
+    int64_t high[3];
+    double centre[3]; /* metres from the origin */
+    double radius;
+    double block_size; /* metres */
+    int32_t *keys;     /* out: the keys of blocks to remove, in no particular order */
+    uint32_t *n_keys;  /* 0 before */
+    uint64_t version;  /* the stamp of blocks of which a part is cleared */
+};
+
+/* Lists blocks to remove, and clears the voxels of the box in the others. */
+enum vxd_status vxd_volume_clear_cpu(struct vxd_queue *queue,
+                                     const struct vxd_clear_call *call,
+                                     const int32_t *entries, size_t n,
+                                     struct vxd_err *err);
+enum vxd_status vxd_volume_clear_cuda(struct vxd_queue *queue,
+                                      const struct vxd_clear_call *call,
+                                      const int32_t *entries, size_t n,
+                                      struct vxd_err *err);
 
 /* The backends of the block table. The caller has filled new tables with VXD_BLOCK_EMPTY.
  * add: puts n entries, whose keys are in the map, into the table; none is in it.

@@ -7,6 +7,15 @@
 #include "gpu/core/core_math.h"
 #include "gpu/volume/volume.h"
 
+VXD_HD float vxd_volume_sqrtf(float a)
+{
+#if defined(__CUDA_ARCH__)
+    return __fsqrt_rn(a);
+#else
+    return sqrtf(a);
+#endif
+}
+
 /* ---- Blocks ---- */
 
 /* Keys are within +-VXD_BLOCK_LIMIT, so that the neighbours of a block have tags too. */
