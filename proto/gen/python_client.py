@@ -224,6 +224,8 @@ class PythonClient:
         )
         n = f"message.{f.shape[0]}" if f.shape and f.message.has(f.shape[0]) else "n"
         if f.option.dtype == "INT32":
+            if f.range is None or f.range.low != -1:
+                columns += f", lowest={None if f.range is None else int(f.range.low)}"
             value = f'reply.numbers("{f.name}", {n}{columns})'
         elif f.option.dtype == "UINT8":
             value = f'reply.mask("{f.name}", n)'

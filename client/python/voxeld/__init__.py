@@ -54,7 +54,17 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.volume_records import (
+    Camera,
+    Surface,
+    VolumeBox,
+    VolumeCleared,
+    VolumeInfo,
+    VolumeIntegrated,
+    VolumePicture,
+)
 from .maps import Map, Merge
+from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
 from .repeat import repeat
@@ -111,6 +121,7 @@ __all__ = [
     "Backup",
     "Ball",
     "Box",
+    "Camera",
     "Cancelled",
     "Capsule",
     "Cells",
@@ -173,6 +184,7 @@ __all__ = [
     "SlowRequest",
     "Snapshot",
     "Status",
+    "Surface",
     "Sweep",
     "Timings",
     "Unauthenticated",
@@ -183,6 +195,12 @@ __all__ = [
     "Updated",
     "Verified",
     "Version",
+    "Volume",
+    "VolumeBox",
+    "VolumeCleared",
+    "VolumeInfo",
+    "VolumeIntegrated",
+    "VolumePicture",
     "VoxelState",
     "VoxelValues",
     "Voxels",

@@ -110,12 +110,12 @@ class Reply:
             raise bad(name, "not a row an entry")
         return int(shape[0])
 
-    def numbers(self, name: str, n: int, columns: int = 1) -> Array:
-        """Takes n (x columns) numbers of entries."""
+    def numbers(self, name: str, n: int, columns: int = 1, lowest: int | None = -1) -> Array:
+        """Takes n (x columns) numbers, none below the lowest."""
         shape = (n, columns) if columns > 1 else (n,)
         array = self._array(name, "<i4", shape)
-        if array.size and array.min() < -1:
-            raise bad(name, "a number below -1")
+        if array.size and lowest is not None and array.min() < lowest:
+            raise bad(name, f"a number below {lowest}")
         return array
 
     def mask(self, name: str, n: int) -> npt.NDArray[np.bool_]:

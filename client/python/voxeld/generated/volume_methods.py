@@ -102,7 +102,9 @@ def integrate_bytes(
         colour_camera=exchange.optional(camera_message, colour_camera, "colour_camera"),
         T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
     )
-    reply = exchange.change(self._client, "volume_integrate", message, timeout, request_id, sequence)
+    reply = exchange.change(
+        self._client, "volume_integrate", message, timeout, request_id, sequence
+    )
     return volume_integrated_of(reply)
 
 
