@@ -106,7 +106,8 @@ enum vxd_status vxd_surface_list_cpu(struct vxd_queue *queue,
 
 /* --- counts ---------------------------------------------------------------------------- */
 
-/* Reads the rows; false where no two signs meet. */
+/* Reads the rows; false where no two signs meet at the block's edges and in its cells, which
+ * needs no row of lower blocks. */
 static bool read_rows(const struct vxd_surface_work *work, const int32_t *neighbours,
                       struct rows *rows)
 {
@@ -114,8 +115,8 @@ static bool read_rows(const struct vxd_surface_work *work, const int32_t *neighb
     uint32_t some = 0;
     uint32_t positive = 0;
 
-    for (int z = -1; z <= edge; z++) {
-        for (int y = -1; y <= edge; y++) {
+    for (int z = 0; z <= edge; z++) {
+        for (int y = 0; y <= edge; y++) {
             int row = vxd_surface_row(edge, y, z);
 
             vxd_surface_read_rows(work, neighbours, y, z, &rows->negative[row],
@@ -124,7 +125,19 @@ static bool read_rows(const struct vxd_surface_work *work, const int32_t *neighb
             positive |= rows->known[row] & ~rows->negative[row];
         }
     }
-    return some != 0 && positive != 0;
+    if (some >> 1 == 0 || positive >> 1 == 0) {
+        return false;
+    }
+    for (int i = -1; i <= edge && work->is_mesh; i++) {
+        int row_y = vxd_surface_row(edge, -1, i);
+        int row_z = vxd_surface_row(edge, i, -1);
+
+        vxd_surface_read_rows(work, neighbours, -1, i, &rows->negative[row_y],
+                              &rows->known[row_y]);
+        vxd_surface_read_rows(work, neighbours, i, -1, &rows->negative[row_z],
+                              &rows->known[row_z]);
+    }
+    return true;
 }
 
 static uint32_t count_vertices(const struct vxd_surface_work *work,

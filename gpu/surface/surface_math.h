@@ -122,7 +122,9 @@ VXD_HD uint32_t vxd_surface_n_bits(uint32_t bits)
 #if defined(__CUDA_ARCH__)
     return (uint32_t)__popc(bits);
 #else
-    return (uint32_t)__builtin_popcount(bits);
+    bits -= bits >> 1 & 0x55555555u;
+    bits = (bits & 0x33333333u) + (bits >> 2 & 0x33333333u);
+    return ((bits + (bits >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
 #endif
 }
 
@@ -176,31 +178,75 @@ VXD_HD int vxd_surface_is_known(float weight, float min_weight)
     return weight > 0.0f && weight >= min_weight;
 }
 
-/* Adds the n voxels from `at` on to the rows, the first at bit `bit`. */
-VXD_HD void vxd_surface_read_voxels(const struct vxd_surface_work *work, uint64_t at,
-                                    int n, int bit, uint32_t *negative, uint32_t *known)
+/* Adds one voxel to the rows, at bit `bit`. */
+VXD_HD void vxd_surface_read_voxel(const struct vxd_surface_work *work, uint64_t at,
+                                   int bit, uint32_t *negative, uint32_t *known)
+{
+    float weight = vxd_surface_weight(&work->view, at);
+    float distance = vxd_surface_distance(&work->view, at);
+
+    *negative |= (uint32_t)(distance < 0.0f) << bit;
+    *known |= (uint32_t)vxd_surface_is_known(weight, work->min_weight) << bit;
+}
+
+/* Eight truth values, bytes of 0 or 1, as bits. */
+VXD_HD uint32_t vxd_surface_pack(const uint8_t bytes[8])
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, sizeof word);
+    return (uint32_t)(word * 0x0102040810204080ULL >> 56);
+}
+
+/* Adds eight voxels from `at` on, a multiple of 8, the first at bit `bit`. On the host the loops
+ * become vector instructions; a GPU loads 16 bytes at once. */
+VXD_HD void vxd_surface_read_eight(const struct vxd_surface_work *work, uint64_t at,
+                                   int bit, uint32_t *negative, uint32_t *known)
 {
     const struct vxd_volume_view *view = &work->view;
+    float min_weight = work->min_weight;
+
+#if defined(__CUDA_ARCH__)
+    if (!view->is_compact) {
+        const float4 *distances = (const float4 *)((const float *)view->distances + at);
+        const float4 *weights = (const float4 *)((const float *)view->weights + at);
+        float4 d[2] = {distances[0], distances[1]};
+        float4 w[2] = {weights[0], weights[1]};
+
+        for (int i = 0; i < 8; i++) {
+            *negative |= (uint32_t)((&d[0].x)[i] < 0.0f) << (bit + i);
+            *known |= (uint32_t)vxd_surface_is_known((&w[0].x)[i], min_weight)
+                      << (bit + i);
+        }
+        return;
+    }
+    for (int i = 0; i < 8; i++) {
+        vxd_surface_read_voxel(work, at + (uint64_t)i, bit + i, negative, known);
+    }
+#else
+    uint8_t is_negative[8];
+    uint8_t is_known[8];
 
     if (view->is_compact) {
         const uint16_t *distances = (const uint16_t *)view->distances + at;
         const uint8_t *weights = (const uint8_t *)view->weights + at;
 
-        for (int i = 0; i < n; i++) {
-            *negative |= (uint32_t)(distances[i] > 0x8000u) << (bit + i);
-            *known |= (uint32_t)vxd_surface_is_known((float)weights[i], work->min_weight)
-                      << (bit + i);
+        for (int i = 0; i < 8; i++) {
+            is_negative[i] = distances[i] > 0x8000u;
+            is_known[i] = (weights[i] > 0) & ((float)weights[i] >= min_weight);
         }
     } else {
         const float *distances = (const float *)view->distances + at;
         const float *weights = (const float *)view->weights + at;
 
-        for (int i = 0; i < n; i++) {
-            *negative |= (uint32_t)(distances[i] < 0.0f) << (bit + i);
-            *known |= (uint32_t)vxd_surface_is_known(weights[i], work->min_weight)
-                      << (bit + i);
+        for (int i = 0; i < 8; i++) {
+            is_negative[i] = distances[i] < 0.0f;
+            is_known[i] = (weights[i] > 0.0f) & (weights[i] >= min_weight);
         }
     }
+    *negative |= vxd_surface_pack(is_negative) << bit;
+    *known |= vxd_surface_pack(is_known) << bit;
+#endif
 }
 
 /* The rows at y and z, each -1 to edge. */
@@ -219,17 +265,21 @@ VXD_HD void vxd_surface_read_rows(const struct vxd_surface_work *work,
     *negative = 0;
     *known = 0;
     if (column[0] >= 0) {
-        vxd_surface_read_voxels(
-            work, vxd_surface_voxel_index(view, column[0], row + (uint32_t)edge - 1), 1,
-            0, negative, known);
+        vxd_surface_read_voxel(
+            work, vxd_surface_voxel_index(view, column[0], row + (uint32_t)edge - 1), 0,
+            negative, known);
     }
     if (column[9] >= 0) {
-        vxd_surface_read_voxels(work, vxd_surface_voxel_index(view, column[9], row), edge,
-                                1, negative, known);
+        uint64_t at = vxd_surface_voxel_index(view, column[9], row);
+
+        vxd_surface_read_eight(work, at, 1, negative, known);
+        if (edge == 16) {
+            vxd_surface_read_eight(work, at + 8, 9, negative, known);
+        }
     }
     if (column[18] >= 0) {
-        vxd_surface_read_voxels(work, vxd_surface_voxel_index(view, column[18], row), 1,
-                                edge + 1, negative, known);
+        vxd_surface_read_voxel(work, vxd_surface_voxel_index(view, column[18], row),
+                               edge + 1, negative, known);
     }
     *negative &= *known;
 }
