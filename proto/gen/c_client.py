@@ -486,6 +486,7 @@ out:
         result = self.face["results"][struct]
         body = self.open_statements(method, result)
         text = "\n".join(body)
+        fails = "VXD_TRY" in text or "goto out" in text
         request = ""
         if "request->" in text:
             request = f"const struct {face['request']} *request, "
@@ -499,13 +500,14 @@ out:
             f"const {method.response.c} *in;\n"
             + ("struct vxd_err *err = &call->err;\n" if "err)" in text else "")
             + "struct vxd_reply *reply;\n"
-            "enum vxd_status status = VXD_OK;\n\n"
-            "if (r == NULL) { return VXD_RESOURCE_EXHAUSTED; }\n"
+            + ("enum vxd_status status = VXD_OK;\n\n" if fails else "\n")
+            + "if (r == NULL) { return VXD_RESOURCE_EXHAUSTED; }\n"
             "reply = vxd_result_reply(r);\n"
             "header = reply->response->header;\n"
             f"in = reply->response->{method.name};\n"
             + "\n".join([*header, *always, *body])
-            + f"\n*out = r;\nreturn VXD_OK;\nout:\n{result['free']}(r);\nreturn status;\n}}\n"
+            + "\n*out = r;\nreturn VXD_OK;\n"
+            + (f"out:\n{result['free']}(r);\nreturn status;\n}}\n" if fails else "}\n")
         )
 
     # Public functions -------------------------------------------------------------------------

@@ -324,7 +324,6 @@ static enum vxd_status open_volume_integrate(struct vxd_exchange *call,
     const Voxeld__V1__ResponseHeader *header;
     const Voxeld__V1__VolumeIntegrateResponse *in;
     struct vxd_reply *reply;
-    enum vxd_status status = VXD_OK;
 
     if (r == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -343,9 +342,6 @@ static enum vxd_status open_volume_integrate(struct vxd_exchange *call,
     r->engine_ms = in->engine_ms;
     *out = r;
     return VXD_OK;
-out:
-    voxeld_volume_change_free(r);
-    return status;
 }
 
 enum voxeld_status
@@ -596,7 +592,6 @@ static enum vxd_status open_volume_clear(struct vxd_exchange *call,
     const Voxeld__V1__ResponseHeader *header;
     const Voxeld__V1__VolumeClearResponse *in;
     struct vxd_reply *reply;
-    enum vxd_status status = VXD_OK;
 
     if (r == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -613,9 +608,6 @@ static enum vxd_status open_volume_clear(struct vxd_exchange *call,
     r->stamp = in->stamp;
     *out = r;
     return VXD_OK;
-out:
-    voxeld_volume_change_free(r);
-    return status;
 }
 
 enum voxeld_status voxeld_volume_clear(struct voxeld_client *client,

@@ -36,7 +36,7 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "n_new", r->n_new);
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
-    ctl_json_member_count(stdout, false, "engine_ms", r->engine_ms);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
     (void)fputs("}\n", stdout);
 }
 
