@@ -22,7 +22,8 @@ add_library(voxeld_gpu_test_support STATIC
   support/svdag/svdag_ray_rule.c
   support/svdag/svdag_run.c
   support/svdag/svdag_scene.c
-  support/svdag/svdag_versions.c)
+  support/svdag/svdag_versions.c
+  support/volume/volume_helpers.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -63,6 +64,9 @@ voxeld_add_gpu_tests(/voxel
   cloud               cloud
   facts               voxelize_facts
   voxelize            voxelize)
+
+voxeld_add_gpu_tests(/volume
+  volume_integrate    volume_integrate)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic
