@@ -66,6 +66,7 @@ voxeld_add_gpu_tests(/voxel
   voxelize            voxelize)
 
 voxeld_add_gpu_tests(/volume
+  volume              volume
   volume_cast         volume_cast
   volume_integrate    volume_integrate)
 
