@@ -250,7 +250,7 @@ struct vxd_volume_region {
 /* Box: forgets the voxels in it; blocks that lie in it whole are removed. Ball: removes blocks
  * outside. Blocking.
  * errors  INVALID_ARGUMENT    not finite, a negative radius, low above high
- *         RESOURCE_EXHAUSTED  no scratch; the volume is unchanged */
+ *         RESOURCE_EXHAUSTED  no scratch; a part may be removed, and the call may be repeated */
 enum vxd_status vxd_volume_clear(struct vxd_queue *queue, struct vxd_volume *volume,
                                  const struct vxd_volume_region *region,
                                  size_t *n_removed, struct vxd_err *err);
@@ -289,7 +289,7 @@ struct vxd_volume_view {
 void vxd_volume_get_view(const struct vxd_volume *volume, struct vxd_volume_view *out);
 
 /* Lists the blocks with a stamp above `since`, ascending by entry. 0 lists all blocks that hold an
- * observation: a block that was only activated, or was cleared whole, has the stamp 0.
+ * observation: a block that was only activated has the stamp 0.
  *
  * out     entries   int32, device memory, the number of blocks of the info fit
  *         n_entries how many there are

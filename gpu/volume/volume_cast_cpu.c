@@ -47,9 +47,8 @@ static void range_piece(void *args, size_t begin, size_t end)
     }
 }
 
-static void rays_piece(void *args, size_t begin, size_t end)
+static inline void cast_tiles(const struct vxd_cast_call *call, size_t begin, size_t end)
 {
-    const struct vxd_cast_call *call = args;
     size_t tiles_x = (size_t)call->tiles_x;
 
     for (size_t tile = begin; tile < end; tile++) {
@@ -64,6 +63,30 @@ static void rays_piece(void *args, size_t begin, size_t end)
     }
 }
 
+/* Flattened, so that what is called is compiled for the function's instructions too. */
+__attribute__((flatten)) static void rays_base(void *args, size_t begin, size_t end)
+{
+    cast_tiles(args, begin, end);
+}
+
+#if defined(__x86_64__)
+__attribute__((flatten, target("avx2"))) static void rays_avx2(void *args, size_t begin,
+                                                               size_t end)
+{
+    cast_tiles(args, begin, end);
+}
+#endif
+
+static vxd_loop_fn pick_rays(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        return rays_avx2;
+    }
+#endif
+    return rays_base;
+}
+
 static enum vxd_status cast_job(struct vxd_pool *pool, const void *args,
                                 struct vxd_err *err)
 {
@@ -74,7 +97,7 @@ static enum vxd_status cast_job(struct vxd_pool *pool, const void *args,
     if (call.range_min != NULL) {
         vxd_parallel_for(pool, call.n, PIECE_BLOCKS, range_piece, &call);
     }
-    vxd_parallel_for(pool, n_tiles, PIECE_TILES, rays_piece, &call);
+    vxd_parallel_for(pool, n_tiles, PIECE_TILES, pick_rays(), &call);
     return VXD_OK;
 }
 

@@ -180,6 +180,20 @@ VXD_HD int32_t vxd_cast_floor(float at)
     return cell - ((float)cell > at ? 1 : 0);
 }
 
+/* The entry of a block, whose coordinates are relative to the camera's. */
+VXD_HD int32_t vxd_cast_find(const struct vxd_cast_call *call, int32_t x, int32_t y,
+                             int32_t z)
+{
+    int32_t most = VXD_BLOCK_LIMIT;
+
+    x += call->base[0];
+    y += call->base[1];
+    z += call->base[2];
+    return x >= -most && x <= most && y >= -most && y <= most && z >= -most && z <= most
+               ? vxd_volume_find_block(&call->view, vxd_block_tag(x, y, z))
+               : VXD_NO_ENTRY;
+}
+
 /* The entry of the block of a voxel, looked up where it is another one than the last. */
 VXD_HD int32_t vxd_cast_entry(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
                               int32_t x, int32_t y, int32_t z)
@@ -189,19 +203,10 @@ VXD_HD int32_t vxd_cast_entry(const struct vxd_cast_call *call, struct vxd_cast_
     int32_t bz = z >> call->view.shift;
 
     if (bx != ray->block[0] || by != ray->block[1] || bz != ray->block[2]) {
-        int32_t kx = bx + call->base[0];
-        int32_t ky = by + call->base[1];
-        int32_t kz = bz + call->base[2];
-        int32_t most = VXD_BLOCK_LIMIT;
-        bool is_key = kx >= -most && kx <= most && ky >= -most && ky <= most &&
-                      kz >= -most && kz <= most;
-
         ray->block[0] = bx;
         ray->block[1] = by;
         ray->block[2] = bz;
-        ray->entry = is_key
-                         ? vxd_volume_find_block(&call->view, vxd_block_tag(kx, ky, kz))
-                         : VXD_NO_ENTRY;
+        ray->entry = vxd_cast_find(call, bx, by, bz);
     }
     return ray->entry;
 }
@@ -241,6 +246,37 @@ struct vxd_cast_cell {
     float f[3]; /* the position between the centres, 0 to 1 */
 };
 
+/* The rows of a cell that lies in two to eight blocks, each of which is looked up once. Returns
+ * false where one is not allocated. */
+VXD_HD bool vxd_cast_cell_across(const struct vxd_cast_call *call, const int32_t v[3],
+                                 struct vxd_cast_cell *cell)
+{
+    const struct vxd_volume_view *view = &call->view;
+    int32_t last = view->edge - 1;
+    int across = ((v[0] & last) == last ? 1 : 0) | ((v[1] & last) == last ? 2 : 0) |
+                 ((v[2] & last) == last ? 4 : 0);
+    int32_t entries[8];
+
+    for (int block = 0; block < 8; block++) {
+        entries[block] = VXD_NO_ENTRY;
+        if ((block & ~across) == 0) {
+            entries[block] = vxd_cast_find(call, (v[0] >> view->shift) + (block & 1),
+                                           (v[1] >> view->shift) + (block >> 1 & 1),
+                                           (v[2] >> view->shift) + (block >> 2));
+            if (entries[block] == VXD_NO_ENTRY) {
+                return false;
+            }
+        }
+    }
+    for (int corner = 0; corner < 8; corner++) {
+        uint32_t index = vxd_voxel_index(view, v[0] + (corner & 1),
+                                         v[1] + (corner >> 1 & 1), v[2] + (corner >> 2));
+
+        cell->rows[corner] = vxd_voxel_row(view, entries[corner & across], index);
+    }
+    return true;
+}
+
 /* Returns false where a voxel is not known. */
 VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
                              const float p[3], struct vxd_cast_cell *cell)
@@ -270,19 +306,8 @@ VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_r
                                  ((size_t)(corner >> 1 & 1) << view->shift) +
                                  ((size_t)(corner >> 2) << (2 * view->shift));
         }
-    } else {
-        for (int corner = 0; corner < 8; corner++) {
-            int32_t x = v[0] + (corner & 1);
-            int32_t y = v[1] + (corner >> 1 & 1);
-            int32_t z = v[2] + (corner >> 2);
-            int32_t entry = vxd_cast_entry(call, ray, x, y, z);
-
-            if (entry == VXD_NO_ENTRY) {
-                return false;
-            }
-            cell->rows[corner] =
-                vxd_voxel_row(view, entry, vxd_voxel_index(view, x, y, z));
-        }
+    } else if (!vxd_cast_cell_across(call, v, cell)) {
+        return false;
     }
     for (int corner = 0; corner < 8; corner++) {
         if (!vxd_cast_is_known(call, cell->rows[corner])) {

@@ -61,9 +61,7 @@ static enum vxd_status remove_blocks(struct vxd_queue *queue, struct vxd_volume 
 
     VXD_TRY(vxd_hashmap_erase(queue, volume->map, keys, n, VXD_HASH_ANY, NULL, err));
     volume->table_is_stale = true;
-    volume->n_blocks -= n;
-    VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
-    VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(vxd_volume_mend(queue, volume, err)); /* makes the map's bound exact, too */
 out:
     return status;
 }

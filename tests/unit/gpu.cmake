@@ -24,6 +24,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/svdag/svdag_scene.c
   support/svdag/svdag_versions.c
   support/volume/volume_make.c)
+  support/volume/volume_helpers.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -67,6 +68,10 @@ voxeld_add_gpu_tests(/voxel
 
 voxeld_add_gpu_tests(/surface
   surface             surface)
+voxeld_add_gpu_tests(/volume
+  volume              volume
+  volume_cast         volume_cast
+  volume_integrate    volume_integrate)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic
