@@ -102,6 +102,7 @@ set(integration_tests
   transport/rpc
   volume/volume_tools
   volume/volumes)
+  transport/shared)
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
   get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
@@ -128,5 +129,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends
              integration_volumes integration_volume_tools
+             integration_net_clients integration_backends integration_shared
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

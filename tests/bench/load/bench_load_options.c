@@ -24,6 +24,7 @@ enum {
     MAX_POINTS = 50000000,
     MAX_WEIGHT = 1000000,
     MAX_TIMEOUT_MS = 600000,
+    MAX_SHARED_MIB = 65536,
     HOST_BYTES = 256
 };
 
@@ -33,6 +34,7 @@ enum {
     OPT_ALLOW_REMOTE,
     OPT_TOKEN_FILE,
     OPT_CA_FILE,
+    OPT_SHARED,
     OPT_TIMEOUT,
     OPT_TIMEOUT_MS,
     OPT_RATE,
@@ -48,6 +50,7 @@ enum {
     OPT_FORMAT,
     OPT_SIZE,
     OPT_CHECK,
+    OPT_STAGES,
     OPT_CSV,
     OPT_JSON,
     OPT_VERSION
@@ -58,6 +61,7 @@ static const struct option long_options[] = {
     {"allow-remote", no_argument, NULL, OPT_ALLOW_REMOTE},
     {"token-file", required_argument, NULL, OPT_TOKEN_FILE},
     {"ca-file", required_argument, NULL, OPT_CA_FILE},
+    {"shared", required_argument, NULL, OPT_SHARED},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"timeout-ms", required_argument, NULL, OPT_TIMEOUT_MS},
     {"rate", required_argument, NULL, OPT_RATE},
@@ -73,6 +77,7 @@ static const struct option long_options[] = {
     {"format", required_argument, NULL, OPT_FORMAT},
     {"size", required_argument, NULL, OPT_SIZE},
     {"check", no_argument, NULL, OPT_CHECK},
+    {"stages", no_argument, NULL, OPT_STAGES},
     {"csv", required_argument, NULL, OPT_CSV},
     {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, 'h'},
@@ -94,6 +99,8 @@ static const char help_text[] =
     "none\n"
     "  --ca-file FILE     PEM file of the authorities that may have signed the server's\n"
     "                     certificate, for tls+tcp\n"
+    "  --shared MIB       over ipc: memory that each client shares with the daemon, in\n"
+    "                     MiB, for large requests and replies; default 0, none\n"
     "  --timeout SECONDS  of each request; default 5\n"
     "  --timeout-ms MS    the same in milliseconds\n"
     "\n"
@@ -125,6 +132,9 @@ static const char help_text[] =
     "                     failed and make the exit status 1\n"
     "\n"
     "output\n"
+    "  --stages           where the time went: in the server by stage (receive, decode,\n"
+    "                     wait in the queue, engine, commit to the journal, the rest),\n"
+    "                     and the way there and back\n"
     "  --json             JSON on standard output in place of the table\n"
     "  --csv FILE         a row a step and method; plot_load.py draws it (in\n"
     "                     share/voxeld where installed, else in tests/bench)\n"
@@ -314,6 +324,8 @@ static bool load_option(struct load_options *out, int id, const char *value)
     double seconds;
 
     switch (id) {
+    case OPT_SHARED:
+        return parse_u32(value, MAX_SHARED_MIB, &out->shared_mib);
     case OPT_RATE:
         return parse_rates(value, out);
     case OPT_CONCURRENCY:
@@ -373,6 +385,9 @@ static bool plain_option(struct load_options *out, int id, const char *value)
         return true;
     case OPT_CHECK:
         out->check = true;
+        return true;
+    case OPT_STAGES:
+        out->stages = true;
         return true;
     case OPT_JSON:
         out->json = true;
