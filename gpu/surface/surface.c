@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "gpu/core/core_cpu.h"
-#include "gpu/core/prefix_sum.h"
 #include "gpu/surface/surface_internal.h"
 
 enum {

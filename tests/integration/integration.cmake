@@ -100,9 +100,9 @@ set(integration_tests
   transport/hostile
   transport/http
   transport/rpc
+  transport/shared
   volume/volume_tools
   volume/volumes)
-  transport/shared)
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
   get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)

@@ -23,8 +23,8 @@ add_library(voxeld_gpu_test_support STATIC
   support/svdag/svdag_run.c
   support/svdag/svdag_scene.c
   support/svdag/svdag_versions.c
+  support/volume/volume_helpers.c
   support/volume/volume_make.c)
-  support/volume/volume_helpers.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -4,7 +4,7 @@
 
 #include "server/instance/instance.h"
 #include "server/service/service.h"
-#include "server/service/volume/volume.h"
+#include "server/service/volume/volume_service.h"
 
 #define MAX_TTL_S 31536000.0
 #define DEFAULT_TRUNCATION_VOXELS 6

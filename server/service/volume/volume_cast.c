@@ -2,7 +2,7 @@
 /* Pictures of a camera. */
 #include "server/instance/instance.h"
 #include "server/service/service.h"
-#include "server/service/volume/volume.h"
+#include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3
 #define MAX_DEPTH_M 1000

@@ -3,7 +3,7 @@
 #include "gpu/surface/surface.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
-#include "server/service/volume/volume.h"
+#include "server/service/volume/volume_service.h"
 
 #define MAX_WEIGHT 65535
 

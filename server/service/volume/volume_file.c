@@ -5,7 +5,7 @@
 
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
-#include "server/service/volume/volume.h"
+#include "server/service/volume/volume_service.h"
 
 struct query {
     struct vxd_request *request;

@@ -4,7 +4,7 @@
 
 #include "proto/base/clock.h"
 #include "server/service/service.h"
-#include "server/service/volume/volume.h"
+#include "server/service/volume/volume_service.h"
 
 #define MAX_NORM_ERROR 1e-3
 

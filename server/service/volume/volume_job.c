@@ -2,7 +2,7 @@
 /* The memory of one request on a volume. */
 #include "server/instance/instance.h"
 #include "server/service/service.h"
-#include "server/service/volume/volume.h"
+#include "server/service/volume/volume_service.h"
 
 /* For methods that always change something. */
 bool vxd_volume_changes(const struct vxd_request *request)

@@ -3,7 +3,7 @@
  * colours; then triangles, unless there are none. */
 #include <string.h>
 
-#include "server/service/volume/volume.h"
+#include "server/service/volume/volume_service.h"
 
 enum {
     HEADER_BYTES = 512,

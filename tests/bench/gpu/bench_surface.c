@@ -4,7 +4,8 @@
  * real ones. Prints Markdown; the floor is the copy rate of the same run times the bytes that
  * are read once (distances, weights, colours) and written once (the outputs).
  *
- * Times contain the two counts that are read in between, since they are waited for.
+ * Times contain the two counts that are read in between, since they are waited for; CPU ms are those
+ * of all threads of the process, which other programs of the machine hardly change.
  * usage: bench_surface [--backend cpu|cuda] [--threads N] [--repeat N] [--images N]
  *                      [--size MICROMETRES] [--block 8|16] [--compact 0|1] [--colour 0|1]
  *                      [--frames FILE]
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu/surface/surface.h"
 #include "tests/bench/support/bench_device.h"
@@ -194,9 +196,15 @@ out:
 
 /* --- surfaces ----------------------------------------------------------------------------- */
 
-/* One extraction, its outputs allocated as a server does; its time in *seconds. */
+/* How long something took: by the wall clock, and in the process's threads together. */
+struct took {
+    double wall_s;
+    double cpu_s;
+};
+
+/* One extraction, its outputs allocated as a server does. */
 static enum vxd_status extract(struct bench *bench, const struct vxd_surface_args *args,
-                               struct vxd_surface_counts *n, double *seconds,
+                               struct vxd_surface_counts *n, struct took *took,
                                struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
@@ -205,11 +213,13 @@ static enum vxd_status extract(struct bench *bench, const struct vxd_surface_arg
     struct vxd_surface_outputs out;
     bool is_mesh = args->kind == VXD_SURFACE_MESH;
     double begin = 0;
+    clock_t cpu_begin = 0;
     enum vxd_status status;
 
     VXD_TRY(bench_device_flush(&bench->device, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     begin = bench_now_s();
+    cpu_begin = clock();
     VXD_TRY(vxd_surface_create(queue, bench->volume, args, &surface, err));
     vxd_surface_get_counts(surface, n);
     VXD_TRY(vxd_device_alloc(queue, n->n_vertices * 12, &buffers[0], err));
@@ -225,7 +235,8 @@ static enum vxd_status extract(struct bench *bench, const struct vxd_surface_arg
                                        .blocks = buffers[4].ptr};
     VXD_TRY(vxd_surface_write(queue, surface, &out, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    *seconds = bench_now_s() - begin;
+    took->wall_s = bench_now_s() - begin;
+    took->cpu_s = (double)(clock() - cpu_begin) / CLOCKS_PER_SEC;
 out:
     vxd_surface_destroy(queue, surface);
     for (int i = 0; i < 5; i++) {
@@ -248,16 +259,22 @@ static double floor_ms(const struct bench *bench, const struct vxd_surface_count
 static enum vxd_status run(struct bench *bench, const char *what,
                            const struct vxd_surface_args *args, struct vxd_err *err)
 {
-    double times[MAX_REPEAT];
+    double wall_s[MAX_REPEAT];
+    double cpu_s[MAX_REPEAT];
     struct vxd_surface_counts n = {0, 0, 0};
+    int n_repeat = bench->options.n_repeat;
     enum vxd_status status = VXD_OK;
 
-    for (int i = -1; i < bench->options.n_repeat; i++) { /* the first is not counted */
-        VXD_TRY(extract(bench, args, &n, &times[i < 0 ? 0 : i], err));
+    for (int i = -1; i < n_repeat; i++) { /* the first is not counted */
+        struct took took;
+
+        VXD_TRY(extract(bench, args, &n, &took, err));
+        wall_s[i < 0 ? 0 : i] = took.wall_s;
+        cpu_s[i < 0 ? 0 : i] = took.cpu_s;
     }
-    (void)printf("| %s | %zu | %zu | %zu | %.3f | %.3f |\n", what, n.n_blocks,
-                 n.n_vertices, n.n_triangles,
-                 bench_median(times, bench->options.n_repeat) * 1e3, floor_ms(bench, &n));
+    (void)printf("| %s | %zu | %zu | %zu | %.3f | %.3f | %.3f |\n", what, n.n_blocks,
+                 n.n_vertices, n.n_triangles, bench_median(wall_s, n_repeat) * 1e3,
+                 bench_median(cpu_s, n_repeat) * 1e3, floor_ms(bench, &n));
     (void)fflush(stdout);
 out:
     return status;
@@ -274,8 +291,8 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
                                 err));
     VXD_TRY(make_volume(bench, err));
     (void)printf("voxels of %g mm, blocks of %d, %s%s; copies run at %.1f GB/s\n\n"
-                 "| surface | blocks | vertices | triangles | ms | floor ms |\n"
-                 "|---|---:|---:|---:|---:|---:|\n",
+                 "| surface | blocks | vertices | triangles | ms | CPU ms | floor ms |\n"
+                 "|---|---:|---:|---:|---:|---:|---:|\n",
                  bench->options.size_m * 1e3, bench->options.block,
                  bench->options.is_compact ? "compact" : "float32",
                  bench->options.has_colour ? ", colour" : "",

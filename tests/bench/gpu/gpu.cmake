@@ -67,10 +67,6 @@ target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_surface ${CMAKE_CURRENT_LIST_DIR}/bench_surface.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_surface PRIVATE voxeld_build voxeld_engine)
-if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
-      bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
-      bench_gpu_dag_versions bench_surface ${bench_paper})
 # bench_volume times integration of depth frames and ray casts.
 add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
@@ -78,7 +74,7 @@ target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
-      bench_gpu_dag_versions bench_volume ${bench_paper})
+      bench_gpu_dag_versions bench_surface bench_volume ${bench_paper})
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()

@@ -4,8 +4,8 @@
  * check (any thread) looks at what the message alone says, and decodes images. The volume is found
  * in submit, when the request's turn has come on the write lane. Reads run there, too, in one
  * stage, since a volume is changed in place. */
-#ifndef VXD_SERVER_SERVICE_VOLUME_VOLUME_H
-#define VXD_SERVER_SERVICE_VOLUME_VOLUME_H
+#ifndef VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
+#define VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
 
 #include "client/files/image/files_image.h"
 #include "server/registry/volumes/volumes.h"
