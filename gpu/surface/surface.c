@@ -111,6 +111,7 @@ out:
 
 /* Finds the blocks that are chosen and picked. Blocking. */
 static enum vxd_status pick(struct vxd_queue *queue, struct vxd_volume *volume,
+                            const struct vxd_surface_args *args,
                             struct vxd_surface *surface, struct vxd_err *err)
 {
     struct vxd_surface_work *work = &surface->work;
@@ -123,9 +124,14 @@ static enum vxd_status pick(struct vxd_queue *queue, struct vxd_volume *volume,
     VXD_TRY(
         vxd_device_alloc(queue, info.n_blocks * sizeof(int32_t), &surface->entries, err));
     VXD_TRY(vxd_volume_changed_since(queue, volume, 0, surface->entries.ptr, &n, err));
-    if (n == 0) {
+    surface->counts.n_listed = n;
+    if (n == 0 || args->first >= n) {
         return VXD_OK;
     }
+    work->begin = (uint32_t)args->first;
+    work->end = args->limit > 0 && args->limit < n - args->first
+                    ? (uint32_t)(args->first + args->limit)
+                    : (uint32_t)n;
     VXD_TRY(vxd_device_alloc(queue, n * 27 * sizeof(int32_t), &surface->neighbours, err));
     VXD_TRY(
         vxd_device_alloc(queue, capacity * (sizeof(int32_t) + 1), &surface->flags, err));
@@ -181,8 +187,9 @@ static enum vxd_status count(struct vxd_queue *queue, struct vxd_surface *surfac
     VXD_TRY(sum(queue, work->triangles, n, err));
     VXD_TRY(sum(queue, work->chosen, n, err));
     VXD_TRY(read_counts(queue, work->vertices + n, n + 1, 3, totals, err));
-    surface->counts = (struct vxd_surface_counts){
-        .n_vertices = totals[0], .n_triangles = totals[1], .n_blocks = totals[2]};
+    surface->counts.n_vertices = totals[0];
+    surface->counts.n_triangles = totals[1];
+    surface->counts.n_blocks = totals[2];
 out:
     return status;
 }
@@ -201,7 +208,7 @@ enum vxd_status vxd_surface_create(struct vxd_queue *queue, struct vxd_volume *v
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a surface");
     }
     surface->work = work_of(volume, args);
-    VXD_TRY(pick(queue, volume, surface, err));
+    VXD_TRY(pick(queue, volume, args, surface, err));
     if (surface->work.n_picked > 0) {
         VXD_TRY(count(queue, surface, err));
     }

@@ -35,12 +35,17 @@ struct vxd_surface_args {
      * of their upper neighbours, have a later stamp. 0: all */
     uint64_t since;
     double min_weight; /* voxels of less weight are unknown; 0 = any weight above 0 */
+    /* Of the volume's observed blocks, ascending by entry: only those from the `first`-th on, at
+     * most `limit` (0: all); the box and `since` choose among these. */
+    size_t first;
+    size_t limit;
 };
 
 struct vxd_surface_counts {
     size_t n_vertices;
     size_t n_triangles; /* 0 of points */
     size_t n_blocks;    /* that were chosen, with or without a surface */
+    size_t n_listed;    /* observed blocks of the volume */
 };
 
 /* A surface that was counted and can be written. */

@@ -21,6 +21,8 @@ struct vxd_surface_work {
     float min_weight;
     int has_box;
     int is_mesh;
+    uint32_t begin; /* of the n listed blocks: [begin, end) may be chosen */
+    uint32_t end;
     uint32_t n;
     uint32_t n_picked;
     const int32_t *entries;    /* n, ascending */

@@ -568,6 +568,9 @@ VXD_HD int vxd_surface_is_asked(const struct vxd_surface_work *work, uint32_t i)
     const int32_t *key = view->keys + 3 * (int64_t)work->entries[i];
     int is_newer = work->since == 0;
 
+    if (i < work->begin || i >= work->end) {
+        return 0;
+    }
     for (int c = 0; c < 8 && !is_newer; c++) {
         int32_t entry =
             neighbours[(1 + (c >> 2)) * 9 + (1 + (c >> 1 & 1)) * 3 + 1 + (c & 1)];

@@ -490,6 +490,8 @@ build_volume_extract(struct vxd_exchange *call,
     out->min_weight = in->min_weight;
     out->format = in->as_ply ? VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY
                              : VOXELD__V1__VOLUME_FORMAT__VOLUME_ARRAYS;
+    out->first = in->first;
+    out->limit = in->limit;
 out:
     return status;
 }
@@ -541,6 +543,7 @@ open_volume_extract(struct vxd_exchange *call,
     r->stamp = in->stamp;
     r->is_whole = in->is_whole;
     r->engine_ms = in->engine_ms;
+    r->next = in->next;
     *out = r;
     return VXD_OK;
 out:

@@ -191,6 +191,13 @@ struct voxeld_volume_extract_request {
  * weight above 0 */
     double min_weight;
     bool as_ply;
+    /* Of all blocks in order: skip `first` and look at `limit`; box and since choose
+ * among those. More than 65,536 blocks at once (of 16 voxels: 8,192; sixteen times
+ * as many on a GPU) are RESOURCE_EXHAUSTED, so that other requests need not wait. A
+ * vertex between two parts is in both */
+    uint64_t first;
+    /* 0: all */
+    uint64_t limit;
     struct voxeld_call call;
 };
 
@@ -297,6 +304,8 @@ struct voxeld_volume_surface {
  * drop what you have */
     bool is_whole;
     double engine_ms;
+    /* Where the next part begins: its `first`. 0 = this was the last */
+    uint64_t next;
     double queue_ms;
     double total_ms;
     const char *request_id;
@@ -368,7 +377,8 @@ voxeld_volume_cast_rays(struct voxeld_client *client,
  *
  * NOT_FOUND: no such volume.
  *
- * RESOURCE_EXHAUSTED: the surface is more than a reply holds; ask for boxes of it. */
+ * RESOURCE_EXHAUSTED: the surface is more than a reply holds, or is made at once:
+ * ask for parts of it. */
 VOXELD_API enum voxeld_status
 voxeld_volume_extract(struct voxeld_client *client,
                       const struct voxeld_volume_extract_request *request,

@@ -27,7 +27,7 @@ int ctl_volume_read_camera(const char *path, struct voxeld_volume_camera *out);
 /* Parses "X,Y,Z,X,Y,Z"; CTL_USAGE after a message. NULL is no box. */
 int ctl_volume_parse_box(const char *text, bool *has_box, struct voxeld_volume_box *out);
 
-/* Extracts the surface and writes it to a PLY file. */
+/* Extracts the surface, in parts, and writes it to a PLY file. */
 int ctl_volume_write_ply(struct voxeld_client *client,
                          const struct voxeld_volume_extract_request *request,
                          const char *path, uint64_t *n_vertices, uint64_t *n_triangles);

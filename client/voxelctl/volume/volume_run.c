@@ -97,8 +97,8 @@ static int integrate_all(struct run *run, const struct ctl_folder *folder, size_
 static int finish(struct run *run, const struct ctl_globals *globals,
                   const struct ctl_volume_args *args)
 {
-    const struct voxeld_volume_extract_request extract = {
-        .volume = run->request.volume, .min_weight = args->min_weight, .as_ply = true};
+    const struct voxeld_volume_extract_request extract = {.volume = run->request.volume,
+                                                          .min_weight = args->min_weight};
     uint64_t n_vertices = 0;
     uint64_t n_triangles = 0;
     char text[4][32];

@@ -7,6 +7,10 @@
 
 #define MAX_WEIGHT 65535
 
+/* Voxels that one request looks at: some tenths of a second. */
+#define MAX_VOXELS_CPU ((uint64_t)1 << 25)
+#define MAX_VOXELS_CUDA ((uint64_t)1 << 29)
+
 struct extract_job {
     struct vxd_volume_job base; /* first: request->state is both */
     struct vxd_surface_args args;
@@ -43,6 +47,8 @@ enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd
     }
     args->kind = input->points ? VXD_SURFACE_POINTS : VXD_SURFACE_MESH;
     args->min_weight = input->min_weight;
+    args->first = input->first < SIZE_MAX ? (size_t)input->first : SIZE_MAX;
+    args->limit = input->limit < SIZE_MAX ? (size_t)input->limit : SIZE_MAX;
 out:
     return status;
 }
@@ -95,6 +101,28 @@ out:
     return status;
 }
 
+/* Refuses what would hold the lane for long.
+ * errors  RESOURCE_EXHAUSTED */
+static enum vxd_status check_work(const struct vxd_queue *queue,
+                                  const struct vxd_volume_info *info,
+                                  const struct vxd_surface_args *args,
+                                  struct vxd_err *err)
+{
+    bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
+    uint64_t edge = (uint64_t)info->spec.block_edge;
+    uint64_t most = (is_cuda ? MAX_VOXELS_CUDA : MAX_VOXELS_CPU) / (edge * edge * edge);
+    uint64_t left = args->first < info->n_blocks ? info->n_blocks - args->first : 0;
+    uint64_t n = args->limit > 0 && args->limit < left ? args->limit : left;
+
+    if (n > most) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "limit",
+                        "%llu blocks are asked for, at most %llu are looked at in one "
+                        "request: go through them with first and limit",
+                        (unsigned long long)n, (unsigned long long)most);
+    }
+    return VXD_OK;
+}
+
 static void set_counts(struct extract_job *job)
 {
     Voxeld__V1__VolumeExtractResponse *reply = job->reply;
@@ -106,6 +134,10 @@ static void set_counts(struct extract_job *job)
     reply->n_vertices = job->n.n_vertices;
     reply->n_triangles = job->n.n_triangles;
     reply->n_blocks = job->n.n_blocks;
+    if (job->args.limit > 0 && job->args.first < job->n.n_listed &&
+        job->args.limit < job->n.n_listed - job->args.first) {
+        reply->next = job->args.first + job->args.limit;
+    }
 }
 
 enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
@@ -128,6 +160,7 @@ enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
     job->args.since = input->since > info.version || info.removed_version > input->since
                           ? 0
                           : input->since;
+    VXD_TRY(check_work(queue, &info, &job->args, err));
     VXD_TRY(vxd_surface_create(queue, job->base.volume->volume, &job->args, &job->surface,
                                err));
     vxd_surface_get_counts(job->surface, &job->n);

@@ -261,12 +261,12 @@ static enum vxd_status run(struct bench *bench, const char *what,
 {
     double wall_s[MAX_REPEAT];
     double cpu_s[MAX_REPEAT];
-    struct vxd_surface_counts n = {0, 0, 0};
+    struct vxd_surface_counts n = {0, 0, 0, 0};
     int n_repeat = bench->options.n_repeat;
     enum vxd_status status = VXD_OK;
 
     for (int i = -1; i < n_repeat; i++) { /* the first is not counted */
-        struct took took;
+        struct took took = {0, 0};
 
         VXD_TRY(extract(bench, args, &n, &took, err));
         wall_s[i < 0 ? 0 : i] = took.wall_s;

@@ -214,6 +214,22 @@ def test_picture_of_the_camera_is_its_depth(client: voxeld.Client) -> None:
     np.testing.assert_array_equal(picture.image("normals")[~hit], 0)
 
 
+def test_surface_in_parts_is_the_whole(client: voxeld.Client) -> None:
+    volume = make(client)
+    fill(volume)
+    whole = volume.extract()
+    corners, first = [], 0
+    while True:
+        part = volume.extract(first=first, limit=100)
+        assert part.n_blocks <= 100
+        corners.append(part.vertices[part.triangles])
+        first = part.next
+        if first == 0:
+            break
+    assert len(corners) == -(-whole.n_blocks // 100)
+    np.testing.assert_array_equal(np.concatenate(corners), whole.vertices[whole.triangles])
+
+
 # Life --------------------------------------------------------------------------------------
 
 

@@ -157,6 +157,8 @@ def extract(
     box: VolumeBox | None = None,
     since: int = 0,
     min_weight: float = 0.0,
+    first: int = 0,
+    limit: int = 0,
     timeout: float | None = None,
     request_id: str | None = None,
 ) -> Surface:
@@ -168,9 +170,14 @@ def extract(
                 reply had; each replaces what the caller has of that block
     min_weight  voxels of a lower weight are unknown, and have no surface; 0 to 65535; 0: any
                 weight above 0
+    first       of all blocks in order: skip `first` and look at `limit`; box and since choose
+                among those. More than 65,536 blocks at once (of 16 voxels: 8,192; sixteen times
+                as many on a GPU) are RESOURCE_EXHAUSTED, so that other requests need not wait.
+                A vertex between two parts is in both
+    limit       0: all
 
-    Raises NotFound (no such volume), ResourceExhausted (the surface is more than a reply holds;
-    ask for boxes of it).
+    Raises NotFound (no such volume), ResourceExhausted (the surface is more than a reply holds,
+    or is made at once: ask for parts of it).
     """
     message = exchange.message_of(
         volume_pb2.VolumeExtractRequest,
@@ -179,6 +186,8 @@ def extract(
         box=None if box is None else volume_box_message(box, "box"),
         since=since,
         min_weight=min_weight,
+        first=first,
+        limit=limit,
     )
     reply = exchange.send(self._client, "volume_extract", message, [], timeout, request_id, None)
     with reply:

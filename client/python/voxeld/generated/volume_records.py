@@ -150,6 +150,7 @@ class Surface:
     stamp      the volume's stamp: what to give as `since` next time
     is_whole   this is the whole surface, since blocks were removed after `since`, or it was 0:
                drop what you have
+    next       where the next part begins: its `first`. 0 = this was the last
     """
 
     vertices: exchange.Array
@@ -164,6 +165,7 @@ class Surface:
     stamp: int
     is_whole: bool
     engine_ms: float
+    next: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,6 +268,7 @@ def surface_of(reply: exchange.Reply, request: Any, n: int) -> Surface:
         stamp=message.stamp,
         is_whole=message.is_whole,
         engine_ms=message.engine_ms,
+        next=message.next,
     )
 
 

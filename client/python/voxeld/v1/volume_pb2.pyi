@@ -169,27 +169,32 @@ class VolumeDropResponse(_message.Message):
     def __init__(self, existed: bool = ...) -> None: ...
 
 class VolumeExtractRequest(_message.Message):
-    __slots__ = ["box", "format", "min_weight", "name", "points", "since"]
+    __slots__ = ["box", "first", "format", "limit", "min_weight", "name", "points", "since"]
     BOX_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
     box: VolumeBox
+    first: int
     format: VolumeFormat
+    limit: int
     min_weight: float
     name: str
     points: bool
     since: int
-    def __init__(self, name: _Optional[str] = ..., points: bool = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., since: _Optional[int] = ..., min_weight: _Optional[float] = ..., format: _Optional[_Union[VolumeFormat, str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., points: bool = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., since: _Optional[int] = ..., min_weight: _Optional[float] = ..., format: _Optional[_Union[VolumeFormat, str]] = ..., first: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class VolumeExtractResponse(_message.Message):
-    __slots__ = ["blocks", "colours", "engine_ms", "is_whole", "n_blocks", "n_colours", "n_triangles", "n_vertices", "normals", "ply", "stamp", "triangles", "vertices"]
+    __slots__ = ["blocks", "colours", "engine_ms", "is_whole", "n_blocks", "n_colours", "n_triangles", "n_vertices", "next", "normals", "ply", "stamp", "triangles", "vertices"]
     BLOCKS_FIELD_NUMBER: _ClassVar[int]
     COLOURS_FIELD_NUMBER: _ClassVar[int]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     IS_WHOLE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
     NORMALS_FIELD_NUMBER: _ClassVar[int]
     N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
     N_COLOURS_FIELD_NUMBER: _ClassVar[int]
@@ -207,12 +212,13 @@ class VolumeExtractResponse(_message.Message):
     n_colours: int
     n_triangles: int
     n_vertices: int
+    next: int
     normals: _common_pb2.Tensor
     ply: bytes
     stamp: int
     triangles: _common_pb2.Tensor
     vertices: _common_pb2.Tensor
-    def __init__(self, vertices: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., triangles: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., blocks: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., ply: _Optional[bytes] = ..., n_vertices: _Optional[int] = ..., n_triangles: _Optional[int] = ..., n_colours: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., is_whole: bool = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    def __init__(self, vertices: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., triangles: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., blocks: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., ply: _Optional[bytes] = ..., n_vertices: _Optional[int] = ..., n_triangles: _Optional[int] = ..., n_colours: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., is_whole: bool = ..., engine_ms: _Optional[float] = ..., next: _Optional[int] = ...) -> None: ...
 
 class VolumeGetRequest(_message.Message):
     __slots__ = ["name"]

@@ -32,7 +32,7 @@ static void *fetch(struct gpu_env *env, struct vxd_buffer *buffer)
 static struct mesh extract(struct gpu_env *env, struct vxd_volume *volume,
                            const struct vxd_surface_args *args)
 {
-    struct mesh mesh = {.n = {0, 0, 0}};
+    struct mesh mesh = {.n = {0, 0, 0, 0}};
     struct vxd_buffer buffers[5];
     struct vxd_volume_info info;
     struct vxd_surface *surface = NULL;
@@ -493,6 +493,14 @@ static void parts(struct gpu_env *env)
     CHECK_INT(check_part(env, volume, &whole, &args), 12);
     args.since = 27;
     CHECK_INT(check_part(env, volume, &whole, &args), 0);
+    args.since = 0;
+    args.limit = 10;
+    for (args.first = 0; args.first < 40; args.first += 10) {
+        size_t left = args.first < 27 ? 27 - args.first : 0;
+
+        CHECK_INT(check_part(env, volume, &whole, &args), left < 10 ? left : 10);
+    }
+    CHECK_INT(whole.n.n_listed, 27);
     mesh_free(&whole);
     vxd_volume_destroy(env->queue, volume);
     free(blocks.keys);
