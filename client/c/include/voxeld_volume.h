@@ -75,7 +75,7 @@ struct voxeld_volume_info {
     double max_weight;
     uint64_t n_blocks;
     /* Device memory that it takes, and may take at most (0 = what the server's limits
- * give) */
+     * give) */
     uint64_t n_bytes;
     uint64_t max_bytes;
     /* Images integrated since it was made */
@@ -85,7 +85,7 @@ struct voxeld_volume_info {
     /* A new value after a volume was dropped and made again under the same name */
     uint64_t generation;
     /* Dropped when no request named it for this long; 0 = never. VolumeGet is no use,
- * nor is VolumeList */
+     * nor is VolumeList */
     double ttl_s;
     /* Seconds left until then */
     double ttl_left_s;
@@ -105,19 +105,19 @@ struct voxeld_volume_create_request {
     /* Voxels along the edge of a block: 8, or 16 for large, finely sampled surfaces */
     uint32_t block;
     /* Distances as float16 and weights as uint8, which end at 255: 3 bytes a voxel
- * instead of 8 */
+     * instead of 8 */
     bool compact;
     /* Colours are kept and averaged beside the distances */
     bool colour;
     /* The weight of a voxel grows up to here: lower values follow changes faster; 0 to
- * 65535; 0: 255 */
+     * 65535; 0: 255 */
     double max_weight;
     /* Device memory it may take at most; 0: what the server's limits give */
     uint64_t max_bytes;
     /* At most 31536000 (a year); 0 to 31536000; 0: never */
     double ttl_s;
     /* Where voxel (0, 0, 0) begins; for maps far from zero, since replies count from
- * here */
+     * here */
     double origin[3];
     struct voxeld_call call;
 };
@@ -131,10 +131,10 @@ struct voxeld_volume_integrate_request {
     size_t n_depth_bytes;
     enum voxeld_volume_depth depth_type;
     /* Units a metre. 0 and 65535 of 16 bits are no depth, nor are NaN and what is not
- * above 0; 0 to 1000000; 0: 1000 of 16 bits (TUM's images: 5000), 1 of float32 */
+     * above 0; 0 to 1000000; 0: 1000 of 16 bits (TUM's images: 5000), 1 of float32 */
     double depth_scale;
     /* An image of the same moment, and of the same camera and size unless colour_camera
- * says otherwise; none = no colours are added */
+     * says otherwise; none = no colours are added. A volume without colours ignores it */
     const uint8_t *colour;
     size_t n_colour_bytes;
     bool colour_is_rgb;
@@ -149,7 +149,7 @@ struct voxeld_volume_integrate_request {
     /* Weights are divided by the square of the depth in metres */
     bool inverse_square;
     /* Of the colour image, where it was not taken by the depth camera: its size,
- * intrinsics, and pose in the depth camera's frame; with colour */
+     * intrinsics, and pose in the depth camera's frame; with colour */
     bool has_colour_camera;
     struct voxeld_volume_camera colour_camera;
     /* with colour_camera */
@@ -185,16 +185,16 @@ struct voxeld_volume_extract_request {
     bool has_box;
     struct voxeld_volume_box box;
     /* Only blocks whose surface may have changed since this stamp, which an earlier
- * reply had; each replaces what the caller has of that block */
+     * reply had; each replaces what the caller has of that block */
     uint64_t since;
     /* Voxels of a lower weight are unknown, and have no surface; 0 to 65535; 0: any
- * weight above 0 */
+     * weight above 0 */
     double min_weight;
     bool as_ply;
     /* Of all blocks in order: skip `first` and look at `limit`; box and since choose
- * among those. More than 65,536 blocks at once (of 16 voxels: 8,192; sixteen times
- * as many on a GPU) are RESOURCE_EXHAUSTED, so that other requests need not wait. A
- * vertex between two parts is in both */
+     * among those. More than 65,536 blocks at once (of 16 voxels: 8,192; sixteen times
+     * as many on a GPU) are RESOURCE_EXHAUSTED, so that other requests need not wait. A
+     * vertex between two parts is in both */
     uint64_t first;
     /* 0: all */
     uint64_t limit;
@@ -204,7 +204,7 @@ struct voxeld_volume_extract_request {
 struct voxeld_volume_clear_request {
     const char *volume;
     /* Voxels whose centre is inside; blocks that lie in it whole are removed; not with
- * radius_m; not with all */
+     * radius_m; not with all */
     bool has_box;
     struct voxeld_volume_box box;
     /* Removes the blocks whose centre is farther than radius_m from here; with radius_m */
@@ -259,7 +259,7 @@ struct voxeld_volume_picture {
     /* float32, minus the volume's origin; zeros = no surface; n x 3; with vertices */
     struct voxeld_array vertices;
     /* float32, map frame, unit length, out of the surface; zeros = no surface; n x 3;
- * with normals */
+     * with normals */
     struct voxeld_array normals;
     /* uint8: red, green, blue; n x 3; with colours */
     struct voxeld_array colours;
@@ -280,16 +280,16 @@ struct voxeld_volume_surface {
     /* float32, minus the volume's origin; n x 3; not with format=VOLUME_PLY */
     struct voxeld_array vertices;
     /* float32, unit length, out of the surface; zeros where the distances have no
- * gradient; n x 3; not with format=VOLUME_PLY */
+     * gradient; n x 3; not with format=VOLUME_PLY */
     struct voxeld_array normals;
     /* uint8: red, green, blue. Volumes with colours; zero rows of others; n_colours x 3;
- * not with format=VOLUME_PLY */
+     * not with format=VOLUME_PLY */
     struct voxeld_array colours;
     /* int32: three vertices each, counter-clockwise seen from outside. Zero rows of
- * points; n_triangles x 3; not with format=VOLUME_PLY */
+     * points; n_triangles x 3; not with format=VOLUME_PLY */
     const int32_t *triangles;
     /* int32, a row a block: its coordinates (voxels / block), and the triangles (of
- * points: vertices) up to its last; n_blocks x 4; not with format=VOLUME_PLY */
+     * points: vertices) up to its last; n_blocks x 4; not with format=VOLUME_PLY */
     const int32_t *blocks;
     /* with format=VOLUME_PLY */
     const uint8_t *ply;
@@ -301,7 +301,7 @@ struct voxeld_volume_surface {
     /* The volume's stamp: what to give as `since` next time */
     uint64_t stamp;
     /* This is the whole surface, since blocks were removed after `since`, or it was 0:
- * drop what you have */
+     * drop what you have */
     bool is_whole;
     double engine_ms;
     /* Where the next part begins: its `first`. 0 = this was the last */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Integrates a depth image. Files are decoded in check, so that the lane only fuses. */
+#include <stdlib.h>
+
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
@@ -110,11 +112,9 @@ out:
     return status;
 }
 
-/* Grey and RGBA become RGB, in place: a row of the result is no longer, or the picture is
- * made anew.
+/* Makes grey and RGBA pictures RGB.
  * errors  RESOURCE_EXHAUSTED */
-static enum vxd_status make_rgb(struct vxd_request *request, struct vxd_image *image,
-                                const uint8_t **out, struct vxd_err *err)
+static enum vxd_status make_rgb(struct vxd_image *image, struct vxd_err *err)
 {
     size_t n = (size_t)image->width * image->height;
     uint32_t n_channels = image->n_channels;
@@ -122,21 +122,21 @@ static enum vxd_status make_rgb(struct vxd_request *request, struct vxd_image *i
     uint8_t *to;
 
     if (n_channels == 3) {
-        *out = from;
         return VXD_OK;
     }
-    to = n_channels == 4 ? image->data : vxd_message_array(request->decoder, n, 3, err);
+    to = malloc(3 * n);
     if (to == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "colour", "no memory for it");
     }
     for (size_t i = 0; i < n; i++) {
-        const uint8_t *pixel = from + i * n_channels;
-        uint8_t rgb[3] = {pixel[0], pixel[n_channels == 1 ? 0 : 1],
-                          pixel[n_channels == 1 ? 0 : 2]};
-
-        memcpy(to + 3 * i, rgb, sizeof rgb);
+        for (uint32_t k = 0; k < 3; k++) {
+            to[3 * i + k] = from[i * n_channels + (n_channels == 1 ? 0 : k)];
+        }
     }
-    *out = to;
+    free(image->data);
+    image->data = to;
+    image->n_channels = 3;
+    image->n_bytes = 3 * n;
     return VXD_OK;
 }
 
@@ -179,7 +179,9 @@ static enum vxd_status read_colour(struct vxd_request *request,
                          image->width, image->height, camera.width, camera.height));
     }
     if (is_file) {
-        return make_rgb(request, &job->colour, &frame->colour, err);
+        VXD_TRY(make_rgb(&job->colour, err));
+        frame->colour = job->colour.data;
+        return VXD_OK;
     }
     VXD_TRY(take_raw(request, &input->colour, "colour", 3 * n_pixels(&camera), 1, &bytes,
                      err));

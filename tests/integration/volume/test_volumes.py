@@ -84,7 +84,8 @@ def test_surface_of_rendered_scene_is_where_it_was(client: voxeld.Client, block:
     # Colours are the ball's, the wall's, or between them at its outline.
     on_wall = surface.vertices[:, 2] > 1.69
     assert np.median(surface.colours[on_wall], axis=0).tolist() == [30, 90, 220]
-    assert np.median(surface.colours[surface.vertices[:, 2] < 1.0], axis=0).tolist() == [200, 40, 30]
+    on_ball = surface.vertices[:, 2] < 1.0
+    assert np.median(surface.colours[on_ball], axis=0).tolist() == [200, 40, 30]
     # Normals look at the cameras.
     assert (surface.normals[on_wall] @ [0, 0, 1] < -0.9).mean() > 0.95
     np.testing.assert_allclose(np.linalg.norm(surface.normals, axis=1), 1, atol=1e-5)
@@ -349,6 +350,18 @@ def test_hostile_cameras_and_images_are_refused(client: voxeld.Client) -> None:
         volume.cast_rays(CAMERA, shot.pose, colours=True)
     with pytest.raises(voxeld.InvalidArgument):
         volume.clear()
+
+
+def test_grey_and_transparent_pictures_are_colours(client: voxeld.Client) -> None:
+    shot = shoot(0)
+    grey = np.full((120, 160), 77, np.uint8)
+    clear = np.dstack([shot.colour, grey])
+    for name, picture in (("grey", grey), ("rgba", clear)):
+        volume = make(client, name, colour=True)
+        volume.integrate_bytes(shot.png, CAMERA, shot.pose, colour=png_of(picture))
+    assert (client.volume("grey").extract().colours == 77).all()
+    wall = client.volume("rgba").extract()
+    assert np.median(wall.colours[wall.vertices[:, 2] > 1.69], axis=0).tolist() == [30, 90, 220]
 
 
 def test_depth_that_is_none_changes_nothing(client: voxeld.Client) -> None:

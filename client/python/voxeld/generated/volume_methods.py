@@ -73,7 +73,8 @@ def integrate_bytes(
                     not above 0; 0 to 1000000; 0: 1000 of 16 bits (TUM's images: 5000), 1 of
                     float32
     colour          an image of the same moment, and of the same camera and size unless
-                    colour_camera says otherwise; none = no colours are added
+                    colour_camera says otherwise; none = no colours are added. A volume without
+                    colours ignores it
     colour_type     "file" (PNG or JPEG) or "rgb"
     depth_min_m     depths outside are no depth; metres; 0 to 1000
     depth_max_m     metres; 0 to 1000; 0: 3
