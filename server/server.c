@@ -16,6 +16,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
 
@@ -112,6 +113,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
+    VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
     if (status != VXD_OK) {
@@ -127,6 +129,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_scenes_destroy(server->scenes);
+    vxd_volumes_destroy(server->volumes);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);

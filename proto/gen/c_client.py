@@ -99,7 +99,7 @@ class CClient:
         lines = []
         for f in message.fields:
             member = self.member(f)
-            lines += self.build_field(f, at, f"{at}{member}", f"{out}{f.name}", member)
+            lines += self.build_field(f, at, f"{at}{member}", f"{out}{f.name.lower()}", member)
         return lines
 
     def build_field(self, f: Field, at: str, source: str, target: str, member: str) -> list[str]:
@@ -125,6 +125,8 @@ class CClient:
             ]
         if f.is_message and f.message_of.name == "Vec3":
             return [f"VXD_TRY(vxd_exchange_vec3(call, {source}, &{target}));"]
+        if f.is_message and f.message_of.name == "Pose":
+            return [f"VXD_TRY(vxd_exchange_pose(call, &{source}, &{target}));"]
         if f.is_message:
             record = self.build_record(f.message_of)
             return [
@@ -150,6 +152,11 @@ class CClient:
             ]
         if f.type == Types.TYPE_STRING:
             return [f"{target} = vxd_text_or_empty({source});"]
+        if f.type == Types.TYPE_BYTES:
+            return [
+                f"{target}.data = (uint8_t *)(uintptr_t){source};",
+                f"{target}.len = {at}n_{member}_bytes;",
+            ]
         return [f"{target} = {source};"]
 
     def build_nested(self, f: Field, at: str, target: str) -> list[str]:
@@ -384,18 +391,20 @@ out:
         member, requested = self.member(f), self.requested(method, f)
         words = "INT32" if f.option.dtype == "INT32" else f.option.dtype
         columns, lines = "1", []
+        rows = f"in->{f.shape[0]}" if method.response.has(f.shape[0]) else "r->n"
         for dimension in f.shape[1:]:
+            columns = dimension if dimension.isdigit() else columns
             if method.request.has(dimension):
                 columns = f"request->{self.member(method.request.field(dimension))}"
                 lines.append(f"r->n_{member} = {columns};")
         if words == "INT32":
             lowest = f"{f.range.low:g}" if f.range is not None else "INT32_MIN"
-            call = f'in->{f.name}, "{f.name}", {requested or "true"}, r->n, {columns}, {lowest}'
+            call = f'in->{f.name}, "{f.name}", {requested or "true"}, {rows}, {columns}, {lowest}'
             return [*lines, f"VXD_TRY(vxd_reply_numbers({call}, &r->{member}, err));"]
         if words == "UINT8":
             call = f'in->{f.name}, "{f.name}", {requested or "true"}, r->n'
             return [*lines, f"VXD_TRY(vxd_reply_mask({call}, &r->{member}, err));"]
-        call = f'VXD_TRY(vxd_reply_rows(in->{f.name}, "{f.name}", r->n, &r->{member}, err));'
+        call = f'VXD_TRY(vxd_reply_rows(in->{f.name}, "{f.name}", {rows}, &r->{member}, err));'
         return [*lines, *self.only_if(requested, [call])]
 
     def read_rows(self, method: Method, f: Field) -> list[str]:
@@ -477,6 +486,7 @@ out:
         result = self.face["results"][struct]
         body = self.open_statements(method, result)
         text = "\n".join(body)
+        fails = "VXD_TRY" in text or "goto out" in text
         request = ""
         if "request->" in text:
             request = f"const struct {face['request']} *request, "
@@ -490,13 +500,14 @@ out:
             f"const {method.response.c} *in;\n"
             + ("struct vxd_err *err = &call->err;\n" if "err)" in text else "")
             + "struct vxd_reply *reply;\n"
-            "enum vxd_status status = VXD_OK;\n\n"
-            "if (r == NULL) { return VXD_RESOURCE_EXHAUSTED; }\n"
+            + ("enum vxd_status status = VXD_OK;\n\n" if fails else "\n")
+            + "if (r == NULL) { return VXD_RESOURCE_EXHAUSTED; }\n"
             "reply = vxd_result_reply(r);\n"
             "header = reply->response->header;\n"
             f"in = reply->response->{method.name};\n"
             + "\n".join([*header, *always, *body])
-            + f"\n*out = r;\nreturn VXD_OK;\nout:\n{result['free']}(r);\nreturn status;\n}}\n"
+            + "\n*out = r;\nreturn VXD_OK;\n"
+            + (f"out:\n{result['free']}(r);\nreturn status;\n}}\n" if fails else "}\n")
         )
 
     # Public functions -------------------------------------------------------------------------

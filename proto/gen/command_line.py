@@ -542,7 +542,8 @@ class CommandLine:
             )
         for head, members in self.result_heads():
             lines = [
-                f'ctl_json_member_count(stdout, {"true" if i == 0 else "false"}, "{m}", r->{m});'
+                f"ctl_json_member_{'number' if m.endswith('_ms') else 'count'}"
+                f'(stdout, {"true" if i == 0 else "false"}, "{m}", r->{m});'
                 for i, m in enumerate(members)
             ]
             out.append(

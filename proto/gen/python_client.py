@@ -217,13 +217,20 @@ class PythonClient:
         return f"{source} or {f.option.default}" if f.option.default.isdigit() else source
 
     def tensor_value(self, f: Field, method: Method | None) -> str:
-        columns = "".join(f", request.{d}" for d in f.shape[1:] if method and method.request.has(d))
+        columns = "".join(
+            f", {d}" if d.isdigit() else f", request.{d}"
+            for d in f.shape[1:]
+            if d.isdigit() or (method and method.request.has(d))
+        )
+        n = f"message.{f.shape[0]}" if f.shape and f.message.has(f.shape[0]) else "n"
         if f.option.dtype == "INT32":
-            value = f'reply.numbers("{f.name}", n{columns})'
+            if f.range is None or f.range.low != -1:
+                columns += f", lowest={None if f.range is None else int(f.range.low)}"
+            value = f'reply.numbers("{f.name}", {n}{columns})'
         elif f.option.dtype == "UINT8":
             value = f'reply.mask("{f.name}", n)'
         else:
-            value = f'reply.rows("{f.name}", message.{f.name}, n)'
+            value = f'reply.rows("{f.name}", message.{f.name}, {n})'
         terms = self.conditions(f, method)
         if not terms:
             return value
@@ -496,8 +503,10 @@ class PythonClient:
             ]
         verb, last = ("change", ", sequence") if method.mutates else ("ask", "")
         arguments = f'{client}, "{method.name}", message, timeout, request_id{last}'
-        call = f"exchange.{verb}({arguments})"
-        return [f"reply = {call}", f"return {self.result(face, method)}"]
+        call = [f"reply = exchange.{verb}({arguments})"]
+        if len(call[0]) + 4 > WIDTH:
+            call = [f"reply = exchange.{verb}(", f"    {arguments}", ")"]
+        return [*call, f"return {self.result(face, method)}"]
 
     def result(self, face: dict[str, Any], method: Method) -> str:
         returns = face.get("returns")

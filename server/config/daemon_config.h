@@ -50,12 +50,14 @@ struct vxd_config {
     uint64_t replay_bytes;   /* of remembered outcomes (exactly_once.h) */
     uint32_t replay_clients; /* whose outcomes are remembered */
     uint64_t map_bytes;      /* device memory of all named maps; 0 = half of the budget */
-    uint64_t token_map_bytes; /* of those of one token; 0 = as map_bytes */
-    uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
-    uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
-    uint64_t token_scene_bytes;  /* of those that one token made; 0 = as scene_bytes */
-    uint32_t n_scenes;           /* at most */
     uint64_t scene_edit_regions; /* that one edit may look at */
+    uint64_t token_map_bytes;    /* of those of one token; 0 = as map_bytes */
+    uint64_t volume_bytes;       /* of all named volumes; 0 = half of the budget */
+    uint64_t token_volume_bytes; /* of those of one token; 0 = as volume_bytes */
+    uint64_t network_bytes; /* of all networks' weights; 0 = a quarter of the budget */
+    uint64_t scene_bytes;   /* of all scenes; 0 = half of the budget */
+    uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
+    uint32_t n_scenes;          /* at most */
     /* A scene is collected when it has grown by so many per cent since its last
      * collection; 0 = never by itself. */
     uint32_t scene_collect_growth;

@@ -8,6 +8,7 @@
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
 
 /* Answers are given and memory freed outside the mutex. */
@@ -255,13 +256,23 @@ out:
     end_request(lane, request);
 }
 
-/* Drops the maps whose time was over at now_ns. The mutex is not held. */
-static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
+/* When the next map or volume's time is over. */
+static int64_t next_reap_ns(const struct vxd_server *server)
 {
-    struct vxd_maps *maps = lane->scheduler->server->maps;
+    int64_t map_ns = vxd_maps_next_reap_ns(server->maps);
+    int64_t volume_ns = vxd_volumes_next_reap_ns(server->volumes);
 
-    if (now_ns >= vxd_maps_next_reap_ns(maps)) {
-        vxd_maps_reap(maps, lane->queue, now_ns);
+    return map_ns < volume_ns ? map_ns : volume_ns;
+}
+
+/* Drops the maps and volumes whose time was over at now_ns. The mutex is not held. */
+static void reap(struct vxd_lane *lane, int64_t now_ns)
+{
+    struct vxd_server *server = lane->scheduler->server;
+
+    if (now_ns >= next_reap_ns(server)) {
+        vxd_maps_reap(server->maps, lane->queue, now_ns);
+        vxd_volumes_reap(server->volumes, lane->queue, now_ns);
         (void)vxd_queue_wait(lane->queue, NULL);
     }
 }
@@ -277,14 +288,13 @@ static void collect_scenes(struct vxd_lane *lane, int64_t requests_ns)
 }
 
 /* Waits until there may be something to do, which includes the end of a batch's waiting
- * for more requests. The write lane also wakes to drop maps when their time is over,
+ * for more requests. The write lane also wakes to drop maps and volumes when their time is over,
  * whether anybody asks or not. The mutex is held. */
 static void wait_for_work(struct vxd_lane *lane)
 {
     struct vxd_scheduler *scheduler = lane->scheduler;
-    int64_t reap_ns = lane->kind == VXD_LANE_WRITE
-                          ? vxd_maps_next_reap_ns(scheduler->server->maps)
-                          : INT64_MAX;
+    int64_t reap_ns =
+        lane->kind == VXD_LANE_WRITE ? next_reap_ns(scheduler->server) : INT64_MAX;
     int64_t ready_ns = vxd_scheduler_next_ready_ns(lane);
     int64_t until_ns = reap_ns < ready_ns ? reap_ns : ready_ns;
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
@@ -292,7 +302,7 @@ static void wait_for_work(struct vxd_lane *lane)
 
     if (reap_ns <= vxd_clock_ns()) {
         (void)pthread_mutex_unlock(&scheduler->mutex);
-        reap_maps(lane, vxd_clock_ns());
+        reap(lane, vxd_clock_ns());
         (void)pthread_mutex_lock(&scheduler->mutex);
         return;
     }
@@ -335,7 +345,7 @@ static void *run(void *argument)
         (void)pthread_mutex_unlock(&scheduler->mutex);
         if (lane->kind == VXD_LANE_WRITE) {
             /* A request that arrived in time finds its map, however long it waited. */
-            reap_maps(lane, request->received_ns);
+            reap(lane, request->received_ns);
         }
         begin_ns = vxd_clock_ns();
         run_request(lane, request);

@@ -12,6 +12,7 @@
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
 
 static size_t client_slot(const struct vxd_request *request)
@@ -80,7 +81,7 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* Whether a request's memory fits beside that of maps, networks, scenes and begun
+/* Whether a request's memory fits beside that of maps, networks, scenes, volumes and begun
  * requests. Whether one request alone fits was checked before. */
 bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request)
@@ -88,6 +89,7 @@ bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
     struct vxd_maps_usage maps;
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
+    struct vxd_volumes_usage volumes;
     uint64_t taken;
 
     if (scheduler->n_running == 0) {
@@ -96,7 +98,9 @@ bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
     vxd_maps_get_usage(scheduler->server->maps, &maps);
     vxd_networks_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
-    taken = scheduler->begun_bytes + maps.n_bytes + networks.n_bytes + scenes.n_bytes;
+    vxd_volumes_get_usage(scheduler->server->volumes, &volumes);
+    taken = scheduler->begun_bytes + maps.n_bytes + networks.n_bytes + scenes.n_bytes +
+            volumes.n_bytes;
     return taken <= scheduler->memory_bytes &&
            request->cost_bytes <= scheduler->memory_bytes - taken;
 }

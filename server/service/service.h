@@ -232,4 +232,56 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 void vxd_scene_integrate_forget(struct vxd_request *request);
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);
 
+/* service/volume */
+bool vxd_volume_changes(const struct vxd_request *request);
+enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_create_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_drop_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_drop_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_drop_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_list_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_list_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_get_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
+                                           struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_finish(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
+                                           struct vxd_err *err);
+enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_cast_rays_finish(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_extract_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_extract_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_clear_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
+                                struct vxd_err *err);
+void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_list_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_extract_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_integrate_forget(struct vxd_request *request);
+enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
+                                               const struct vxd_body *body,
+                                               struct vxd_err *err);
+
 #endif

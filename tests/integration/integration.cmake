@@ -102,7 +102,9 @@ set(integration_tests
   transport/hostile
   transport/http
   transport/rpc
-  transport/shared)
+  transport/shared
+  volume/volume_tools
+  volume/volumes)
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
   get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
@@ -127,6 +129,8 @@ set_tests_properties(integration_overload integration_load integration_bench int
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
              integration_python_versions integration_map_durable
+             integration_net_clients integration_backends
+             integration_volumes integration_volume_tools
              integration_net_clients integration_backends integration_shared
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

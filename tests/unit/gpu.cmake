@@ -22,7 +22,9 @@ add_library(voxeld_gpu_test_support STATIC
   support/svdag/svdag_ray_rule.c
   support/svdag/svdag_run.c
   support/svdag/svdag_scene.c
-  support/svdag/svdag_versions.c)
+  support/svdag/svdag_versions.c
+  support/volume/volume_helpers.c
+  support/volume/volume_make.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -63,6 +65,13 @@ voxeld_add_gpu_tests(/voxel
   cloud               cloud
   facts               voxelize_facts
   voxelize            voxelize)
+
+voxeld_add_gpu_tests(/surface
+  surface             surface)
+voxeld_add_gpu_tests(/volume
+  volume              volume
+  volume_cast         volume_cast
+  volume_integrate    volume_integrate)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic

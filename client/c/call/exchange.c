@@ -105,6 +105,37 @@ enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
     return VXD_OK;
 }
 
+enum vxd_status vxd_exchange_pose(struct vxd_exchange *call, const struct voxeld_pose *in,
+                                  Voxeld__V1__Pose **out)
+{
+    const double *t = in->translation_m;
+    const double *q = in->rotation;
+    enum vxd_status status;
+
+    *out = NULL;
+    if (t[0] == 0 && t[1] == 0 && t[2] == 0 && q[0] == 0 && q[1] == 0 && q[2] == 0 &&
+        q[3] == 0) {
+        return VXD_OK;
+    }
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__pose__init(*out);
+    VXD_TRY(vxd_exchange_vec3(call, t, &(*out)->translation));
+    (*out)->rotation = vxd_exchange_alloc(call, 1, sizeof *(*out)->rotation);
+    if ((*out)->rotation == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__quaternion__init((*out)->rotation);
+    (*out)->rotation->x = q[0];
+    (*out)->rotation->y = q[1];
+    (*out)->rotation->z = q[2];
+    (*out)->rotation->w = q[3];
+out:
+    return status;
+}
+
 size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all)
 {
     for (size_t i = 0; i < n; i++) {

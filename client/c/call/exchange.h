@@ -74,6 +74,10 @@ enum vxd_status vxd_exchange_rows(struct vxd_exchange *call,
 enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
                                   Voxeld__V1__Vec3 **out);
 
+/* Makes a pose; NULL for all zeros, the identity. */
+enum vxd_status vxd_exchange_pose(struct vxd_exchange *call, const struct voxeld_pose *in,
+                                  Voxeld__V1__Pose **out);
+
 /* Returns how many arrays a reply must have to a request of n names: SIZE_MAX = any, where
  * one of them is "*", or there is none and that means all. */
 size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all);
@@ -83,7 +87,7 @@ size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all
  * errors  INTERNAL            the reply contradicts itself or the request
  *         RESOURCE_EXHAUSTED */
 
-/* Counts the rows of an array of one axis, where nothing else says how many there are. */
+/* Counts the rows of an array, where nothing else says how many there are. */
 enum vxd_status vxd_reply_n_rows(const Voxeld__V1__Tensor *tensor, const char *name,
                                  size_t *n, struct vxd_err *err);
 

@@ -583,5 +583,6 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #include "voxeld_map.h"
 #include "voxeld_net.h"
 #include "voxeld_scene.h"
+#include "voxeld_volume.h"
 
 #endif

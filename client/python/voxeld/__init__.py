@@ -55,7 +55,17 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.volume_records import (
+    Camera,
+    Surface,
+    VolumeBox,
+    VolumeCleared,
+    VolumeInfo,
+    VolumeIntegrated,
+    VolumePicture,
+)
 from .maps import Map, Merge
+from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
 from .repeat import repeat
@@ -112,6 +122,7 @@ __all__ = [
     "Backup",
     "Ball",
     "Box",
+    "Camera",
     "Cancelled",
     "Capsule",
     "Cells",
@@ -175,6 +186,7 @@ __all__ = [
     "Snapshot",
     "StageTimes",
     "Status",
+    "Surface",
     "Sweep",
     "Timings",
     "Unauthenticated",
@@ -185,6 +197,12 @@ __all__ = [
     "Updated",
     "Verified",
     "Version",
+    "Volume",
+    "VolumeBox",
+    "VolumeCleared",
+    "VolumeInfo",
+    "VolumeIntegrated",
+    "VolumePicture",
     "VoxelState",
     "VoxelValues",
     "Voxels",

@@ -5,7 +5,7 @@ arrays are checked. The generated methods build on this module."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2
 
 from . import wire
 from .calls import Calls
-from .cloud import OF_NUMPY, DType
+from .cloud import OF_NUMPY, DType, Pose
 from .errors import Error, Internal, InvalidArgument
 from .reply import WIRE_TYPES, array_of, bad
 
@@ -104,18 +104,18 @@ class Reply:
             error.sequence = self._sequence
 
     def n_rows(self, name: str) -> int:
-        """Counts the rows of an array of one axis, where nothing else says how many there are."""
+        """Counts the rows of an array, where nothing else says how many there are."""
         shape = getattr(self.message, name).shape
-        if len(shape) != 1 or shape[0] < 0:
-            raise bad(name, "not one number an entry")
+        if len(shape) not in (1, 2) or shape[0] < 0:
+            raise bad(name, "not a row an entry")
         return int(shape[0])
 
-    def numbers(self, name: str, n: int, columns: int = 1) -> Array:
-        """Takes n (x columns) numbers of entries."""
+    def numbers(self, name: str, n: int, columns: int = 1, lowest: int | None = -1) -> Array:
+        """Takes n (x columns) numbers, none below the lowest."""
         shape = (n, columns) if columns > 1 else (n,)
         array = self._array(name, "<i4", shape)
-        if array.size and array.min() < -1:
-            raise bad(name, "a number below -1")
+        if array.size and lowest is not None and array.min() < lowest:
+            raise bad(name, f"a number below {lowest}")
         return array
 
     def mask(self, name: str, n: int) -> npt.NDArray[np.bool_]:
@@ -264,6 +264,19 @@ def known_dtype(number: int) -> DType:
     return DType(number)
 
 
+def vec3(values: Sequence[float], field: str) -> common_pb2.Vec3:
+    return wire.vec3(values, field)
+
+
+def pose_of(pose: Pose | None, field: str) -> common_pb2.Pose | None:
+    return None if pose is None else wire.pose(pose, field)
+
+
+def optional(made: Callable[[Any, str], Any], value: Any, field: str) -> Any:
+    """A record as a message; None stays None."""
+    return None if value is None else made(value, field)
+
+
 def vec3_of(message: common_pb2.Vec3) -> tuple[float, float, float]:
     return message.x, message.y, message.z
 
@@ -286,3 +299,9 @@ def centres_of(self: Any) -> npt.NDArray[np.float64]:
         raise ValueError("the map has no lattice of voxels")
     centres = self.lattice.origin + (self.keys + 0.5) * np.asarray(self.lattice.size)
     return np.asarray(centres, np.float64)
+
+
+def image_of(self: Any, name: str = "depth") -> Array:
+    """Returns an array of the picture as height x width (x 3)."""
+    array = getattr(self, name)
+    return array.reshape((self.height, self.width, *array.shape[1:]))

@@ -293,6 +293,9 @@ int ctl_write_arrays(const char *path, const struct voxeld_array *arrays, size_t
 
 /* poses.c ------------------------------------------------------------------------------ */
 
+/* Reads one pose: a 4 x 4 (or 3 x 4) matrix of numbers. CTL_FAILED after a message. */
+int ctl_read_pose(const char *path, struct voxeld_pose *out);
+
 /* Reads a pose for each of n_poses clouds. Each is a line of 12 numbers: the upper rows of the
  * 4 x 4 matrix from the sensor's frame to the map's, row-major. The caller frees *out. CTL_FAILED
  * after a message. */

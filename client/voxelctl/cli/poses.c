@@ -86,6 +86,38 @@ static int convert(const char *path, const struct vxd_array_file *rows,
     return CTL_OK;
 }
 
+int ctl_read_pose(const char *path, struct voxeld_pose *out)
+{
+    struct ctl_array file;
+    double m[N_NUMBERS];
+    int result = ctl_array_read(path, VOXELD_FLOAT64, &file);
+    bool is_matrix = false;
+
+    if (result == CTL_OK) {
+        is_matrix = file.array.dtype == VXD_FLOAT64 && file.array.n_elements == 4 &&
+                    (file.array.n == 3 || file.array.n == 4);
+        if (is_matrix) {
+            memcpy(m, file.array.data, sizeof m);
+            is_matrix = is_rotation(m);
+        }
+        if (!is_matrix) {
+            (void)fprintf(stderr,
+                          "voxelctl: %s: no pose; a 4 x 4 matrix of a rotation and a "
+                          "translation is right\n",
+                          path);
+            result = CTL_FAILED;
+        }
+    }
+    if (is_matrix) {
+        for (size_t axis = 0; axis < 3; axis++) {
+            out->translation_m[axis] = m[4 * axis + 3];
+        }
+        to_quaternion(m, out->rotation);
+    }
+    ctl_array_clear(&file);
+    return result;
+}
+
 int ctl_read_poses(const char *path, size_t n_poses, struct voxeld_pose **out)
 {
     struct ctl_array file;

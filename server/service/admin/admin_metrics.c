@@ -12,6 +12,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
 
@@ -43,6 +44,21 @@ static void write_maps(const struct vxd_server *server, struct vxd_text *text)
                            "Outcomes remembered or awaited.", once.n_outcomes);
     vxd_metrics_write_uint(text, "voxeld_replay_bytes", "gauge",
                            "Memory of remembered outcomes.", once.n_bytes);
+}
+
+static void write_volumes(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_volumes_usage volumes;
+
+    vxd_volumes_get_usage(server->volumes, &volumes);
+    vxd_metrics_write_uint(text, "voxeld_volumes", "gauge", "Named volumes.",
+                           volumes.n_volumes);
+    vxd_metrics_describe(text, "voxeld_volume_bytes", "gauge",
+                         "Device memory of named volumes.");
+    vxd_text_printf(text,
+                    "voxeld_volume_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_volume_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    volumes.n_bytes, volumes.limit_bytes);
 }
 
 static void write_networks(const struct vxd_server *server, struct vxd_text *text)
@@ -157,6 +173,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
                              "Engine memory on the host.", memory.host_bytes,
                              memory.host_peak_bytes, memory.host_budget_bytes);
     write_maps(server, text);
+    write_volumes(server, text);
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);

@@ -134,6 +134,10 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
     if (method == NULL) {
         method = find_in_folder(exchange, url, "/v1/scenes", "scene_list", "scene_get");
     }
+    if (method == NULL) {
+        method =
+            find_in_folder(exchange, url, "/v1/volumes", "volume_list", "volume_get");
+    }
     return method != NULL ? method
                           : find_in_folder(exchange, url, "/v1/networks", "network_list",
                                            "network_get");

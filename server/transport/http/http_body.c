@@ -75,6 +75,7 @@ static enum content classify(const char *content_type)
         }
     }
     return strncasecmp(content_type, "application/", 12) == 0 ||
+                   strncasecmp(content_type, "image/", 6) == 0 ||
                    strncasecmp(content_type, "model/", 6) == 0
                ? CONTENT_FILE
                : CONTENT_TEXT;

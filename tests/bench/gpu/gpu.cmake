@@ -63,10 +63,18 @@ target_link_libraries(bench_gpu_dag_scan PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_gpu_dag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_versions.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
+# bench_surface times meshes and points of volumes.
+add_executable(bench_surface ${CMAKE_CURRENT_LIST_DIR}/bench_surface.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_surface PRIVATE voxeld_build voxeld_engine)
+# bench_volume times integration of depth frames and ray casts.
+add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/bench_volume.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
-      bench_gpu_dag_versions ${bench_paper})
+      bench_gpu_dag_versions bench_surface bench_volume ${bench_paper})
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -94,3 +102,6 @@ add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu 
   --size 0.5)
 add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --backend cpu
   --leaves 20000 --repeat 2 --radius 50)
+add_test(NAME bench_surface_smoke COMMAND bench_surface --backend cpu --images 2
+  --size 50000 --repeat 1)
+add_test(NAME bench_volume_smoke COMMAND bench_volume --backend cpu --n 1 --voxel-mm 30)

@@ -3,6 +3,7 @@
  * calloc and posix_memalign of the engine are counted. AddressSanitizer reports leaks. */
 #include "gpu/hash/hash.h"
 #include "gpu/paper/paper.h"
+#include "gpu/volume/volume.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
@@ -150,6 +151,76 @@ static enum vxd_status use_other_maps(struct vxd_err *err)
     return use_maps(GPU_OTHER_INDEX, err);
 }
 
+/* Two depth images of 4 x 3 pixels, fused into a volume that grows, and what reads it. */
+static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   struct vxd_err *err)
+{
+    static const float depths[12] = {1, 1, 1, 1, 1, 1.5f, 1.5f, 1, 1, 1, 1, 1};
+    float pictures[12];
+    struct vxd_volume_frame frame = {
+        .camera = {.width = 4, .height = 3, .fx = 4, .fy = 4, .cx = 1.5, .cy = 1},
+        .T_map_camera = {.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+        .depth = depths,
+        .dtype = VXD_FLOAT32,
+        .depth_max_m = 3};
+    struct vxd_volume_cast_args cast = {.camera = frame.camera,
+                                        .T_map_camera = frame.T_map_camera,
+                                        .depth_max_m = 3,
+                                        .depth = pictures};
+    struct vxd_volume_region ball = {.is_ball = true, .centre = {0, 0, 1}, .radius = 0.3};
+    struct vxd_volume_activation done;
+    int32_t entries[1000];
+    size_t n = 0;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_integrate(queue, volume, &frame, &done, err));
+    CHECK(done.n_new > 4 && done.n_new < 1000);
+    frame.T_map_camera.translation[0] = 0.7;
+    VXD_TRY(vxd_volume_integrate(queue, volume, &frame, &done, err));
+    VXD_TRY(vxd_volume_cast(queue, volume, &cast, err));
+    VXD_TRY(vxd_volume_changed_since(queue, volume, 1, entries, &n, err));
+    CHECK(n > 0);
+    VXD_TRY(vxd_volume_clear(queue, volume, &ball, &n, err));
+    CHECK(n > 0);
+    VXD_TRY(vxd_queue_wait(queue, err));
+out:
+    if (status != VXD_OK) { /* the volume still works */
+        (void)stop_failing();
+        (void)vxd_queue_wait(queue, NULL);
+        CHECK_INT(vxd_volume_integrate(queue, volume, &frame, &done, NULL), VXD_OK);
+        CHECK_INT(vxd_queue_wait(queue, NULL), VXD_OK);
+        CHECK(done.n_blocks > 4);
+    }
+    return status;
+}
+
+static enum vxd_status use_volume(struct vxd_err *err)
+{
+    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_volume_spec spec = {
+        .voxel_size_m = 0.02, .block_edge = 8, .truncation_m = 0.06, .capacity = 4};
+    struct vxd_context *context = NULL;
+    struct vxd_queue *queue = NULL;
+    struct vxd_volume *volume = NULL;
+    struct vxd_volume *copy = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_context_create(&options, &context, err));
+    VXD_TRY(vxd_queue_create(context, &queue, err));
+    VXD_TRY(vxd_volume_create(queue, &spec, &volume, err));
+    VXD_TRY(fill_volume(queue, volume, err));
+    VXD_TRY(vxd_volume_copy(queue, volume, queue, &copy, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+out:
+    if (queue != NULL) {
+        vxd_volume_destroy(queue, copy);
+        vxd_volume_destroy(queue, volume);
+    }
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    return status;
+}
+
 static void fail_each(enum vxd_status (*use)(struct vxd_err *err))
 {
     int k = 0;
@@ -177,6 +248,11 @@ static void test_every_allocation_of_maps_failing_in_turn_is_answered(void)
 {
     fail_each(use_open_maps);
     fail_each(use_other_maps);
+}
+
+static void test_every_allocation_of_volumes_failing_in_turn_is_answered(void)
+{
+    fail_each(use_volume);
 }
 
 /* Budgets may exceed the machine's memory: kept blocks are freed before a request is
@@ -208,6 +284,7 @@ static void test_machine_without_memory_gets_kept_blocks_back(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_every_allocation_failing_in_turn_is_answered),
     VXD_TEST(test_every_allocation_of_maps_failing_in_turn_is_answered),
+    VXD_TEST(test_every_allocation_of_volumes_failing_in_turn_is_answered),
     VXD_TEST(test_machine_without_memory_gets_kept_blocks_back),
 };
 

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa
+from voxeld.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+VOLUME_ARRAYS: VolumeFormat
+VOLUME_COLOUR_FILE: VolumeColour
+VOLUME_COLOUR_RGB: VolumeColour
+VOLUME_DEPTH_FILE: VolumeDepth
+VOLUME_DEPTH_FLOAT32: VolumeDepth
+VOLUME_DEPTH_UINT16: VolumeDepth
+VOLUME_PLY: VolumeFormat
+
+class VolumeBox(_message.Message):
+    __slots__ = ["high", "low"]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    high: _common_pb2.Vec3
+    low: _common_pb2.Vec3
+    def __init__(self, low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., high: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
+
+class VolumeCamera(_message.Message):
+    __slots__ = ["cx", "cy", "fx", "fy", "height", "k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2", "width"]
+    CX_FIELD_NUMBER: _ClassVar[int]
+    CY_FIELD_NUMBER: _ClassVar[int]
+    FX_FIELD_NUMBER: _ClassVar[int]
+    FY_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    K1_FIELD_NUMBER: _ClassVar[int]
+    K2_FIELD_NUMBER: _ClassVar[int]
+    K3_FIELD_NUMBER: _ClassVar[int]
+    K4_FIELD_NUMBER: _ClassVar[int]
+    K5_FIELD_NUMBER: _ClassVar[int]
+    K6_FIELD_NUMBER: _ClassVar[int]
+    P1_FIELD_NUMBER: _ClassVar[int]
+    P2_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    cx: float
+    cy: float
+    fx: float
+    fy: float
+    height: int
+    k1: float
+    k2: float
+    k3: float
+    k4: float
+    k5: float
+    k6: float
+    p1: float
+    p2: float
+    width: int
+    def __init__(self, width: _Optional[int] = ..., height: _Optional[int] = ..., fx: _Optional[float] = ..., fy: _Optional[float] = ..., cx: _Optional[float] = ..., cy: _Optional[float] = ..., k1: _Optional[float] = ..., k2: _Optional[float] = ..., p1: _Optional[float] = ..., p2: _Optional[float] = ..., k3: _Optional[float] = ..., k4: _Optional[float] = ..., k5: _Optional[float] = ..., k6: _Optional[float] = ...) -> None: ...
+
+class VolumeCastRaysRequest(_message.Message):
+    __slots__ = ["T_map_camera", "camera", "colours", "depth_max_m", "depth_min_m", "min_weight", "name", "normals", "vertices"]
+    CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOURS_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NORMALS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_map_camera: _common_pb2.Pose
+    VERTICES_FIELD_NUMBER: _ClassVar[int]
+    camera: VolumeCamera
+    colours: bool
+    depth_max_m: float
+    depth_min_m: float
+    min_weight: float
+    name: str
+    normals: bool
+    vertices: bool
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., vertices: bool = ..., normals: bool = ..., colours: bool = ...) -> None: ...
+
+class VolumeCastRaysResponse(_message.Message):
+    __slots__ = ["colours", "depth", "engine_ms", "height", "n_hits", "normals", "vertices", "width"]
+    COLOURS_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NORMALS_FIELD_NUMBER: _ClassVar[int]
+    N_HITS_FIELD_NUMBER: _ClassVar[int]
+    VERTICES_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    colours: _common_pb2.Tensor
+    depth: _common_pb2.Tensor
+    engine_ms: float
+    height: int
+    n_hits: int
+    normals: _common_pb2.Tensor
+    vertices: _common_pb2.Tensor
+    width: int
+    def __init__(self, width: _Optional[int] = ..., height: _Optional[int] = ..., depth: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., vertices: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_hits: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class VolumeClearRequest(_message.Message):
+    __slots__ = ["all", "box", "centre", "name", "radius_m"]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    CENTRE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_M_FIELD_NUMBER: _ClassVar[int]
+    all: bool
+    box: VolumeBox
+    centre: _common_pb2.Vec3
+    name: str
+    radius_m: float
+    def __init__(self, name: _Optional[str] = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., centre: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., radius_m: _Optional[float] = ..., all: bool = ...) -> None: ...
+
+class VolumeClearResponse(_message.Message):
+    __slots__ = ["n_blocks", "n_removed", "stamp"]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_REMOVED_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    n_blocks: int
+    n_removed: int
+    stamp: int
+    def __init__(self, n_removed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ...) -> None: ...
+
+class VolumeCreateRequest(_message.Message):
+    __slots__ = ["block", "colour", "compact", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m"]
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_FIELD_NUMBER: _ClassVar[int]
+    COMPACT_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATION_M_FIELD_NUMBER: _ClassVar[int]
+    TTL_S_FIELD_NUMBER: _ClassVar[int]
+    VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    colour: bool
+    compact: bool
+    max_bytes: int
+    max_weight: float
+    name: str
+    origin: _common_pb2.Vec3
+    truncation_m: float
+    ttl_s: float
+    voxel_size_m: float
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
+
+class VolumeCreateResponse(_message.Message):
+    __slots__ = ["existed", "volume"]
+    EXISTED_FIELD_NUMBER: _ClassVar[int]
+    VOLUME_FIELD_NUMBER: _ClassVar[int]
+    existed: bool
+    volume: VolumeInfo
+    def __init__(self, existed: bool = ..., volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
+
+class VolumeDropRequest(_message.Message):
+    __slots__ = ["missing_ok", "name"]
+    MISSING_OK_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    missing_ok: bool
+    name: str
+    def __init__(self, name: _Optional[str] = ..., missing_ok: bool = ...) -> None: ...
+
+class VolumeDropResponse(_message.Message):
+    __slots__ = ["existed"]
+    EXISTED_FIELD_NUMBER: _ClassVar[int]
+    existed: bool
+    def __init__(self, existed: bool = ...) -> None: ...
+
+class VolumeExtractRequest(_message.Message):
+    __slots__ = ["box", "first", "format", "limit", "min_weight", "name", "points", "since"]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    box: VolumeBox
+    first: int
+    format: VolumeFormat
+    limit: int
+    min_weight: float
+    name: str
+    points: bool
+    since: int
+    def __init__(self, name: _Optional[str] = ..., points: bool = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., since: _Optional[int] = ..., min_weight: _Optional[float] = ..., format: _Optional[_Union[VolumeFormat, str]] = ..., first: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class VolumeExtractResponse(_message.Message):
+    __slots__ = ["blocks", "colours", "engine_ms", "is_whole", "n_blocks", "n_colours", "n_triangles", "n_vertices", "next", "normals", "ply", "stamp", "triangles", "vertices"]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    COLOURS_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_WHOLE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    NORMALS_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_COLOURS_FIELD_NUMBER: _ClassVar[int]
+    N_TRIANGLES_FIELD_NUMBER: _ClassVar[int]
+    N_VERTICES_FIELD_NUMBER: _ClassVar[int]
+    PLY_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    TRIANGLES_FIELD_NUMBER: _ClassVar[int]
+    VERTICES_FIELD_NUMBER: _ClassVar[int]
+    blocks: _common_pb2.Tensor
+    colours: _common_pb2.Tensor
+    engine_ms: float
+    is_whole: bool
+    n_blocks: int
+    n_colours: int
+    n_triangles: int
+    n_vertices: int
+    next: int
+    normals: _common_pb2.Tensor
+    ply: bytes
+    stamp: int
+    triangles: _common_pb2.Tensor
+    vertices: _common_pb2.Tensor
+    def __init__(self, vertices: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., triangles: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., blocks: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., ply: _Optional[bytes] = ..., n_vertices: _Optional[int] = ..., n_triangles: _Optional[int] = ..., n_colours: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., is_whole: bool = ..., engine_ms: _Optional[float] = ..., next: _Optional[int] = ...) -> None: ...
+
+class VolumeGetRequest(_message.Message):
+    __slots__ = ["name"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class VolumeGetResponse(_message.Message):
+    __slots__ = ["volume"]
+    VOLUME_FIELD_NUMBER: _ClassVar[int]
+    volume: VolumeInfo
+    def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
+
+class VolumeInfo(_message.Message):
+    __slots__ = ["block", "colour", "compact", "created_ns", "generation", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "voxel_size_m"]
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_FIELD_NUMBER: _ClassVar[int]
+    COMPACT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_NS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_IMAGES_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATION_M_FIELD_NUMBER: _ClassVar[int]
+    TTL_LEFT_S_FIELD_NUMBER: _ClassVar[int]
+    TTL_S_FIELD_NUMBER: _ClassVar[int]
+    VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    colour: bool
+    compact: bool
+    created_ns: int
+    generation: int
+    max_bytes: int
+    max_weight: float
+    n_blocks: int
+    n_bytes: int
+    n_images: int
+    name: str
+    origin: _common_pb2.Vec3
+    owner: str
+    stamp: int
+    truncation_m: float
+    ttl_left_s: float
+    ttl_s: float
+    voxel_size_m: float
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
+
+class VolumeIntegrateRequest(_message.Message):
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "name", "weight"]
+    CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_SCALE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_TYPE_FIELD_NUMBER: _ClassVar[int]
+    INVERSE_SQUARE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_depth_colour: _common_pb2.Pose
+    T_map_camera: _common_pb2.Pose
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    camera: VolumeCamera
+    colour: bytes
+    colour_camera: VolumeCamera
+    colour_type: VolumeColour
+    depth: bytes
+    depth_max_m: float
+    depth_min_m: float
+    depth_scale: float
+    depth_type: VolumeDepth
+    inverse_square: bool
+    name: str
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
+
+class VolumeIntegrateResponse(_message.Message):
+    __slots__ = ["engine_ms", "n_blocks", "n_new", "n_touched", "stamp"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_FIELD_NUMBER: _ClassVar[int]
+    N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    n_blocks: int
+    n_new: int
+    n_touched: int
+    stamp: int
+    def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class VolumeListRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class VolumeListResponse(_message.Message):
+    __slots__ = ["limit_bytes", "n_bytes", "volumes"]
+    LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_BYTES_FIELD_NUMBER: _ClassVar[int]
+    VOLUMES_FIELD_NUMBER: _ClassVar[int]
+    limit_bytes: int
+    n_bytes: int
+    volumes: _containers.RepeatedCompositeFieldContainer[VolumeInfo]
+    def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
+
+class VolumeDepth(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeColour(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes: depth images with known poses to meshes, points and pictures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from voxeld.v1 import volume_pb2
+
+from . import exchange, wire
+from .calls import Calls
+from .cloud import Pose
+from .errors import InvalidArgument
+from .generated import volume_methods
+from .generated.volume_records import Camera, VolumeBox, VolumeInfo, VolumeIntegrated
+
+DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
+
+
+class Volume:
+    """A named volume of a client's server; Client.volume_create and volume make it.
+
+    Volumes live in memory: a restart of the server forgets them. A camera's frame is x right, y
+    down, z forward; depth is z. Threads, errors, timeout, request_id and sequence as of Client.
+    """
+
+    def __init__(self, client: Calls, info: VolumeInfo) -> None:
+        self._client = client
+        self.name = info.name
+        self.voxel_size_m = info.voxel_size_m
+        self.origin = info.origin
+
+    def __repr__(self) -> str:
+        return f"<voxeld.Volume {self.name!r} at {self._client.url}>"
+
+    info = volume_methods.info
+    integrate_bytes = volume_methods.integrate_bytes
+    cast_rays = volume_methods.cast_rays
+    extract = volume_methods.extract
+    clear = volume_methods.clear
+    drop = volume_methods.drop
+
+    def integrate(
+        self,
+        depth: npt.NDArray[Any],
+        camera: Camera,
+        T_map_camera: Pose | None = None,
+        *,
+        colour: npt.NDArray[np.uint8] | None = None,
+        **more: Any,
+    ) -> VolumeIntegrated:
+        """Adds a depth image from a known pose.
+
+        depth   height x width, uint16 (millimetres, or as depth_scale says) or float32 (metres)
+        camera  its width and height may be 0: those of the image
+        colour  height x width x 3: red, green, blue
+        more    the other arguments of integrate_bytes
+        """
+        kind = DEPTH_TYPES.get(f"{depth.dtype.kind}{depth.dtype.itemsize}")
+        if kind is None or depth.ndim != 2:
+            raise InvalidArgument(
+                f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
+                "depth",
+            )
+        if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
+            raise InvalidArgument(
+                f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
+                "colour",
+            )
+        height, width = depth.shape
+        sized = Camera(**{**vars(camera), "width": width, "height": height})
+        return self.integrate_bytes(
+            np.ascontiguousarray(depth, depth.dtype.newbyteorder("<")).tobytes(),
+            sized,
+            T_map_camera,
+            depth_type=kind,
+            colour=b"" if colour is None else np.ascontiguousarray(colour).tobytes(),
+            colour_type="rgb",
+            **more,
+        )
+
+    def extract_ply(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        points: bool = False,
+        box: VolumeBox | None = None,
+        min_weight: float = 0.0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> int:
+        """Writes the surface as a PLY file, which appears whole or not at all. Returns the number
+        of its vertices."""
+        message = exchange.message_of(
+            volume_pb2.VolumeExtractRequest,
+            name=self.name,
+            points=points,
+            min_weight=min_weight,
+            format=volume_pb2.VOLUME_PLY,
+        )
+        if box is not None:
+            message.box.low.CopyFrom(wire.vec3(box.low, "box.low"))
+            message.box.high.CopyFrom(wire.vec3(box.high, "box.high"))
+        reply = exchange.ask(self._client, "volume_extract", message, timeout, request_id)
+        beside = Path(f"{os.fspath(path)}.part")
+        try:
+            beside.write_bytes(reply.ply)
+            beside.replace(path)
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
+        return int(reply.n_vertices)

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The public entry: checks, sizes every array, and queues the steps of an extraction. */
+#include "gpu/surface/surface.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gpu/core/core_cpu.h"
+#include "gpu/surface/surface_internal.h"
+
+enum {
+    MAX_TRIANGLES_A_CELL = 5
+};
+
+struct vxd_surface {
+    struct vxd_surface_work work;
+    struct vxd_surface_counts counts;
+    struct vxd_buffer entries;
+    struct vxd_buffer neighbours;
+    struct vxd_buffer flags; /* by entry: is_chosen and places */
+    struct vxd_buffer picked;
+    struct vxd_buffer list;
+    struct vxd_buffer edges; /* and ranks */
+    struct vxd_buffer sums;  /* vertices, triangles, chosen */
+};
+
+static enum vxd_status check(const struct vxd_surface_args *args, struct vxd_err *err)
+{
+    if (args->kind != VXD_SURFACE_MESH && args->kind != VXD_SURFACE_POINTS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "kind", "is %d, must be 0 or 1",
+                        (int)args->kind);
+    }
+    if (!isfinite(args->min_weight) || args->min_weight < 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "min_weight",
+                        "is %g, must be 0 or above", args->min_weight);
+    }
+    for (int i = 0; i < 3 && args->has_box; i++) {
+        if (!isfinite(args->low[i]) || !isfinite(args->high[i])) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "box",
+                            "its corners must be finite");
+        }
+    }
+    return VXD_OK;
+}
+
+static struct vxd_surface_work work_of(const struct vxd_volume *volume,
+                                       const struct vxd_surface_args *args)
+{
+    struct vxd_surface_work work = {
+        .since = args->since,
+        .min_weight = (float)args->min_weight,
+        .has_box = args->has_box ? 1 : 0,
+        .is_mesh = args->kind == VXD_SURFACE_MESH ? 1 : 0,
+    };
+    struct vxd_volume_info info;
+
+    vxd_volume_get_info(volume, &info);
+    vxd_volume_get_view(volume, &work.view);
+    work.voxel_size = info.spec.voxel_size_m;
+    for (int i = 0; i < 3 && args->has_box; i++) {
+        work.low[i] = (args->low[i] - info.spec.origin_m[i]) / work.voxel_size;
+        work.high[i] = (args->high[i] - info.spec.origin_m[i]) / work.voxel_size;
+    }
+    return work;
+}
+
+/* Sums n counts in place, so that item n is the total.
+ * errors  RESOURCE_EXHAUSTED */
+static enum vxd_status sum(struct vxd_queue *queue, uint32_t *counts, size_t n,
+                           struct vxd_err *err)
+{
+    size_t n_bytes = vxd_scan_scratch_bytes(queue, n);
+    struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
+    VXD_TRY(vxd_scan_exclusive(queue, counts, counts, n, scratch.ptr, n_bytes, err));
+out:
+    vxd_device_free(queue, &scratch);
+    return status;
+}
+
+/* Copies n counts, `stride` items apart, to the host. Blocking. */
+static enum vxd_status read_counts(struct vxd_queue *queue, const uint32_t *counts,
+                                   size_t stride, int n, uint32_t *out,
+                                   struct vxd_err *err)
+{
+    struct vxd_buffer host[3] = {{NULL, 0, VXD_SPACE_HOST}};
+    const void *bytes[3] = {NULL};
+    enum vxd_status status;
+
+    for (int i = 0; i < n; i++) {
+        VXD_TRY(vxd_download(queue, counts + (size_t)i * stride, sizeof *counts, &host[i],
+                             &bytes[i], err));
+    }
+    VXD_TRY(vxd_queue_wait(queue, err));
+    for (int i = 0; i < n; i++) {
+        out[i] = *(const uint32_t *)bytes[i];
+    }
+out:
+    if (status != VXD_OK) {
+        (void)vxd_queue_wait(queue,
+                             NULL); /* the copies use the host's arrays until then */
+    }
+    for (int i = 0; i < n; i++) {
+        vxd_host_free(queue->context, &host[i]);
+    }
+    return status;
+}
+
+/* Finds the blocks that are chosen and picked. Blocking. */
+static enum vxd_status pick(struct vxd_queue *queue, struct vxd_volume *volume,
+                            const struct vxd_surface_args *args,
+                            struct vxd_surface *surface, struct vxd_err *err)
+{
+    struct vxd_surface_work *work = &surface->work;
+    size_t capacity = work->view.capacity;
+    struct vxd_volume_info info;
+    size_t n = 0;
+    enum vxd_status status;
+
+    vxd_volume_get_info(volume, &info);
+    VXD_TRY(
+        vxd_device_alloc(queue, info.n_blocks * sizeof(int32_t), &surface->entries, err));
+    VXD_TRY(vxd_volume_changed_since(queue, volume, 0, surface->entries.ptr, &n, err));
+    surface->counts.n_listed = n;
+    if (n == 0 || args->first >= n) {
+        return VXD_OK;
+    }
+    work->begin = (uint32_t)args->first;
+    work->end = args->limit > 0 && args->limit < n - args->first
+                    ? (uint32_t)(args->first + args->limit)
+                    : (uint32_t)n;
+    VXD_TRY(vxd_device_alloc(queue, n * 27 * sizeof(int32_t), &surface->neighbours, err));
+    VXD_TRY(
+        vxd_device_alloc(queue, capacity * (sizeof(int32_t) + 1), &surface->flags, err));
+    VXD_TRY(vxd_device_alloc(queue, (n + 1) * sizeof(uint32_t), &surface->picked, err));
+    VXD_TRY(vxd_device_alloc(queue, n * sizeof(uint32_t), &surface->list, err));
+    VXD_TRY(vxd_volume_neighbours(queue, volume, surface->entries.ptr, n,
+                                  surface->neighbours.ptr, err));
+    work->n = (uint32_t)n;
+    work->entries = surface->entries.ptr;
+    work->neighbours = surface->neighbours.ptr;
+    work->places = surface->flags.ptr;
+    work->is_chosen = (uint8_t *)surface->flags.ptr + capacity * sizeof(int32_t);
+    work->picked = surface->picked.ptr;
+    work->list = surface->list.ptr;
+    VXD_TRY(vxd_queue_fill(queue, work->places, 0xff, capacity * sizeof(int32_t), err));
+    VXD_TRY(vxd_queue_fill(queue, work->is_chosen, 0, capacity, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_choose)(queue, work, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_pick)(queue, work, err));
+    VXD_TRY(sum(queue, work->picked, n, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_list)(queue, work, err));
+    VXD_TRY(read_counts(queue, work->picked + n, 0, 1, &work->n_picked, err));
+out:
+    return status;
+}
+
+/* Counts vertices and triangles of the picked blocks. Blocking. */
+static enum vxd_status count(struct vxd_queue *queue, struct vxd_surface *surface,
+                             struct vxd_err *err)
+{
+    struct vxd_surface_work *work = &surface->work;
+    size_t n = work->n_picked;
+    size_t edge = (size_t)work->view.edge;
+    size_t n_rows = 3 * edge * edge * n;
+    uint64_t most = (uint64_t)edge * edge * edge * MAX_TRIANGLES_A_CELL * n;
+    uint32_t totals[3] = {0, 0, 0};
+    enum vxd_status status;
+
+    if (most > INT32_MAX) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "%zu blocks could have %" PRIu64 " triangles, at most %" PRId32
+                        " are possible at once",
+                        n, most, INT32_MAX);
+    }
+    VXD_TRY(vxd_device_alloc(queue, 2 * n_rows * sizeof(uint16_t), &surface->edges, err));
+    VXD_TRY(vxd_device_alloc(queue, 3 * (n + 1) * sizeof(uint32_t), &surface->sums, err));
+    work->edges = surface->edges.ptr;
+    work->ranks = work->edges + n_rows;
+    work->vertices = surface->sums.ptr;
+    work->triangles = work->vertices + n + 1;
+    work->chosen = work->triangles + n + 1;
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_surface_count)(queue, work, err));
+    VXD_TRY(sum(queue, work->vertices, n, err));
+    VXD_TRY(sum(queue, work->triangles, n, err));
+    VXD_TRY(sum(queue, work->chosen, n, err));
+    VXD_TRY(read_counts(queue, work->vertices + n, n + 1, 3, totals, err));
+    surface->counts.n_vertices = totals[0];
+    surface->counts.n_triangles = totals[1];
+    surface->counts.n_blocks = totals[2];
+out:
+    return status;
+}
+
+enum vxd_status vxd_surface_create(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   const struct vxd_surface_args *args,
+                                   struct vxd_surface **out, struct vxd_err *err)
+{
+    struct vxd_surface *surface = NULL;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(check(args, err));
+    surface = calloc(1, sizeof *surface);
+    if (surface == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a surface");
+    }
+    surface->work = work_of(volume, args);
+    VXD_TRY(pick(queue, volume, args, surface, err));
+    if (surface->work.n_picked > 0) {
+        VXD_TRY(count(queue, surface, err));
+    }
+    *out = surface;
+    return VXD_OK;
+out:
+    vxd_surface_destroy(queue, surface);
+    return status;
+}
+
+void vxd_surface_get_counts(const struct vxd_surface *surface,
+                            struct vxd_surface_counts *out)
+{
+    *out = surface->counts;
+}
+
+enum vxd_status vxd_surface_write(struct vxd_queue *queue,
+                                  const struct vxd_surface *surface,
+                                  const struct vxd_surface_outputs *outputs,
+                                  struct vxd_err *err)
+{
+    struct vxd_surface_work work = surface->work;
+
+    if (outputs->colours != NULL && work.view.colours == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "colours",
+                        "the volume keeps no colours");
+    }
+    if (outputs->triangles != NULL && !work.is_mesh) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "triangles", "points have none");
+    }
+    work.out = *outputs;
+    return work.n_picked > 0 ? VXD_BACKEND_FN(queue, vxd_surface_write)(queue, &work, err)
+                             : VXD_OK;
+}
+
+void vxd_surface_destroy(struct vxd_queue *queue, struct vxd_surface *surface)
+{
+    if (surface == NULL) {
+        return;
+    }
+    vxd_device_free(queue, &surface->sums);
+    vxd_device_free(queue, &surface->edges);
+    vxd_device_free(queue, &surface->list);
+    vxd_device_free(queue, &surface->picked);
+    vxd_device_free(queue, &surface->flags);
+    vxd_device_free(queue, &surface->neighbours);
+    vxd_device_free(queue, &surface->entries);
+    free(surface);
+}

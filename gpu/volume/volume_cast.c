@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Ray casting: checks, the range image, dispatch. */
+#include "gpu/volume/volume_internal.h"
+
+static enum vxd_status check_outputs(const struct vxd_volume *volume,
+                                     const struct vxd_volume_cast_args *args,
+                                     struct vxd_err *err)
+{
+    if (args->colour != NULL && !volume->spec.has_colour) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "colour", "the volume has no colour");
+    }
+    if (!(args->weight_threshold >= 0 && args->weight_threshold <= 65535)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "weight_threshold",
+                        "%g, must be 0 to 65535", args->weight_threshold);
+    }
+    if (args->mode != VXD_VOLUME_CAST_GLOBAL && args->mode != VXD_VOLUME_CAST_LOCAL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "mode",
+                        "%d is no mode; 0 is GLOBAL, 1 LOCAL", (int)args->mode);
+    }
+    if (args->mode == VXD_VOLUME_CAST_LOCAL && volume->frame_width == 0) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "mode",
+                        "LOCAL needs the touched blocks of a frame, and none was "
+                        "activated since the last change of the blocks");
+    }
+    return vxd_volume_check_depths(args->depth_min_m, args->depth_max_m, err);
+}
+
+static void init_pose(const struct vxd_volume *volume, const struct vxd_volume_pose *pose,
+                      struct vxd_cast_call *call)
+{
+    float to_blocks[9];
+
+    vxd_pose_to_blocks(volume, pose, call->base, call->offset, to_blocks);
+    for (int axis = 0; axis < 3; axis++) {
+        call->offset[axis] *= (float)volume->spec.block_edge; /* exact */
+        call->at[axis] = (float)(pose->translation[axis] - volume->spec.origin_m[axis]);
+        for (int j = 0; j < 3; j++) {
+            call->to_camera[3 * axis + j] = (float)pose->rotation[3 * j + axis];
+            call->to_voxels[3 * axis + j] =
+                (float)(pose->rotation[3 * axis + j] / volume->spec.voxel_size_m);
+        }
+    }
+}
+
+/* Checks the arguments and fills everything but the range image. */
+static enum vxd_status init_call(const struct vxd_volume *volume,
+                                 const struct vxd_volume_cast_args *args,
+                                 struct vxd_cast_call *call, struct vxd_err *err)
+{
+    bool is_local = args->mode == VXD_VOLUME_CAST_LOCAL;
+    enum vxd_status status;
+
+    *call = (struct vxd_cast_call){
+        .depth_min = (float)args->depth_min_m,
+        .depth_max = (float)args->depth_max_m,
+        .weight_threshold = (float)args->weight_threshold,
+        .mu_voxels = (float)(volume->spec.truncation_m / volume->spec.voxel_size_m),
+        .depth = args->depth,
+        .vertex = args->vertex,
+        .normal = args->normal,
+        .colour = args->colour,
+        .mask = args->mask,
+    };
+    VXD_TRY(vxd_camera_form_init(&args->camera, "camera", &call->camera, err));
+    VXD_TRY(vxd_volume_check_pose(&args->T_map_camera, "T_map_camera", err));
+    VXD_TRY(check_outputs(volume, args, err));
+    vxd_volume_get_view(volume, &call->view);
+    init_pose(volume, &args->T_map_camera, call);
+    call->tiles_x = (args->camera.width + VXD_CAST_TILE - 1) / VXD_CAST_TILE;
+    call->tiles_y = (args->camera.height + VXD_CAST_TILE - 1) / VXD_CAST_TILE;
+    call->entries = is_local ? volume->frame_entries.ptr : NULL;
+    call->n = is_local ? volume->n_active : call->view.capacity;
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volume,
+                                const struct vxd_volume_cast_args *args,
+                                struct vxd_err *err)
+{
+    struct vxd_buffer range = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_cast_call call;
+    size_t n_bytes;
+    enum vxd_status status;
+
+    VXD_TRY(init_call(volume, args, &call, err));
+    if (call.camera.is_distorted == 0) { /* straight edges project to straight ones */
+        n_bytes = (size_t)call.tiles_x * (size_t)call.tiles_y * sizeof(uint32_t);
+        VXD_TRY(vxd_device_alloc(queue, 2 * n_bytes, &range, err));
+        call.range_min = range.ptr;
+        call.range_max = call.range_min + n_bytes / sizeof(uint32_t);
+        VXD_TRY(vxd_queue_fill(queue, call.range_min, 0x7f, n_bytes, err));
+        VXD_TRY(vxd_queue_fill(queue, call.range_max, 0, n_bytes, err));
+    }
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_cast)(queue, &call, err));
+out:
+    vxd_device_free(queue, &range);
+    return status;
+}

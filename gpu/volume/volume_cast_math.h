@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One ray through a volume, the same bits on both backends. Positions are in voxels from the low
+ * corner of the camera's block, so that float32 keeps its precision far from the origin. */
+#ifndef VXD_GPU_VOLUME_VOLUME_CAST_MATH_H
+#define VXD_GPU_VOLUME_VOLUME_CAST_MATH_H
+
+#include "gpu/volume/volume_math.h"
+
+/* Pixels a side of a tile of the range image. */
+#define VXD_CAST_TILE 8
+
+/* No ray takes more samples. */
+#define VXD_CAST_MAX_STEPS 4096
+
+/* Bounds of a position that is rounded to an int, voxels. */
+#define VXD_CAST_FAR 16777216.0f
+
+/* Steps: the part of the distance that is stepped, the least step, and the distance below which
+ * samples are trilinear, in voxels. The distance was measured along other rays, so it may be
+ * longer than it is along this one. */
+#define VXD_CAST_PART 0.8f
+#define VXD_CAST_LEAST 0.5f
+#define VXD_CAST_NEAR 2.0f
+
+/* How far behind the exit of a block the next sample is, voxels. */
+#define VXD_CAST_PAST_EXIT 0.01f
+
+struct vxd_cast_call {
+    struct vxd_volume_view view;
+    struct vxd_camera_form camera;
+    int32_t base[3];    /* block of the camera */
+    float offset[3];    /* the camera in it, voxels */
+    float to_voxels[9]; /* rotation / voxel size */
+    float to_camera[9]; /* transposed rotation */
+    float at[3];        /* the camera, metres from the volume's origin */
+    float depth_min;
+    float depth_max;
+    float weight_threshold;
+    float mu_voxels; /* the truncation */
+
+    /* The range image, float bits of z a tile; NULL: depth_min to depth_max. */
+    uint32_t *range_min;
+    uint32_t *range_max;
+    int tiles_x;
+    int tiles_y;
+    /* Blocks that bound the rays: n entries of the list, or all with a stamp where it is NULL. */
+    const int32_t *entries;
+    size_t n;
+
+    float *depth;
+    float *vertex;
+    float *normal;
+    uint8_t *colour;
+    uint8_t *mask;
+};
+
+/* ---- The range image ---- */
+
+/* The tiles and depths that a block projects to. */
+struct vxd_cast_box {
+    int first_x; /* tiles, inclusive; first above last where it is out of the image */
+    int last_x;
+    int first_y;
+    int last_y;
+    float z_min;
+    float z_max;
+};
+
+VXD_HD int vxd_cast_tile(float pixel, int n_tiles)
+{
+    float last = (float)((n_tiles + 1) * VXD_CAST_TILE);
+
+    pixel = pixel > -(float)VXD_CAST_TILE ? pixel : -(float)VXD_CAST_TILE;
+    pixel = pixel < last ? pixel : last;
+    return ((int)pixel + VXD_CAST_TILE) / VXD_CAST_TILE - 1;
+}
+
+/* Corner `corner` of a block in the camera's frame, metres. */
+VXD_HD void vxd_cast_corner(const struct vxd_cast_call *call, const int32_t key[3],
+                            int corner, float at[3])
+{
+    float p[3];
+
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t blocks = key[axis] - call->base[axis] + (corner >> axis & 1);
+
+        p[axis] =
+            vxd_mulf(vxd_subf((float)(blocks * call->view.edge), call->offset[axis]),
+                     call->view.voxel_size);
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        const float *r = &call->to_camera[3 * axis];
+
+        at[axis] = vxd_addf(vxd_addf(vxd_mulf(r[0], p[0]), vxd_mulf(r[1], p[1])),
+                            vxd_mulf(r[2], p[2]));
+    }
+}
+
+/* Returns false where the block is outside of the depths. A block that reaches behind the camera
+ * covers the whole image. */
+VXD_HD bool vxd_cast_project(const struct vxd_cast_call *call, const int32_t key[3],
+                             struct vxd_cast_box *box)
+{
+    float least = vxd_mulf(call->view.voxel_size, 0.5f);
+    float u_min = 3e38f;
+    float u_max = -3e38f;
+    float v_min = 3e38f;
+    float v_max = -3e38f;
+
+    box->z_min = 3e38f;
+    box->z_max = -3e38f;
+    for (int corner = 0; corner < 8; corner++) {
+        float at[3];
+        float inverse;
+        float u;
+        float v;
+
+        vxd_cast_corner(call, key, corner, at);
+        box->z_min = at[2] < box->z_min ? at[2] : box->z_min;
+        box->z_max = at[2] > box->z_max ? at[2] : box->z_max;
+        inverse = vxd_divf(1.0f, at[2] > least ? at[2] : least);
+        u = vxd_addf(vxd_mulf(call->camera.fx, vxd_mulf(at[0], inverse)),
+                     call->camera.cx);
+        v = vxd_addf(vxd_mulf(call->camera.fy, vxd_mulf(at[1], inverse)),
+                     call->camera.cy);
+        u_min = u < u_min ? u : u_min;
+        u_max = u > u_max ? u : u_max;
+        v_min = v < v_min ? v : v_min;
+        v_max = v > v_max ? v : v_max;
+    }
+    if (box->z_max < call->depth_min || box->z_min > call->depth_max ||
+        box->z_max <= least) {
+        return false;
+    }
+    if (box->z_min <= least) {
+        *box = (struct vxd_cast_box){0,     call->tiles_x - 1, 0, call->tiles_y - 1,
+                                     least, box->z_max};
+        return true;
+    }
+    box->first_x = vxd_cast_tile(vxd_subf(u_min, 1.0f), call->tiles_x);
+    box->last_x = vxd_cast_tile(vxd_addf(u_max, 1.0f), call->tiles_x);
+    box->first_y = vxd_cast_tile(vxd_subf(v_min, 1.0f), call->tiles_y);
+    box->last_y = vxd_cast_tile(vxd_addf(v_max, 1.0f), call->tiles_y);
+    box->first_x = box->first_x > 0 ? box->first_x : 0;
+    box->first_y = box->first_y > 0 ? box->first_y : 0;
+    box->last_x = box->last_x < call->tiles_x ? box->last_x : call->tiles_x - 1;
+    box->last_y = box->last_y < call->tiles_y ? box->last_y : call->tiles_y - 1;
+    return true;
+}
+
+/* ---- Samples ---- */
+
+/* A ray, and the block that its last sample was in. */
+struct vxd_cast_ray {
+    float direction[3]; /* voxels a metre of depth */
+    float inverse_length;
+    int32_t block[3];
+    int32_t entry;
+};
+
+enum vxd_cast_sample {
+    VXD_CAST_UNALLOCATED,
+    VXD_CAST_UNKNOWN, /* below the weight threshold */
+    VXD_CAST_KNOWN
+};
+
+VXD_HD float vxd_cast_position(const struct vxd_cast_call *call,
+                               const struct vxd_cast_ray *ray, int axis, float t)
+{
+    float at = vxd_addf(call->offset[axis], vxd_mulf(ray->direction[axis], t));
+
+    at = at > -VXD_CAST_FAR ? at : -VXD_CAST_FAR;
+    return at < VXD_CAST_FAR ? at : VXD_CAST_FAR;
+}
+
+VXD_HD int32_t vxd_cast_floor(float at)
+{
+    int32_t cell = (int32_t)at;
+
+    return cell - ((float)cell > at ? 1 : 0);
+}
+
+/* The entry of a block, whose coordinates are relative to the camera's. */
+VXD_HD int32_t vxd_cast_find(const struct vxd_cast_call *call, int32_t x, int32_t y,
+                             int32_t z)
+{
+    int32_t most = VXD_BLOCK_LIMIT;
+
+    x += call->base[0];
+    y += call->base[1];
+    z += call->base[2];
+    return x >= -most && x <= most && y >= -most && y <= most && z >= -most && z <= most
+               ? vxd_volume_find_block(&call->view, vxd_block_tag(x, y, z))
+               : VXD_NO_ENTRY;
+}
+
+/* The entry of the block of a voxel, looked up where it is another one than the last. */
+VXD_HD int32_t vxd_cast_entry(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                              int32_t x, int32_t y, int32_t z)
+{
+    int32_t bx = x >> call->view.shift;
+    int32_t by = y >> call->view.shift;
+    int32_t bz = z >> call->view.shift;
+
+    if (bx != ray->block[0] || by != ray->block[1] || bz != ray->block[2]) {
+        ray->block[0] = bx;
+        ray->block[1] = by;
+        ray->block[2] = bz;
+        ray->entry = vxd_cast_find(call, bx, by, bz);
+    }
+    return ray->entry;
+}
+
+VXD_HD bool vxd_cast_is_known(const struct vxd_cast_call *call, size_t row)
+{
+    float weight = vxd_volume_weight(&call->view, row);
+
+    return weight > 0 && weight >= call->weight_threshold;
+}
+
+/* The distance of the voxel at a position. */
+VXD_HD enum vxd_cast_sample vxd_cast_nearest(const struct vxd_cast_call *call,
+                                             struct vxd_cast_ray *ray, const float p[3],
+                                             float *distance)
+{
+    int32_t x = vxd_cast_floor(p[0]);
+    int32_t y = vxd_cast_floor(p[1]);
+    int32_t z = vxd_cast_floor(p[2]);
+    int32_t entry = vxd_cast_entry(call, ray, x, y, z);
+    size_t row;
+
+    if (entry == VXD_NO_ENTRY) {
+        return VXD_CAST_UNALLOCATED;
+    }
+    row = vxd_voxel_row(&call->view, entry, vxd_voxel_index(&call->view, x, y, z));
+    if (!vxd_cast_is_known(call, row)) {
+        return VXD_CAST_UNKNOWN;
+    }
+    *distance = vxd_volume_distance(&call->view, row);
+    return VXD_CAST_KNOWN;
+}
+
+/* The eight voxels whose centres are around a position: corner bits x 1, y 2, z 4. */
+struct vxd_cast_cell {
+    size_t rows[8];
+    float f[3]; /* the position between the centres, 0 to 1 */
+};
+
+/* The rows of a cell that lies in two to eight blocks, each of which is looked up once. Returns
+ * false where one is not allocated. */
+VXD_HD bool vxd_cast_cell_across(const struct vxd_cast_call *call, const int32_t v[3],
+                                 struct vxd_cast_cell *cell)
+{
+    const struct vxd_volume_view *view = &call->view;
+    int32_t last = view->edge - 1;
+    int across = ((v[0] & last) == last ? 1 : 0) | ((v[1] & last) == last ? 2 : 0) |
+                 ((v[2] & last) == last ? 4 : 0);
+    int32_t entries[8];
+
+    for (int block = 0; block < 8; block++) {
+        entries[block] = VXD_NO_ENTRY;
+        if ((block & ~across) == 0) {
+            entries[block] = vxd_cast_find(call, (v[0] >> view->shift) + (block & 1),
+                                           (v[1] >> view->shift) + (block >> 1 & 1),
+                                           (v[2] >> view->shift) + (block >> 2));
+            if (entries[block] == VXD_NO_ENTRY) {
+                return false;
+            }
+        }
+    }
+    for (int corner = 0; corner < 8; corner++) {
+        uint32_t index = vxd_voxel_index(view, v[0] + (corner & 1),
+                                         v[1] + (corner >> 1 & 1), v[2] + (corner >> 2));
+
+        cell->rows[corner] = vxd_voxel_row(view, entries[corner & across], index);
+    }
+    return true;
+}
+
+/* Returns false where a voxel is not known. */
+VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                             const float p[3], struct vxd_cast_cell *cell)
+{
+    const struct vxd_volume_view *view = &call->view;
+    int32_t last = view->edge - 1;
+    int32_t v[3];
+    bool is_inside = true;
+
+    for (int axis = 0; axis < 3; axis++) {
+        float at = vxd_subf(p[axis], 0.5f);
+
+        v[axis] = vxd_cast_floor(at);
+        cell->f[axis] = vxd_subf(at, (float)v[axis]);
+        is_inside = is_inside && (v[axis] & last) != last;
+    }
+    if (is_inside) { /* in one block */
+        int32_t entry = vxd_cast_entry(call, ray, v[0], v[1], v[2]);
+        size_t row;
+
+        if (entry == VXD_NO_ENTRY) {
+            return false;
+        }
+        row = vxd_voxel_row(view, entry, vxd_voxel_index(view, v[0], v[1], v[2]));
+        for (int corner = 0; corner < 8; corner++) {
+            cell->rows[corner] = row + (size_t)(corner & 1) +
+                                 ((size_t)(corner >> 1 & 1) << view->shift) +
+                                 ((size_t)(corner >> 2) << (2 * view->shift));
+        }
+    } else if (!vxd_cast_cell_across(call, v, cell)) {
+        return false;
+    }
+    for (int corner = 0; corner < 8; corner++) {
+        if (!vxd_cast_is_known(call, cell->rows[corner])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+VXD_HD float vxd_cast_mix(float a, float b, float part)
+{
+    return vxd_addf(a, vxd_mulf(vxd_subf(b, a), part));
+}
+
+/* Trilinear value of eight. */
+VXD_HD float vxd_cast_mix8(const float d[8], const float f[3])
+{
+    float low = vxd_cast_mix(vxd_cast_mix(d[0], d[1], f[0]),
+                             vxd_cast_mix(d[2], d[3], f[0]), f[1]);
+    float high = vxd_cast_mix(vxd_cast_mix(d[4], d[5], f[0]),
+                              vxd_cast_mix(d[6], d[7], f[0]), f[1]);
+
+    return vxd_cast_mix(low, high, f[2]);
+}
+
+VXD_HD bool vxd_cast_trilinear(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                               const float p[3], float *distance)
+{
+    struct vxd_cast_cell cell;
+    float d[8];
+
+    if (!vxd_cast_cell_at(call, ray, p, &cell)) {
+        return false;
+    }
+    for (int corner = 0; corner < 8; corner++) {
+        d[corner] = vxd_volume_distance(&call->view, cell.rows[corner]);
+    }
+    *distance = vxd_cast_mix8(d, cell.f);
+    return true;
+}
+
+/* The distance at depth t: trilinear near the surface where that is known. */
+VXD_HD enum vxd_cast_sample vxd_cast_sample_at(const struct vxd_cast_call *call,
+                                               struct vxd_cast_ray *ray, float t,
+                                               float p[3], float *distance)
+{
+    enum vxd_cast_sample sample;
+    float voxels;
+
+    for (int axis = 0; axis < 3; axis++) {
+        p[axis] = vxd_cast_position(call, ray, axis, t);
+    }
+    sample = vxd_cast_nearest(call, ray, p, distance);
+    if (sample == VXD_CAST_KNOWN) {
+        voxels = vxd_mulf(*distance, call->mu_voxels);
+        if (voxels < VXD_CAST_NEAR && voxels > -VXD_CAST_NEAR) {
+            (void)vxd_cast_trilinear(call, ray, p, distance);
+        }
+    }
+    return sample;
+}
+
+/* ---- The march ---- */
+
+/* How much depth there is to the exit of the block of a position, and a little more. */
+VXD_HD float vxd_cast_exit(const struct vxd_cast_call *call,
+                           const struct vxd_cast_ray *ray, const float p[3])
+{
+    float least = 3e38f;
+
+    for (int axis = 0; axis < 3; axis++) {
+        float direction = ray->direction[axis];
+        int32_t border = (ray->block[axis] + (direction > 0 ? 1 : 0)) * call->view.edge;
+
+        if (direction != 0) {
+            float t = vxd_divf(vxd_subf((float)border, p[axis]), direction);
+
+            least = t < least ? t : least;
+        }
+    }
+    least = least > 0 ? least : 0;
+    return vxd_addf(least, vxd_mulf(VXD_CAST_PAST_EXIT, ray->inverse_length));
+}
+
+/* The crossing between a sample in front (t0, d0 > 0) and one behind (t1, d1 <= 0): linear, then
+ * linear once more in the part that holds it. */
+VXD_HD float vxd_cast_crossing(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                               float t0, float d0, float t1, float d1)
+{
+    float t = vxd_addf(t0, vxd_mulf(vxd_subf(t1, t0), vxd_divf(d0, vxd_subf(d0, d1))));
+    float p[3];
+    float d;
+
+    if (vxd_cast_sample_at(call, ray, t, p, &d) != VXD_CAST_KNOWN) {
+        return t;
+    }
+    if (d > 0) {
+        t0 = t;
+        d0 = d;
+    } else {
+        t1 = t;
+        d1 = d;
+    }
+    return vxd_addf(t0, vxd_mulf(vxd_subf(t1, t0), vxd_divf(d0, vxd_subf(d0, d1))));
+}
+
+/* Returns the depth of the first surface between two depths, or 0. */
+VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                            float t, float t_end)
+{
+    float last_t = 0;
+    float last_d = 0; /* 0: the last sample was not known */
+
+    for (int step = 0; step < VXD_CAST_MAX_STEPS && t <= t_end; step++) {
+        float p[3];
+        float d = 0;
+        float voxels = 1;
+        enum vxd_cast_sample sample = vxd_cast_sample_at(call, ray, t, p, &d);
+
+        if (sample == VXD_CAST_UNALLOCATED) {
+            /* the sample's own block: trilinear samples do not get here */
+            t = vxd_addf(t, vxd_cast_exit(call, ray, p));
+            last_d = 0;
+            continue;
+        }
+        if (sample == VXD_CAST_KNOWN) {
+            if (d <= 0 && last_d > 0) {
+                return vxd_cast_crossing(call, ray, last_t, last_d, t, d);
+            }
+            if (d > 0 && last_d < 0) {
+                return 0; /* a surface seen from behind */
+            }
+            voxels = vxd_mulf(vxd_mulf(d > 0 ? d : -d, call->mu_voxels), VXD_CAST_PART);
+            voxels = voxels > VXD_CAST_LEAST ? voxels : VXD_CAST_LEAST;
+        }
+        last_t = t;
+        last_d = d;
+        t = vxd_addf(t, vxd_mulf(voxels, ray->inverse_length));
+    }
+    return 0;
+}
+
+/* ---- What a pixel shows ---- */
+
+VXD_HD void vxd_cast_aim(const struct vxd_cast_call *call, int u, int v,
+                         struct vxd_cast_ray *ray)
+{
+    float x;
+    float y;
+    float squares = 0;
+
+    vxd_camera_ray(&call->camera, (float)u, (float)v, &x, &y);
+    for (int axis = 0; axis < 3; axis++) {
+        const float *r = &call->to_voxels[3 * axis];
+        float d = vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), r[2]);
+
+        ray->direction[axis] = d;
+        squares = vxd_addf(squares, vxd_mulf(d, d));
+        ray->block[axis] = INT32_MIN;
+    }
+    ray->inverse_length = vxd_divf(1.0f, vxd_volume_sqrtf(squares));
+    ray->entry = VXD_NO_ENTRY;
+}
+
+/* Unit gradient of the trilinear distance in a cell. */
+VXD_HD void vxd_cast_gradient(const float d[8], const float f[3], float normal[3])
+{
+    float squares = 0;
+    float inverse;
+
+    for (int axis = 0; axis < 3; axis++) {
+        int bit = 1 << axis;
+        int first = axis == 0 ? 2 : 1; /* bits of the other two axes */
+        int second = axis == 2 ? 2 : 4;
+        int a = axis == 0 ? 1 : 0;
+        int b = axis == 2 ? 1 : 2;
+        float low = vxd_cast_mix(vxd_subf(d[bit], d[0]),
+                                 vxd_subf(d[bit | first], d[first]), f[a]);
+        float high =
+            vxd_cast_mix(vxd_subf(d[bit | second], d[second]),
+                         vxd_subf(d[bit | first | second], d[first | second]), f[a]);
+
+        normal[axis] = vxd_cast_mix(low, high, f[b]);
+        squares = vxd_addf(squares, vxd_mulf(normal[axis], normal[axis]));
+    }
+    inverse = squares > 0 ? vxd_divf(1.0f, vxd_volume_sqrtf(squares)) : 0;
+    for (int axis = 0; axis < 3; axis++) {
+        normal[axis] = vxd_mulf(normal[axis], inverse);
+    }
+}
+
+/* Trilinear colour of the voxels that have one. */
+VXD_HD void vxd_cast_colour(const struct vxd_cast_call *call,
+                            const struct vxd_cast_cell *cell, uint8_t rgb[3])
+{
+    float sum[3] = {0, 0, 0};
+    float total = 0;
+
+    for (int corner = 0; corner < 8; corner++) {
+        const uint16_t *voxel = call->view.colours + 4 * cell->rows[corner];
+        float part = voxel[3] != 0 ? 1.0f : 0.0f;
+
+        for (int axis = 0; axis < 3; axis++) {
+            float f = cell->f[axis];
+
+            part = vxd_mulf(part, (corner >> axis & 1) != 0 ? f : vxd_subf(1.0f, f));
+        }
+        for (int c = 0; c < 3; c++) {
+            sum[c] = vxd_addf(sum[c], vxd_mulf(part, (float)voxel[c]));
+        }
+        total = vxd_addf(total, part);
+    }
+    for (int c = 0; c < 3; c++) {
+        rgb[c] = total > 0 ? vxd_colour_byte((uint32_t)vxd_divf(sum[c], total)) : 0;
+    }
+}
+
+/* Writes the normal and the colour of a hit at depth t; zero where the eight voxels around are
+ * not all known. */
+VXD_HD void vxd_cast_shade(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                           float t, float normal[3], uint8_t rgb[3])
+{
+    struct vxd_cast_cell cell;
+    float p[3];
+    float d[8];
+
+    for (int axis = 0; axis < 3; axis++) {
+        p[axis] = vxd_cast_position(call, ray, axis, t);
+        normal[axis] = 0;
+        rgb[axis] = 0;
+    }
+    if (!vxd_cast_cell_at(call, ray, p, &cell)) {
+        return;
+    }
+    if (call->normal != NULL) {
+        for (int corner = 0; corner < 8; corner++) {
+            d[corner] = vxd_volume_distance(&call->view, cell.rows[corner]);
+        }
+        vxd_cast_gradient(d, cell.f, normal);
+    }
+    if (call->colour != NULL) {
+        vxd_cast_colour(call, &cell, rgb);
+    }
+}
+
+/* The depths that the range image allows a pixel; false: none. */
+VXD_HD bool vxd_cast_range(const struct vxd_cast_call *call, int u, int v, float *from,
+                           float *to)
+{
+    *from = call->depth_min;
+    *to = call->depth_max;
+    if (call->range_min != NULL) {
+        int tile = v / VXD_CAST_TILE * call->tiles_x + u / VXD_CAST_TILE;
+        float least = vxd_float_of_bits(call->range_min[tile]);
+        float most = vxd_float_of_bits(call->range_max[tile]);
+
+        *from = least > *from ? least : *from;
+        *to = most < *to ? most : *to;
+    }
+    return *from <= *to;
+}
+
+VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
+{
+    size_t pixel = (size_t)v * (size_t)call->camera.width + (size_t)u;
+    struct vxd_cast_ray ray = {{0, 0, 0}, 0, {0, 0, 0}, VXD_NO_ENTRY};
+    float normal[3] = {0, 0, 0};
+    uint8_t rgb[3] = {0, 0, 0};
+    float from;
+    float to;
+    float t = 0;
+
+    if (vxd_cast_range(call, u, v, &from, &to)) {
+        vxd_cast_aim(call, u, v, &ray);
+        t = vxd_cast_march(call, &ray, from, to);
+        if (t > 0 && (call->normal != NULL || call->colour != NULL)) {
+            vxd_cast_shade(call, &ray, t, normal, rgb);
+        }
+    }
+    if (call->depth != NULL) {
+        call->depth[pixel] = t;
+    }
+    if (call->mask != NULL) {
+        call->mask[pixel] = t > 0 ? 1 : 0;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        size_t at = 3 * pixel + (size_t)axis;
+
+        if (call->vertex != NULL) {
+            float metres = vxd_mulf(ray.direction[axis], call->view.voxel_size);
+
+            call->vertex[at] = t > 0 ? vxd_addf(call->at[axis], vxd_mulf(metres, t)) : 0;
+        }
+        if (call->normal != NULL) {
+            call->normal[at] = normal[axis];
+        }
+        if (call->colour != NULL) {
+            call->colour[at] = rgb[axis];
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Integration of frames: the frame map and the volume's map (the double hash map), and the
+ * ranges of blocks that are fused. */
+#include "gpu/volume/volume_internal.h"
+
+/* Frees a buffer and allocates n_bytes instead, unless it has that many already. */
+static enum vxd_status resize(struct vxd_queue *queue, struct vxd_buffer *buffer,
+                              size_t n_bytes, struct vxd_err *err)
+{
+    if (buffer->n_bytes >= n_bytes) {
+        return VXD_OK;
+    }
+    vxd_device_free(queue, buffer);
+    return vxd_device_alloc(queue, n_bytes, buffer, err);
+}
+
+/* Gives the frame map n_slots slots. On failure it has none. */
+static enum vxd_status resize_frame_map(struct vxd_queue *queue,
+                                        struct vxd_volume *volume, size_t n_slots,
+                                        struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    volume->frame_slots = 0;
+    VXD_TRY(resize(queue, &volume->frame_tags, n_slots * sizeof(uint64_t), err));
+    VXD_TRY(resize(queue, &volume->frame_entries, n_slots / 2 * sizeof(int32_t), err));
+    VXD_TRY(resize(queue, &volume->frame_new, n_slots / 2 * sizeof(uint64_t), err));
+    volume->frame_slots = n_slots;
+out:
+    return status;
+}
+
+/* Finds the touched blocks once, with the frame map as large as it is. Blocking. */
+static enum vxd_status touch(struct vxd_queue *queue, struct vxd_volume *volume,
+                             const struct vxd_frame_form *frame,
+                             struct vxd_frame_counts *counts, struct vxd_err *err)
+{
+    struct vxd_touch_call call = {.frame = *frame,
+                                  .tags = volume->frame_tags.ptr,
+                                  .slot_mask = (uint32_t)volume->frame_slots - 1,
+                                  .entries = volume->frame_entries.ptr,
+                                  .codes = volume->frame_new.ptr,
+                                  .depth = volume->frame_depth.ptr,
+                                  .counts = volume->frame_counts.ptr};
+    struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
+    const void *read = NULL;
+    enum vxd_status status;
+
+    vxd_volume_get_view(volume, &call.view);
+    VXD_TRY(vxd_queue_fill(queue, call.tags, 0xff, volume->frame_slots * sizeof(uint64_t),
+                           err));
+    VXD_TRY(vxd_queue_fill(queue, call.counts, 0, sizeof *call.counts, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_touch)(queue, &call, err));
+    VXD_TRY(vxd_download(queue, call.counts, sizeof *counts, &host, &read, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    *counts = *(const struct vxd_frame_counts *)read;
+out:
+    vxd_host_free(queue->context, &host);
+    return status;
+}
+
+/* Finds the touched blocks, with a larger frame map where there are too many of them. */
+static enum vxd_status touch_all(struct vxd_queue *queue, struct vxd_volume *volume,
+                                 const struct vxd_frame_form *frame,
+                                 struct vxd_frame_counts *counts, struct vxd_err *err)
+{
+    size_t n_slots =
+        volume->frame_slots != 0 ? volume->frame_slots : VXD_FRAME_FIRST_SLOTS;
+    enum vxd_status status;
+
+    for (;;) {
+        VXD_TRY(resize_frame_map(queue, volume, n_slots, err));
+        VXD_TRY(touch(queue, volume, frame, counts, err));
+        if (counts->n_taken <= n_slots / 2) {
+            return VXD_OK;
+        }
+        if (n_slots >= VXD_FRAME_MAX_SLOTS) {
+            return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "the frame touches more than %zu blocks; larger voxels or a "
+                            "smaller truncation take fewer",
+                            n_slots / 2);
+        }
+        n_slots = n_slots * 8 < VXD_FRAME_MAX_SLOTS ? n_slots * 8 : VXD_FRAME_MAX_SLOTS;
+    }
+out:
+    return status;
+}
+
+/* Grows the map for n_new blocks, by half of it where the budget allows that. */
+static enum vxd_status grow(struct vxd_queue *queue, struct vxd_volume *volume,
+                            size_t n_new, struct vxd_err *err)
+{
+    size_t capacity = vxd_hashmap_capacity(volume->map);
+    size_t needed = volume->n_blocks + n_new;
+    size_t wished = capacity + capacity / 2;
+    enum vxd_status status = VXD_OK;
+
+    if (needed > capacity) {
+        status = needed < wished ? vxd_hashmap_reserve(queue, volume->map, wished, NULL)
+                                 : VXD_RESOURCE_EXHAUSTED;
+        if (status != VXD_OK) {
+            status = vxd_hashmap_reserve(queue, volume->map, needed, err);
+        }
+    }
+    if (status == VXD_OK &&
+        volume->table.n_bytes / sizeof(struct vxd_block_slot) <
+            vxd_volume_table_slots(vxd_hashmap_capacity(volume->map))) {
+        status = vxd_volume_rebuild_table(queue, volume, err);
+    }
+    return status;
+}
+
+/* Adds the new blocks behind the known ones of the frame, in Morton order. */
+static enum vxd_status add_new(struct vxd_queue *queue, struct vxd_volume *volume,
+                               const struct vxd_frame_counts *counts, struct vxd_err *err)
+{
+    size_t n = counts->n_new;
+    uint64_t *codes = volume->frame_new.ptr;
+    int32_t *entries = (int32_t *)volume->frame_entries.ptr + counts->n_known;
+    size_t sort_bytes = vxd_sort_pairs_scratch_bytes(queue, n);
+    struct vxd_hashmap_insert_args insert = {
+        .n = n, .order = VXD_HASH_FIRST, .max_new = n, .indices = entries};
+    struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
+    size_t total = 0;
+    size_t values;
+    size_t other_codes;
+    size_t other_values;
+    size_t keys;
+    size_t sort;
+    char *at;
+    enum vxd_status status;
+
+    if (!vxd_layout_add(&total, n, sizeof(uint32_t), &values) ||
+        !vxd_layout_add(&total, n, sizeof(uint64_t), &other_codes) ||
+        !vxd_layout_add(&total, n, sizeof(uint32_t), &other_values) ||
+        !vxd_layout_add(&total, n, 3 * sizeof(int32_t), &keys) ||
+        !vxd_layout_add(&total, sort_bytes, 1, &sort)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu blocks are too many", n);
+    }
+    VXD_TRY(vxd_device_alloc(queue, total, &scratch, err));
+    at = scratch.ptr;
+    insert.keys = at + keys;
+    VXD_TRY(vxd_queue_fill(queue, at + values, 0, n * sizeof(uint32_t), err));
+    VXD_TRY(vxd_sort_pairs(queue, codes, (uint32_t *)(void *)(at + values),
+                           (uint64_t *)(void *)(at + other_codes),
+                           (uint32_t *)(void *)(at + other_values), n, 0, 63, at + sort,
+                           sort_bytes, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_code_keys)(
+        queue, codes, n, (int32_t *)(void *)(at + keys), err));
+    VXD_TRY(grow(queue, volume, n, err));
+    VXD_TRY(vxd_hashmap_insert(queue, volume->map, &insert, err));
+    volume->table_is_stale = true;
+    volume->n_blocks += n;
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_table_add)(queue, volume, entries, n, err));
+    volume->table_is_stale = false;
+out:
+    vxd_device_free(queue, &scratch);
+    return status;
+}
+
+enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *volume,
+                                    const struct vxd_volume_frame *frame,
+                                    struct vxd_volume_activation *out,
+                                    struct vxd_err *err)
+{
+    struct vxd_frame_counts counts = {0};
+    struct vxd_frame_form form;
+    size_t n_pixels;
+    enum vxd_status status;
+
+    *out = (struct vxd_volume_activation){0};
+    VXD_TRY(vxd_frame_form_init(volume, frame, &form, err));
+    volume->n_active = 0;
+    volume->frame_width = 0;
+    volume->frame_height = 0;
+    if (volume->table_is_stale) {
+        VXD_TRY(vxd_volume_mend(queue, volume, err));
+    }
+    n_pixels = (size_t)form.camera.width * (size_t)form.camera.height;
+    VXD_TRY(resize(queue, &volume->frame_depth, (n_pixels + 1) * sizeof(float), err));
+    VXD_TRY(touch_all(queue, volume, &form, &counts, err));
+    if (counts.n_new > 0) {
+        VXD_TRY(add_new(queue, volume, &counts, err));
+    }
+    volume->n_active = (size_t)counts.n_known + counts.n_new;
+    volume->frame_width = form.camera.width;
+    volume->frame_height = form.camera.height;
+    *out = (struct vxd_volume_activation){.n_blocks = volume->n_active,
+                                          .n_new = counts.n_new,
+                                          .n_dropped = counts.n_dropped};
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_fuse(struct vxd_queue *queue, struct vxd_volume *volume,
+                                const struct vxd_volume_frame *frame, size_t begin,
+                                size_t end, struct vxd_err *err)
+{
+    struct vxd_fuse_call call;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_frame_form_init(volume, frame, &call.frame, err));
+    if (volume->frame_width != call.frame.camera.width ||
+        volume->frame_height != call.frame.camera.height) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
+                        "the last activation was of a frame of %d x %d pixels, not of "
+                        "%d x %d",
+                        volume->frame_width, volume->frame_height,
+                        call.frame.camera.width, call.frame.camera.height);
+    }
+    if (begin > end || end > volume->n_active) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "end",
+                        "blocks %zu to %zu of the %zu that the frame touches", begin, end,
+                        volume->n_active);
+    }
+    if (begin == 0) {
+        volume->version++;
+    }
+    if (begin == end) {
+        return VXD_OK;
+    }
+    vxd_volume_get_view(volume, &call.view);
+    call.entries = (const int32_t *)volume->frame_entries.ptr + begin;
+    call.n = end - begin;
+    call.depth = volume->frame_depth.ptr;
+    call.version = volume->version;
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_fuse)(queue, &call, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_integrate(struct vxd_queue *queue, struct vxd_volume *volume,
+                                     const struct vxd_volume_frame *frame,
+                                     struct vxd_volume_activation *out,
+                                     struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_activate(queue, volume, frame, out, err));
+    VXD_TRY(vxd_volume_fuse(queue, volume, frame, 0, volume->n_active, err));
+out:
+    return status;
+}

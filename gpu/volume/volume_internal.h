@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of gpu/volume share: the volume behind the opaque name, frames and cameras in
+ * the form that backends use, and the functions of the backends. The public entries check every
+ * argument and size every buffer; the backends only compute. */
+#ifndef VXD_GPU_VOLUME_VOLUME_INTERNAL_H
+#define VXD_GPU_VOLUME_VOLUME_INTERNAL_H
+
+#include "gpu/core/core_cpu.h"
+#include "gpu/volume/volume_cast_math.h"
+#include "gpu/volume/volume_frame_math.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Value arrays of the map. */
+enum vxd_volume_array {
+    VXD_VOLUME_STAMPS = 0,
+    VXD_VOLUME_DISTANCES = 1,
+    VXD_VOLUME_WEIGHTS = 2,
+    VXD_VOLUME_COLOURS = 3
+};
+
+/* Slots of the frame map: the first try, and the last, of which half may be taken. */
+#define VXD_FRAME_FIRST_SLOTS ((size_t)1 << 16)
+#define VXD_FRAME_MAX_SLOTS ((size_t)1 << 23)
+
+/* What an activation counts, in device memory. */
+struct vxd_frame_counts {
+    uint32_t n_known;   /* touched blocks that the volume has */
+    uint32_t n_new;     /* and those that it has not */
+    uint32_t n_dropped; /* pixels */
+    uint32_t n_taken;   /* slots; the frame map is too small where above half of them */
+};
+
+struct vxd_volume {
+    struct vxd_context *context;
+    struct vxd_volume_spec spec;
+    struct vxd_hashmap *map;
+    size_t n_blocks;
+    uint64_t version;
+    uint64_t removed_version;
+    bool table_is_stale; /* new blocks are in the map, but perhaps not in the table */
+    /* struct vxd_block_slot, a power of two of at least 2 * capacity */
+    struct vxd_buffer table;
+
+    /* The frame map of the last activation: tags of frame_slots, VXD_BLOCK_EMPTY where free;
+     * for half as many blocks the entries (int32) and the Morton codes of new ones (uint64). */
+    size_t frame_slots;
+    struct vxd_buffer frame_tags;
+    struct vxd_buffer frame_entries;
+    struct vxd_buffer frame_new;
+    struct vxd_buffer frame_counts; /* struct vxd_frame_counts */
+    /* float32, metres, 0 = no depth: an item that stands for no pixel, then the pixels */
+    struct vxd_buffer frame_depth;
+    size_t n_active; /* touched blocks of the last activation */
+    int frame_width; /* of the last activation; 0: there was none */
+    int frame_height;
+};
+
+/* errors  INVALID_ARGUMENT */
+enum vxd_status vxd_volume_check_spec(const struct vxd_volume_spec *spec,
+                                      struct vxd_err *err);
+
+/* Slots of the block table for a capacity of blocks. */
+size_t vxd_volume_table_slots(size_t capacity);
+
+/* Makes the block table anew from the map's keys, of the size that its capacity asks for.
+ * errors  RESOURCE_EXHAUSTED; the volume is unchanged */
+enum vxd_status vxd_volume_rebuild_table(struct vxd_queue *queue,
+                                         struct vxd_volume *volume, struct vxd_err *err);
+
+/* Makes the table right after a failure between the map and the table. Blocking.
+ * errors  RESOURCE_EXHAUSTED; the table stays stale */
+enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volume,
+                                struct vxd_err *err);
+
+/* errors  INVALID_ARGUMENT with `field` */
+enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
+                                      const char *field, struct vxd_err *err);
+enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
+                                        struct vxd_err *err);
+enum vxd_status vxd_camera_form_init(const struct vxd_volume_camera *camera,
+                                     const char *field, struct vxd_camera_form *out,
+                                     struct vxd_err *err);
+enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
+                                    const struct vxd_volume_frame *frame,
+                                    struct vxd_frame_form *out, struct vxd_err *err);
+
+/* A camera's pose in blocks: position = base + offset + rotation * p, p in metres. */
+void vxd_pose_to_blocks(const struct vxd_volume *volume,
+                        const struct vxd_volume_pose *pose, int32_t base[3],
+                        float offset[3], float rotation[9]);
+
+/* What touching a frame's blocks needs. The caller has filled the frame map's tags with
+ * VXD_BLOCK_EMPTY and the counts with 0. */
+struct vxd_touch_call {
+    struct vxd_frame_form frame;
+    struct vxd_volume_view view;
+    uint64_t *tags;
+    uint32_t slot_mask;
+    int32_t *entries; /* known blocks, as many as half of the slots */
+    uint64_t *codes;  /* Morton codes of new blocks, likewise */
+    float *depth;
+    struct vxd_frame_counts *counts;
+};
+
+enum vxd_status vxd_volume_touch_cpu(struct vxd_queue *queue,
+                                     const struct vxd_touch_call *call,
+                                     struct vxd_err *err);
+enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
+                                      const struct vxd_touch_call *call,
+                                      struct vxd_err *err);
+
+/* Writes the keys (3 int32 each) of n sorted Morton codes. */
+enum vxd_status vxd_volume_code_keys_cpu(struct vxd_queue *queue, const uint64_t *codes,
+                                         size_t n, int32_t *keys, struct vxd_err *err);
+enum vxd_status vxd_volume_code_keys_cuda(struct vxd_queue *queue, const uint64_t *codes,
+                                          size_t n, int32_t *keys, struct vxd_err *err);
+
+struct vxd_fuse_call {
+    struct vxd_frame_form frame;
+    struct vxd_volume_view view;
+    const int32_t *entries; /* n of them */
+    size_t n;
+    const float *depth;
+    uint64_t version;
+};
+
+enum vxd_status vxd_volume_fuse_cpu(struct vxd_queue *queue,
+                                    const struct vxd_fuse_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
+                                     const struct vxd_fuse_call *call,
+                                     struct vxd_err *err);
+
+/* Where the call has a range image, its range_min is filled with bytes 0x7f and its range_max with
+ * 0. */
+enum vxd_status vxd_volume_cast_cpu(struct vxd_queue *queue,
+                                    const struct vxd_cast_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_cast_cuda(struct vxd_queue *queue,
+                                     const struct vxd_cast_call *call,
+                                     struct vxd_err *err);
+
+/* What a removal looks for, in voxels from the volume's origin. */
+struct vxd_clear_call {
+    struct vxd_volume_view view;
+    int is_ball;
+    int64_t low[3]; /* half-open box of voxels */
+    int64_t high[3];
+    double centre[3]; /* metres from the origin */
+    double radius;
+    double block_size; /* metres */
+    int32_t *keys;     /* out: the keys of blocks to remove, in no particular order */
+    uint32_t *n_keys;  /* 0 before */
+    uint64_t version;  /* the stamp of blocks of which a part is cleared */
+};
+
+/* Lists blocks to remove, and clears the voxels of the box in the others. */
+enum vxd_status vxd_volume_clear_cpu(struct vxd_queue *queue,
+                                     const struct vxd_clear_call *call,
+                                     const int32_t *entries, size_t n,
+                                     struct vxd_err *err);
+enum vxd_status vxd_volume_clear_cuda(struct vxd_queue *queue,
+                                      const struct vxd_clear_call *call,
+                                      const int32_t *entries, size_t n,
+                                      struct vxd_err *err);
+
+/* The backends of the block table. The caller has filled new tables with VXD_BLOCK_EMPTY.
+ * add: puts n entries, whose keys are in the map, into the table; none is in it.
+ * changed: as vxd_volume_changed_since; counts is scratch of capacity + 1 uint32 with the number
+ * of blocks in the last one, scratch that of a prefix sum over capacity. */
+enum vxd_status vxd_volume_table_add_cpu(struct vxd_queue *queue,
+                                         const struct vxd_volume *volume,
+                                         const int32_t *entries, size_t n,
+                                         struct vxd_err *err);
+enum vxd_status vxd_volume_table_add_cuda(struct vxd_queue *queue,
+                                          const struct vxd_volume *volume,
+                                          const int32_t *entries, size_t n,
+                                          struct vxd_err *err);
+enum vxd_status vxd_volume_changed_cpu(struct vxd_queue *queue,
+                                       const struct vxd_volume *volume, uint64_t since,
+                                       int32_t *entries, uint32_t *counts, void *scratch,
+                                       size_t scratch_bytes, struct vxd_err *err);
+enum vxd_status vxd_volume_changed_cuda(struct vxd_queue *queue,
+                                        const struct vxd_volume *volume, uint64_t since,
+                                        int32_t *entries, uint32_t *counts, void *scratch,
+                                        size_t scratch_bytes, struct vxd_err *err);
+enum vxd_status vxd_volume_neighbours_cpu(struct vxd_queue *queue,
+                                          const struct vxd_volume_view *view,
+                                          const int32_t *entries, size_t n,
+                                          int32_t *indices, struct vxd_err *err);
+enum vxd_status vxd_volume_neighbours_cuda(struct vxd_queue *queue,
+                                           const struct vxd_volume_view *view,
+                                           const int32_t *entries, size_t n,
+                                           int32_t *indices, struct vxd_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arithmetic of volumes that gives the same bits on both backends: keys of blocks and their
+ * lookup, voxels, the running average, projection and distortion of cameras. */
+#ifndef VXD_GPU_VOLUME_VOLUME_MATH_H
+#define VXD_GPU_VOLUME_VOLUME_MATH_H
+
+#include "gpu/core/core_math.h"
+#include "gpu/volume/volume.h"
+
+VXD_HD float vxd_volume_sqrtf(float a)
+{
+#if defined(__CUDA_ARCH__)
+    return __fsqrt_rn(a);
+#else
+    return sqrtf(a);
+#endif
+}
+
+/* ---- Blocks ---- */
+
+/* Keys are within +-VXD_BLOCK_LIMIT, so that the neighbours of a block have tags too. */
+#define VXD_BLOCK_LIMIT ((1 << 20) - 2)
+#define VXD_BLOCK_BIAS (1 << 20)
+
+/* A key in 63 bits: x highest. Each component is within +-(VXD_BLOCK_LIMIT + 1). */
+VXD_HD uint64_t vxd_block_tag(int32_t x, int32_t y, int32_t z)
+{
+    return (uint64_t)(uint32_t)(x + VXD_BLOCK_BIAS) << 42 |
+           (uint64_t)(uint32_t)(y + VXD_BLOCK_BIAS) << 21 |
+           (uint64_t)(uint32_t)(z + VXD_BLOCK_BIAS);
+}
+
+VXD_HD void vxd_block_key(uint64_t tag, int32_t key[3])
+{
+    key[0] = (int32_t)(tag >> 42 & 0x1fffff) - VXD_BLOCK_BIAS;
+    key[1] = (int32_t)(tag >> 21 & 0x1fffff) - VXD_BLOCK_BIAS;
+    key[2] = (int32_t)(tag & 0x1fffff) - VXD_BLOCK_BIAS;
+}
+
+/* Morton code of a tag's key: the order in which new blocks get entries. */
+VXD_HD uint64_t vxd_block_morton(uint64_t tag)
+{
+    return vxd_spread3(tag >> 42) << 2 | vxd_spread3(tag >> 21) << 1 | vxd_spread3(tag);
+}
+
+VXD_HD uint64_t vxd_block_tag_of_morton(uint64_t morton)
+{
+    return vxd_gather3(morton >> 2) << 42 | vxd_gather3(morton >> 1) << 21 |
+           vxd_gather3(morton);
+}
+
+/* Finaliser of SplitMix64. */
+VXD_HD uint32_t vxd_block_hash(uint64_t tag)
+{
+    tag = (tag ^ tag >> 30) * 0xbf58476d1ce4e5b9ULL;
+    tag = (tag ^ tag >> 27) * 0x94d049bb133111ebULL;
+    return (uint32_t)(tag >> 32);
+}
+
+/* The entry of a block, or VXD_NO_ENTRY. At most half of the slots are taken, so the loop ends at
+ * an empty one; it is bounded by the table besides. */
+VXD_HD int32_t vxd_volume_find_block(const struct vxd_volume_view *view, uint64_t tag)
+{
+    uint32_t slot = vxd_block_hash(tag) & view->table_mask;
+
+    for (uint32_t n = 0; n <= view->table_mask; n++) {
+        uint64_t here = view->table[slot].tag;
+
+        if (here == tag) {
+            return view->table[slot].entry;
+        }
+        if (here == VXD_BLOCK_EMPTY) {
+            break;
+        }
+        slot = (slot + 1) & view->table_mask;
+    }
+    return VXD_NO_ENTRY;
+}
+
+/* The entry of neighbour `column` (VXD_NEIGHBOURS_27) of a block. */
+VXD_HD int32_t vxd_block_neighbour(const struct vxd_volume_view *view, int32_t entry,
+                                   int column)
+{
+    const int32_t *key;
+
+    if (entry < 0 || (uint32_t)entry >= view->capacity) {
+        return VXD_NO_ENTRY;
+    }
+    key = view->keys + 3 * (size_t)entry;
+    return vxd_volume_find_block(view, vxd_block_tag(key[0] + column / 9 - 1,
+                                                     key[1] + column / 3 % 3 - 1,
+                                                     key[2] + column % 3 - 1));
+}
+
+/* ---- Voxels ---- */
+
+VXD_HD int32_t vxd_volume_block_voxels(const struct vxd_volume_view *view)
+{
+    return 1 << (3 * view->shift);
+}
+
+/* Index of a voxel in its block; x, y, z may be coordinates in the volume too. */
+VXD_HD uint32_t vxd_voxel_index(const struct vxd_volume_view *view, int32_t x, int32_t y,
+                                int32_t z)
+{
+    uint32_t mask = (uint32_t)view->edge - 1;
+
+    return (((uint32_t)z & mask) << view->shift | ((uint32_t)y & mask)) << view->shift |
+           ((uint32_t)x & mask);
+}
+
+/* Key component of the block that holds voxel coordinate v: the floor of v / edge. */
+VXD_HD int32_t vxd_block_of_voxel(const struct vxd_volume_view *view, int32_t v)
+{
+    return v >> view->shift;
+}
+
+/* Number of a voxel in the arrays of a volume. */
+VXD_HD size_t vxd_voxel_row(const struct vxd_volume_view *view, int32_t entry,
+                            uint32_t index)
+{
+    return ((size_t)entry << (3 * view->shift)) + index;
+}
+
+VXD_HD float vxd_volume_weight(const struct vxd_volume_view *view, size_t row)
+{
+    return view->is_compact != 0 ? (float)((const uint8_t *)view->weights)[row]
+                                 : ((const float *)view->weights)[row];
+}
+
+/* In units of the truncation, -1 to 1. */
+VXD_HD float vxd_volume_distance(const struct vxd_volume_view *view, size_t row)
+{
+    return view->is_compact != 0
+               ? vxd_float_of_half(((const uint16_t *)view->distances)[row])
+               : ((const float *)view->distances)[row];
+}
+
+/* Position of a voxel's centre on one axis, metres from the origin. */
+VXD_HD float vxd_voxel_centre(const struct vxd_volume_view *view, int32_t v)
+{
+    return vxd_mulf(vxd_addf((float)v, 0.5f), view->voxel_size);
+}
+
+/* An 8-bit component of a colour in units of 1/256, to nearest. */
+VXD_HD uint8_t vxd_colour_byte(uint32_t value)
+{
+    uint32_t rounded = (value + 128) >> 8;
+
+    return (uint8_t)(rounded > 255 ? 255 : rounded);
+}
+
+/* ---- The running average (equation 12) ---- */
+
+/* (w * d + w_new * d_new) / (w + w_new) as d + (d_new - d) * w_new / (w + w_new): one rounding of
+ * a small correction, which a long average does not drift by. */
+VXD_HD float vxd_average(float d, float w, float d_new, float w_new)
+{
+    return vxd_addf(d, vxd_mulf(vxd_subf(d_new, d), vxd_divf(w_new, vxd_addf(w, w_new))));
+}
+
+VXD_HD float vxd_weight_sum(float w, float w_new, float max_weight)
+{
+    float sum = vxd_addf(w, w_new);
+
+    return sum < max_weight ? sum : max_weight;
+}
+
+/* ---- Cameras ---- */
+
+/* A camera as kernels use it, float32. */
+struct vxd_camera_form {
+    int width;
+    int height;
+    int is_distorted;
+    float fx;
+    float fy;
+    float cx;
+    float cy;
+    float k[8];
+    float max_r2; /* beyond it the distortion's polynomial means nothing */
+};
+
+/* Distorts normalized coordinates x / z, y / z (OpenCV's rational model). */
+VXD_HD void vxd_camera_distort(const struct vxd_camera_form *camera, float x, float y,
+                               float *out_x, float *out_y)
+{
+    const float *k = camera->k;
+    float r2 = vxd_addf(vxd_mulf(x, x), vxd_mulf(y, y));
+    float xy2 = vxd_mulf(2.0f, vxd_mulf(x, y));
+    float top = vxd_addf(vxd_mulf(vxd_addf(vxd_mulf(k[4], r2), k[1]), r2), k[0]);
+    float below = vxd_addf(vxd_mulf(vxd_addf(vxd_mulf(k[7], r2), k[6]), r2), k[5]);
+    float radial =
+        vxd_divf(vxd_addf(1.0f, vxd_mulf(top, r2)), vxd_addf(1.0f, vxd_mulf(below, r2)));
+    float shift_x =
+        vxd_addf(vxd_mulf(k[2], xy2),
+                 vxd_mulf(k[3], vxd_addf(r2, vxd_mulf(2.0f, vxd_mulf(x, x)))));
+    float shift_y =
+        vxd_addf(vxd_mulf(k[3], xy2),
+                 vxd_mulf(k[2], vxd_addf(r2, vxd_mulf(2.0f, vxd_mulf(y, y)))));
+
+    *out_x = vxd_addf(vxd_mulf(x, radial), shift_x);
+    *out_y = vxd_addf(vxd_mulf(y, radial), shift_y);
+}
+
+/* The inverse, by Newton's method with the numeric Jacobian of a unit step's distortion: five
+ * rounds reach float32's precision for lenses whose distortion is monotonic. */
+#define VXD_UNDISTORT_ROUNDS 6
+#define VXD_UNDISTORT_STEP 1e-3f
+
+VXD_HD void vxd_camera_undistort(const struct vxd_camera_form *camera, float x, float y,
+                                 float *out_x, float *out_y)
+{
+    float u = x;
+    float v = y;
+
+    for (int round = 0; round < VXD_UNDISTORT_ROUNDS; round++) {
+        float at[2];
+        float by_u[2];
+        float by_v[2];
+        float error_x;
+        float error_y;
+        float determinant;
+
+        vxd_camera_distort(camera, u, v, &at[0], &at[1]);
+        vxd_camera_distort(camera, vxd_addf(u, VXD_UNDISTORT_STEP), v, &by_u[0],
+                           &by_u[1]);
+        vxd_camera_distort(camera, u, vxd_addf(v, VXD_UNDISTORT_STEP), &by_v[0],
+                           &by_v[1]);
+        by_u[0] = vxd_subf(by_u[0], at[0]);
+        by_u[1] = vxd_subf(by_u[1], at[1]);
+        by_v[0] = vxd_subf(by_v[0], at[0]);
+        by_v[1] = vxd_subf(by_v[1], at[1]);
+        error_x = vxd_subf(x, at[0]);
+        error_y = vxd_subf(y, at[1]);
+        determinant = vxd_subf(vxd_mulf(by_u[0], by_v[1]), vxd_mulf(by_u[1], by_v[0]));
+        if (!(determinant > 1e-12f)) {
+            break;
+        }
+        u = vxd_addf(
+            u, vxd_mulf(VXD_UNDISTORT_STEP, vxd_divf(vxd_subf(vxd_mulf(error_x, by_v[1]),
+                                                              vxd_mulf(error_y, by_v[0])),
+                                                     determinant)));
+        v = vxd_addf(
+            v, vxd_mulf(VXD_UNDISTORT_STEP, vxd_divf(vxd_subf(vxd_mulf(error_y, by_u[0]),
+                                                              vxd_mulf(error_x, by_u[1])),
+                                                     determinant)));
+    }
+    *out_x = u;
+    *out_y = v;
+}
+
+/* x / z and y / z of the ray through the centre of pixel (u, v). */
+VXD_HD void vxd_camera_ray(const struct vxd_camera_form *camera, float u, float v,
+                           float *x, float *y)
+{
+    *x = vxd_divf(vxd_subf(u, camera->cx), camera->fx);
+    *y = vxd_divf(vxd_subf(v, camera->cy), camera->fy);
+    if (camera->is_distorted != 0) {
+        vxd_camera_undistort(camera, *x, *y, x, y);
+    }
+}
+
+/* The nearest pixel of a point in the camera's frame, as its index in the image; -1 where the
+ * point is behind the camera or projects outside. */
+VXD_HD int32_t vxd_camera_pixel(const struct vxd_camera_form *camera, float x, float y,
+                                float z)
+{
+    float inverse = vxd_divf(1.0f, z);
+    float a = vxd_mulf(x, inverse);
+    float b = vxd_mulf(y, inverse);
+    float u;
+    float v;
+
+    if (!(z > 0)) {
+        return -1;
+    }
+    if (camera->is_distorted != 0) {
+        if (!(vxd_addf(vxd_mulf(a, a), vxd_mulf(b, b)) <= camera->max_r2)) {
+            return -1;
+        }
+        vxd_camera_distort(camera, a, b, &a, &b);
+    }
+    u = vxd_addf(vxd_addf(vxd_mulf(camera->fx, a), camera->cx), 0.5f);
+    v = vxd_addf(vxd_addf(vxd_mulf(camera->fy, b), camera->cy), 0.5f);
+    if (!(u >= 0 && v >= 0 && u < (float)camera->width && v < (float)camera->height)) {
+        return -1;
+    }
+    return (int32_t)v * camera->width + (int32_t)u;
+}
+
+#endif

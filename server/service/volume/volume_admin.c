@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Volumes as a whole: create, drop, list, get, clear. */
+#include <math.h>
+
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/volume/volume_service.h"
+
+#define MAX_TTL_S 31536000.0
+#define DEFAULT_TRUNCATION_VOXELS 6
+#define DEFAULT_MAX_WEIGHT 255
+#define EVERYWHERE_M 1e12
+
+enum {
+    MAX_INFO_BYTES = 1024 /* of one VolumeInfo with all that it may have */
+};
+
+/* --- create ---------------------------------------------------------------------------- */
+
+struct create_job {
+    struct vxd_volume_job base; /* first: request->state is both */
+    struct vxd_volume_terms terms;
+    struct vxd_volume_spec spec;
+    Voxeld__V1__VolumeCreateResponse *reply;
+};
+
+static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
+                                 struct vxd_volume_spec *spec, struct vxd_err *err)
+{
+    const Voxeld__V1__Vec3 *origin = input->origin;
+    double size = input->voxel_size_m;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_check_number(size, "voxel_size_m", 1e-4, 100, err));
+    VXD_TRY(vxd_volume_check_number(input->truncation_m, "truncation_m", 0, 12800, err));
+    VXD_TRY(vxd_volume_check_number(input->max_weight, "max_weight", 0, 65535, err));
+    if (input->block != 0 && input->block != 8 && input->block != 16) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "block", "is %u, must be 8 or 16",
+                         input->block));
+    }
+    *spec = (struct vxd_volume_spec){
+        .voxel_size_m = size,
+        .block_edge = input->block == 16 ? 16 : 8,
+        .truncation_m = input->truncation_m > 0 ? input->truncation_m
+                                                : DEFAULT_TRUNCATION_VOXELS * size,
+        .form = input->compact ? VXD_VOLUME_COMPACT : VXD_VOLUME_FULL,
+        .has_colour = input->colour,
+        .max_weight = input->max_weight > 0 ? input->max_weight : DEFAULT_MAX_WEIGHT};
+    if (origin != NULL) {
+        const double metres[3] = {origin->x, origin->y, origin->z};
+
+        for (int i = 0; i < 3; i++) {
+            VXD_TRY(vxd_volume_check_number(metres[i], "origin", -1e9, 1e9, err));
+            spec->origin_m[i] = metres[i];
+        }
+    }
+    if (vxd_volume_block_bytes(spec) == 0) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "truncation_m",
+                         "is %g, must be one voxel to eight blocks: %g to %g",
+                         spec->truncation_m, size, size * 8 * spec->block_edge));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeCreateRequest *input =
+        (const Voxeld__V1__VolumeCreateRequest *)request->input;
+    struct create_job *job;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
+    VXD_TRY(vxd_volume_check_number(input->ttl_s, "ttl_s", 0, MAX_TTL_S, err));
+    VXD_TRY(read_spec(input, &job->spec, err));
+    (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->name);
+    (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
+                   request->principal.name);
+    job->terms.max_bytes = input->max_bytes;
+    job->terms.ttl_ns = (int64_t)(input->ttl_s * 1e9);
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct create_job *job = request->state;
+    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_named_volume *volume = vxd_volumes_find(volumes, job->terms.name);
+    enum vxd_status status = VXD_OK;
+
+    job->reply = vxd_message_new(request->decoder,
+                                 &voxeld__v1__volume_create_response__descriptor, err);
+    if (job->reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (volume != NULL && (!vxd_volume_spec_equal(&volume->spec, &job->spec) ||
+                           volume->terms.max_bytes != job->terms.max_bytes ||
+                           volume->terms.ttl_ns != job->terms.ttl_ns)) {
+        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
+                         "the volume \"%s\" exists with other parameters",
+                         job->terms.name));
+    }
+    job->reply->existed = volume != NULL;
+    if (volume == NULL) {
+        VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &job->spec,
+                                     &job->base.made, err));
+        volume = job->base.made;
+    }
+    status = vxd_volume_new_info(request->decoder, volume, &job->reply->volume, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_create_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct create_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    request->output = &job->reply->base;
+    if (job->base.made != NULL) {
+        vxd_volumes_publish(request->server->volumes, job->base.made);
+    }
+    return VXD_OK;
+}
+
+/* --- drop ------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_volume_drop_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeDropRequest *input =
+        (const Voxeld__V1__VolumeDropRequest *)request->input;
+
+    return vxd_volume_begin_check(request, sizeof(struct vxd_volume_job), input->name,
+                                  err);
+}
+
+enum vxd_status vxd_volume_drop_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeDropRequest *input =
+        (const Voxeld__V1__VolumeDropRequest *)request->input;
+    Voxeld__V1__VolumeDropResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__volume_drop_response__descriptor, err);
+    enum vxd_status status;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    status = vxd_volume_open(request, input->name, err);
+    reply->existed = status == VXD_OK;
+    request->output = &reply->base;
+    return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
+}
+
+enum vxd_status vxd_volume_drop_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct vxd_volume_job *job = request->state;
+
+    (void)err;
+    if (job->volume != NULL) {
+        vxd_volumes_remove(request->server->volumes, queue, job->volume);
+    }
+    return VXD_OK;
+}
+
+/* --- list ------------------------------------------------------------------------------ */
+
+struct list_job {
+    struct vxd_volume_job base; /* first: request->state is both */
+    struct vxd_decoder *arena;  /* not the request's, whose budget depends on its size */
+};
+
+enum vxd_status vxd_volume_list_check(struct vxd_request *request, struct vxd_err *err)
+{
+    request->state = vxd_message_array(request->decoder, 1, sizeof(struct list_job), err);
+    return request->state != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_volume_list_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_volumes *volumes = request->server->volumes;
+    struct list_job *job = request->state;
+    Voxeld__V1__VolumeListResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__volume_list_response__descriptor, err);
+    struct vxd_volumes_usage usage;
+    enum vxd_status status = VXD_OK;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    vxd_volumes_get_usage(volumes, &usage);
+    VXD_TRY(vxd_decoder_create((usage.n_volumes + 1) * MAX_INFO_BYTES, NULL, &job->arena,
+                               err));
+    reply->volumes = vxd_message_pointers(job->arena, usage.n_volumes, err);
+    if (reply->volumes == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (struct vxd_named_volume *v = vxd_volumes_next(volumes, NULL); v != NULL;
+         v = vxd_volumes_next(volumes, v)) {
+        VXD_TRY(
+            vxd_volume_new_info(job->arena, v, &reply->volumes[reply->n_volumes], err));
+        reply->n_volumes++;
+    }
+    reply->n_bytes = usage.n_bytes;
+    reply->limit_bytes = usage.limit_bytes;
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+void vxd_volume_list_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct list_job *job = request->state;
+
+    (void)queue;
+    vxd_decoder_destroy(job->arena);
+    job->arena = NULL;
+}
+
+/* --- get ------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_volume_get_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeGetRequest *input =
+        (const Voxeld__V1__VolumeGetRequest *)request->input;
+
+    return vxd_volume_begin_check(request, sizeof(struct vxd_volume_job), input->name,
+                                  err);
+}
+
+enum vxd_status vxd_volume_get_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeGetRequest *input =
+        (const Voxeld__V1__VolumeGetRequest *)request->input;
+    Voxeld__V1__VolumeGetResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__volume_get_response__descriptor, err);
+    const struct vxd_named_volume *volume =
+        vxd_volumes_peek(request->server->volumes, input->name);
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (volume == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no volume \"%s\"",
+                        input->name);
+    }
+    request->output = &reply->base;
+    return vxd_volume_new_info(request->decoder, volume, &reply->volume, err);
+}
+
+/* Of methods whose reply submit has made. */
+enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
+                                struct vxd_err *err)
+{
+    (void)request;
+    (void)queue;
+    (void)err;
+    return VXD_OK;
+}
+
+/* --- clear ----------------------------------------------------------------------------- */
+
+struct clear_job {
+    struct vxd_volume_job base; /* first: request->state is both */
+    struct vxd_volume_region region;
+    size_t n_removed;
+};
+
+static enum vxd_status read_region(const Voxeld__V1__VolumeClearRequest *input,
+                                   struct vxd_volume_region *region, struct vxd_err *err)
+{
+    int n = (input->box != NULL ? 1 : 0) + (input->radius_m != 0 ? 1 : 0) +
+            (input->all ? 1 : 0);
+    enum vxd_status status;
+
+    if (n != 1) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, n == 0 ? "box" : "all",
+                        "one of box, radius_m and all is needed; %d are given", n);
+    }
+    if (input->box != NULL) {
+        return vxd_volume_read_box(input->box, region->low, region->high, err);
+    }
+    if (input->all) {
+        for (int i = 0; i < 3; i++) {
+            region->low[i] = -EVERYWHERE_M;
+            region->high[i] = EVERYWHERE_M;
+        }
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_volume_check_number(input->radius_m, "radius_m", 0, 1e9, err));
+    region->is_ball = true;
+    region->radius = input->radius_m;
+    if (input->centre != NULL) {
+        region->centre[0] = input->centre->x;
+        region->centre[1] = input->centre->y;
+        region->centre[2] = input->centre->z;
+    }
+    for (int i = 0; i < 3; i++) {
+        VXD_TRY(vxd_volume_check_number(region->centre[i], "centre", -1e12, 1e12, err));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_clear_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeClearRequest *input =
+        (const Voxeld__V1__VolumeClearRequest *)request->input;
+    struct clear_job *job;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
+    VXD_TRY(read_region(input, &job->region, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeClearRequest *input =
+        (const Voxeld__V1__VolumeClearRequest *)request->input;
+    struct clear_job *job = request->state;
+    Voxeld__V1__VolumeClearResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__volume_clear_response__descriptor, err);
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_volume_open(request, input->name, err));
+    VXD_TRY(vxd_volume_clear(queue, job->base.volume->volume, &job->region,
+                             &job->n_removed, err));
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct clear_job *job = request->state;
+    Voxeld__V1__VolumeClearResponse *reply =
+        (Voxeld__V1__VolumeClearResponse *)request->output;
+    struct vxd_volume_info info;
+
+    (void)queue;
+    (void)err;
+    vxd_volume_get_info(job->base.volume->volume, &info);
+    reply->n_removed = job->n_removed;
+    reply->n_blocks = info.n_blocks;
+    reply->stamp = info.version;
+    return VXD_OK;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Surfaces: arrays, or a PLY file. */
+#include "gpu/surface/surface.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/volume/volume_service.h"
+
+#define MAX_WEIGHT 65535
+
+/* Voxels that one request looks at: some tenths of a second. */
+#define MAX_VOXELS_CPU ((uint64_t)1 << 25)
+#define MAX_VOXELS_CUDA ((uint64_t)1 << 29)
+
+struct extract_job {
+    struct vxd_volume_job base; /* first: request->state is both */
+    struct vxd_surface_args args;
+    struct vxd_surface *surface;
+    struct vxd_surface_counts n;
+    Voxeld__V1__VolumeExtractResponse *reply;
+    struct vxd_volume_output *vertices;
+    struct vxd_volume_output *normals;
+    struct vxd_volume_output *colours;
+    struct vxd_volume_output *triangles;
+    struct vxd_volume_output *blocks;
+    struct vxd_buffer ply;
+};
+
+enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeExtractRequest *input =
+        (const Voxeld__V1__VolumeExtractRequest *)request->input;
+    struct vxd_surface_args *args;
+    enum vxd_status status;
+
+    VXD_TRY(
+        vxd_volume_begin_check(request, sizeof(struct extract_job), input->name, err));
+    args = &((struct extract_job *)request->state)->args;
+    VXD_TRY(vxd_volume_check_number(input->min_weight, "min_weight", 0, MAX_WEIGHT, err));
+    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_format__descriptor,
+                                             (int)input->format) == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
+                         "is %d; known: VOLUME_ARRAYS, VOLUME_PLY", (int)input->format));
+    }
+    if (input->box != NULL) {
+        VXD_TRY(vxd_volume_read_box(input->box, args->low, args->high, err));
+        args->has_box = true;
+    }
+    args->kind = input->points ? VXD_SURFACE_POINTS : VXD_SURFACE_MESH;
+    args->min_weight = input->min_weight;
+    args->first = input->first < SIZE_MAX ? (size_t)input->first : SIZE_MAX;
+    args->limit = input->limit < SIZE_MAX ? (size_t)input->limit : SIZE_MAX;
+out:
+    return status;
+}
+
+/* --- arrays ------------------------------------------------------------------------------- */
+
+/* Refuses a surface that is more than a reply may have.
+ * errors  RESOURCE_EXHAUSTED */
+static enum vxd_status check_size(const struct extract_job *job, struct vxd_err *err)
+{
+    bool has_colour = job->base.volume->spec.has_colour;
+    uint64_t n_bytes = (uint64_t)job->n.n_vertices * (has_colour ? 27 : 24) +
+                       (uint64_t)job->n.n_triangles * 13 + (uint64_t)job->n.n_blocks * 16;
+
+    if (n_bytes > VXD_VOLUME_REPLY_BYTES) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "box",
+                        "the surface has %zu vertices and %zu triangles, %llu bytes; a "
+                        "reply holds %zu: ask for boxes of it",
+                        job->n.n_vertices, job->n.n_triangles,
+                        (unsigned long long)n_bytes, VXD_VOLUME_REPLY_BYTES);
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *queue,
+                               struct vxd_surface_outputs *out, struct vxd_err *err)
+{
+    struct extract_job *job = request->state;
+    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
+    size_t n_colours = job->base.volume->spec.has_colour ? job->n.n_vertices : 0;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, job->n.n_vertices, 3,
+                               &reply->vertices, &job->vertices, err));
+    VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, job->n.n_vertices, 3,
+                               &reply->normals, &job->normals, err));
+    VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n_colours, 3, &reply->colours,
+                               &job->colours, err));
+    VXD_TRY(vxd_volume_reserve(request, queue, VXD_INT32, job->n.n_triangles, 3,
+                               &reply->triangles, &job->triangles, err));
+    VXD_TRY(vxd_volume_reserve(request, queue, VXD_INT32, job->n.n_blocks, 4,
+                               &reply->blocks, &job->blocks, err));
+    *out = (struct vxd_surface_outputs){.vertices = job->vertices->device,
+                                        .normals = job->normals->device,
+                                        .colours = job->colours->device,
+                                        .triangles = job->triangles->device,
+                                        .blocks = job->blocks->device};
+    reply->n_colours = n_colours;
+out:
+    return status;
+}
+
+/* Refuses what would hold the lane for long.
+ * errors  RESOURCE_EXHAUSTED */
+static enum vxd_status check_work(const struct vxd_queue *queue,
+                                  const struct vxd_volume_info *info,
+                                  const struct vxd_surface_args *args,
+                                  struct vxd_err *err)
+{
+    bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
+    uint64_t edge = (uint64_t)info->spec.block_edge;
+    uint64_t most = (is_cuda ? MAX_VOXELS_CUDA : MAX_VOXELS_CPU) / (edge * edge * edge);
+    uint64_t left = args->first < info->n_blocks ? info->n_blocks - args->first : 0;
+    uint64_t n = args->limit > 0 && args->limit < left ? args->limit : left;
+
+    if (n > most) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "limit",
+                        "%llu blocks are asked for, at most %llu are looked at in one "
+                        "request: go through them with first and limit",
+                        (unsigned long long)n, (unsigned long long)most);
+    }
+    return VXD_OK;
+}
+
+static void set_counts(struct extract_job *job)
+{
+    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
+    struct vxd_volume_info info;
+
+    vxd_volume_get_info(job->base.volume->volume, &info);
+    reply->stamp = info.version;
+    reply->is_whole = job->args.since == 0;
+    reply->n_vertices = job->n.n_vertices;
+    reply->n_triangles = job->n.n_triangles;
+    reply->n_blocks = job->n.n_blocks;
+    if (job->args.limit > 0 && job->args.first < job->n.n_listed &&
+        job->args.limit < job->n.n_listed - job->args.first) {
+        reply->next = job->args.first + job->args.limit;
+    }
+}
+
+enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeExtractRequest *input =
+        (const Voxeld__V1__VolumeExtractRequest *)request->input;
+    struct extract_job *job = request->state;
+    struct vxd_surface_outputs out;
+    struct vxd_volume_info info;
+    enum vxd_status status;
+
+    job->reply = vxd_message_new(request->decoder,
+                                 &voxeld__v1__volume_extract_response__descriptor, err);
+    if (job->reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_volume_open(request, input->name, err));
+    vxd_volume_get_info(job->base.volume->volume, &info);
+    job->args.since = input->since > info.version || info.removed_version > input->since
+                          ? 0
+                          : input->since;
+    VXD_TRY(check_work(queue, &info, &job->args, err));
+    VXD_TRY(vxd_surface_create(queue, job->base.volume->volume, &job->args, &job->surface,
+                               err));
+    vxd_surface_get_counts(job->surface, &job->n);
+    VXD_TRY(check_size(job, err));
+    VXD_TRY(reserve(request, queue, &out, err));
+    VXD_TRY(vxd_surface_write(queue, job->surface, &out, err));
+    VXD_TRY(vxd_volume_fetch(request, queue, err));
+    if (input->format == VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY) {
+        const struct vxd_volume_mesh mesh = {.n_vertices = job->n.n_vertices,
+                                             .n_triangles = job->n.n_triangles,
+                                             .colours = job->colours->device};
+
+        VXD_TRY(vxd_host_alloc(vxd_queue_context(queue), vxd_volume_ply_bytes(&mesh),
+                               &job->ply, err));
+    }
+    set_counts(job);
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+/* The file instead of the arrays. */
+static void show_ply(struct extract_job *job)
+{
+    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
+    const struct vxd_volume_mesh mesh = {
+        .n_vertices = job->n.n_vertices,
+        .n_triangles = job->n.n_triangles,
+        .vertices = job->vertices->bytes,
+        .normals = job->normals->bytes,
+        .colours = job->colours->n_bytes > 0 ? job->colours->bytes : NULL,
+        .triangles = job->triangles->bytes};
+
+    reply->vertices = NULL;
+    reply->normals = NULL;
+    reply->colours = NULL;
+    reply->triangles = NULL;
+    reply->blocks = NULL;
+    vxd_volume_write_ply(&mesh, job->ply.ptr);
+    reply->ply.data = job->ply.ptr;
+    reply->ply.len = job->ply.n_bytes;
+}
+
+enum vxd_status vxd_volume_extract_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct extract_job *job = request->state;
+    Voxeld__V1__VolumeExtractResponse *reply = job->reply;
+
+    (void)queue;
+    (void)err;
+    reply->engine_ms = (double)request->engine_ns / 1e6;
+    if (job->ply.n_bytes > 0) {
+        show_ply(job);
+        return VXD_OK;
+    }
+    vxd_volume_show(reply->vertices, job->vertices);
+    vxd_volume_show(reply->normals, job->normals);
+    vxd_volume_show(reply->colours, job->colours);
+    vxd_volume_show(reply->triangles, job->triangles);
+    vxd_volume_show(reply->blocks, job->blocks);
+    return VXD_OK;
+}
+
+void vxd_volume_extract_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct extract_job *job = request->state;
+
+    vxd_host_free(vxd_queue_context(queue), &job->ply);
+    vxd_surface_destroy(queue, job->surface);
+    job->surface = NULL;
+    vxd_volume_release(request, queue);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Converts parameters, cameras and poses between the schema and the engine. */
+#include <math.h>
+
+#include "proto/base/clock.h"
+#include "server/service/service.h"
+#include "server/service/volume/volume_service.h"
+
+#define MAX_NORM_ERROR 1e-3
+
+enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
+                                    const struct vxd_named_volume *volume,
+                                    Voxeld__V1__VolumeInfo **out, struct vxd_err *err)
+{
+    const struct vxd_volume_spec *spec = &volume->spec;
+    Voxeld__V1__VolumeInfo *info =
+        vxd_message_new(arena, &voxeld__v1__volume_info__descriptor, err);
+    struct vxd_volume_info engine;
+
+    if (info == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    info->origin = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
+    info->name =
+        vxd_message_text(arena, volume->terms.name, strlen(volume->terms.name), err);
+    info->owner =
+        vxd_message_text(arena, volume->terms.owner, strlen(volume->terms.owner), err);
+    if (info->origin == NULL || info->name == NULL || info->owner == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    vxd_volume_get_info(volume->volume, &engine);
+    info->voxel_size_m = spec->voxel_size_m;
+    info->truncation_m = spec->truncation_m;
+    info->block = (uint32_t)spec->block_edge;
+    info->compact = spec->form == VXD_VOLUME_COMPACT;
+    info->colour = spec->has_colour;
+    info->max_weight = spec->max_weight;
+    info->n_blocks = engine.n_blocks;
+    info->n_bytes = engine.n_bytes;
+    info->max_bytes = volume->terms.max_bytes;
+    info->n_images = volume->n_images;
+    info->stamp = engine.version;
+    info->generation = volume->generation;
+    info->created_ns = volume->created_unix_ns;
+    info->origin->x = spec->origin_m[0];
+    info->origin->y = spec->origin_m[1];
+    info->origin->z = spec->origin_m[2];
+    if (volume->terms.ttl_ns > 0) {
+        int64_t left = volume->used_ns + volume->terms.ttl_ns - vxd_clock_ns();
+
+        info->ttl_s = (double)volume->terms.ttl_ns / 1e9;
+        info->ttl_left_s = left > 0 ? (double)left / 1e9 : 0;
+    }
+    *out = info;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_volume_check_number(double value, const char *field, double low,
+                                        double high, struct vxd_err *err)
+{
+    return value >= low && value <= high
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is %g, must be %g to %g",
+                          value, low, high);
+}
+
+enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
+                                       const char *field, const struct vxd_image *image,
+                                       struct vxd_volume_camera *out, struct vxd_err *err)
+{
+    uint32_t width;
+    uint32_t height;
+
+    if (camera == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field, "is missing");
+    }
+    width = camera->width == 0 && image != NULL ? image->width : camera->width;
+    height = camera->height == 0 && image != NULL ? image->height : camera->height;
+    if (image != NULL && (width != image->width || height != image->height)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "has %u x %u pixels, the image has %u x %u", width, height,
+                        image->width, image->height);
+    }
+    if (width == 0 || height == 0 || (uint64_t)width * height > VXD_VOLUME_MAX_PIXELS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "has %u x %u pixels; sides must be above 0 and pixels at most %d",
+                        width, height, VXD_VOLUME_MAX_PIXELS);
+    }
+    *out = (struct vxd_volume_camera){.width = (int)width,
+                                      .height = (int)height,
+                                      .fx = camera->fx,
+                                      .fy = camera->fy != 0 ? camera->fy : camera->fx,
+                                      .cx = camera->cx,
+                                      .cy = camera->cy,
+                                      .distortion = {camera->k1, camera->k2, camera->p1,
+                                                     camera->p2, camera->k3, camera->k4,
+                                                     camera->k5, camera->k6}};
+    return VXD_OK;
+}
+
+/* The matrix of a unit quaternion. */
+static void rotation_of(double x, double y, double z, double w, double out[9])
+{
+    const double rows[9] = {
+        1 - 2 * (y * y + z * z), 2 * (x * y - z * w),     2 * (x * z + y * w),
+        2 * (x * y + z * w),     1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
+        2 * (x * z - y * w),     2 * (y * z + x * w),     1 - 2 * (x * x + y * y)};
+
+    memcpy(out, rows, sizeof rows);
+}
+
+enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
+                                     struct vxd_volume_pose *out, struct vxd_err *err)
+{
+    const Voxeld__V1__Quaternion *q = pose != NULL ? pose->rotation : NULL;
+    const Voxeld__V1__Vec3 *t = pose != NULL ? pose->translation : NULL;
+    double norm;
+
+    *out = (struct vxd_volume_pose){.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+    if (t != NULL) {
+        if (!isfinite(t->x) || !isfinite(t->y) || !isfinite(t->z)) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                            "its translation is not finite");
+        }
+        out->translation[0] = t->x;
+        out->translation[1] = t->y;
+        out->translation[2] = t->z;
+    }
+    if (q == NULL || (q->x == 0 && q->y == 0 && q->z == 0 && q->w == 0)) {
+        return VXD_OK;
+    }
+    norm = sqrt(q->x * q->x + q->y * q->y + q->z * q->z + q->w * q->w);
+    if (!(fabs(norm - 1) <= MAX_NORM_ERROR)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "its quaternion has the norm %g, must be 1 (to %g)", norm,
+                        MAX_NORM_ERROR);
+    }
+    rotation_of(q->x / norm, q->y / norm, q->z / norm, q->w / norm, out->rotation);
+    return VXD_OK;
+}
+
+enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],
+                                    double high[3], struct vxd_err *err)
+{
+    static const char axes[] = "xyz";
+
+    if (box->low == NULL || box->high == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT,
+                        box->low == NULL ? "box.low" : "box.high", "is missing");
+    }
+    low[0] = box->low->x;
+    low[1] = box->low->y;
+    low[2] = box->low->z;
+    high[0] = box->high->x;
+    high[1] = box->high->y;
+    high[2] = box->high->z;
+    for (int i = 0; i < 3; i++) {
+        if (!isfinite(low[i]) || !isfinite(high[i]) || !(low[i] < high[i])) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "box",
+                            "%c is %g to %g, must be finite and rising", axes[i], low[i],
+                            high[i]);
+        }
+    }
+    return VXD_OK;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the methods of volume.proto share. Private to server/service/volume.
+ *
+ * check (any thread) looks at what the message alone says, and decodes images. The volume is found
+ * in submit, when the request's turn has come on the write lane. Reads run there, too, in one
+ * stage, since a volume is changed in place. */
+#ifndef VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
+#define VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
+
+#include "client/files/image/files_image.h"
+#include "server/registry/volumes/volumes.h"
+#include "server/request/request.h"
+#include "voxeld/v1/volume.pb-c.h"
+
+enum {
+    VXD_VOLUME_MAX_OUTPUTS = 8,
+    VXD_VOLUME_MAX_PIXELS = 1 << 22 /* of an image or picture; a frame's stage is short */
+};
+
+/* What 2 GiB leave for the arrays beside all other fields. */
+#define VXD_VOLUME_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
+
+/* An array that the engine fills and the reply shows. */
+struct vxd_volume_output {
+    size_t n_bytes;
+    void *device;
+    struct vxd_buffer device_buffer;
+    struct vxd_buffer host_buffer; /* CUDA: where the copy lands */
+    const void *bytes;             /* readable once the queue has run */
+};
+
+struct vxd_volume_job {
+    struct vxd_named_volume *volume; /* held */
+    struct vxd_named_volume *made;   /* a new one, not findable yet; held */
+    struct vxd_volume_output outputs[VXD_VOLUME_MAX_OUTPUTS];
+    size_t n_outputs;
+};
+
+/* --- volume_job.c: memory of a request ---------------------------------------------- */
+
+/* Checks the name and makes request->state a job of n_bytes, whose first member is a
+ * struct vxd_volume_job.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_begin_check(struct vxd_request *request, size_t n_bytes,
+                                       const char *name, struct vxd_err *err);
+
+/* Finds the volume and holds it: job->volume. errors  NOT_FOUND */
+enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
+                                struct vxd_err *err);
+
+/* Reserves memory for an output, on device and host, and makes the tensor of n rows that will show
+ * it. columns 0 = one extent only.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_reserve(struct vxd_request *request, struct vxd_queue *queue,
+                                   enum vxd_dtype dtype, size_t n, size_t columns,
+                                   Voxeld__V1__Tensor **tensor,
+                                   struct vxd_volume_output **out, struct vxd_err *err);
+
+/* Queues the copies of all outputs to the host; fails only with the device. */
+enum vxd_status vxd_volume_fetch(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err);
+
+/* Makes a tensor show an output that is fetched; nothing where there is none. */
+void vxd_volume_show(Voxeld__V1__Tensor *tensor, const struct vxd_volume_output *output);
+
+/* --- volume_info.c: parameters ------------------------------------------------------- */
+
+/* Makes a VolumeInfo in the arena.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
+                                    const struct vxd_named_volume *volume,
+                                    Voxeld__V1__VolumeInfo **out, struct vxd_err *err);
+
+/* The schema's camera as the engine's. A size of 0 becomes that of the image, where one is given;
+ * another size than the image's is refused.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
+                                       const char *field, const struct vxd_image *image,
+                                       struct vxd_volume_camera *out,
+                                       struct vxd_err *err);
+
+/* An absent pose is the identity.
+ * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
+enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
+                                     struct vxd_volume_pose *out, struct vxd_err *err);
+
+/* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
+enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],
+                                    double high[3], struct vxd_err *err);
+
+/* errors  INVALID_ARGUMENT  not a number from low to high */
+enum vxd_status vxd_volume_check_number(double value, const char *field, double low,
+                                        double high, struct vxd_err *err);
+
+/* --- volume_ply.c ---------------------------------------------------------------------- */
+
+/* A surface on the host. */
+struct vxd_volume_mesh {
+    size_t n_vertices;
+    size_t n_triangles;
+    const float *vertices;
+    const float *normals;
+    const uint8_t *colours; /* NULL: none */
+    const int32_t *triangles;
+};
+
+/* Bytes of a surface as PLY. */
+size_t vxd_volume_ply_bytes(const struct vxd_volume_mesh *mesh);
+
+/* Writes them. */
+void vxd_volume_write_ply(const struct vxd_volume_mesh *mesh, uint8_t *out);
+
+#endif
