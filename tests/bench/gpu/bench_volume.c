@@ -324,6 +324,39 @@ out:
     return status;
 }
 
+/* Writes "voxeld-blocks N VOXEL_M MU_M", then of N blocks the keys (int32), the distances and the
+ * weights (float32). */
+static enum vxd_status dump_blocks(struct bench *bench, struct vxd_volume *volume,
+                                   struct vxd_err *err)
+{
+    FILE *file = fopen(bench->options.dump, "wb");
+    struct vxd_hashmap_image image = {0};
+    struct vxd_volume_info info;
+    enum vxd_status status;
+    bool is_written;
+
+    if (file == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "dump", "%s: cannot be written",
+                        bench->options.dump);
+    }
+    vxd_volume_get_info(volume, &info);
+    VXD_TRY(vxd_hashmap_export(bench->device.queue, vxd_volume_map(volume), &image, err));
+    is_written =
+        fprintf(file, "voxeld-blocks %zu %.17g %.17g\n", image.n_entries,
+                info.spec.voxel_size_m, info.spec.truncation_m) > 0 &&
+        fwrite(image.keys.ptr, 12, image.n_entries, file) == image.n_entries &&
+        fwrite(image.values[1].ptr, 2048, image.n_entries, file) == image.n_entries &&
+        fwrite(image.values[2].ptr, 2048, image.n_entries, file) == image.n_entries;
+    if (!is_written) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "dump", "%s: not written whole",
+                          bench->options.dump);
+    }
+    vxd_hashmap_image_free(&image);
+out:
+    (void)fclose(file);
+    return status;
+}
+
 static enum vxd_status run_mode(struct bench *bench, bool is_complete,
                                 struct vxd_err *err)
 {
@@ -376,39 +409,6 @@ static enum vxd_status run_mode(struct bench *bench, bool is_complete,
         100 * hits);
 out:
     vxd_volume_destroy(bench->device.queue, volume);
-    return status;
-}
-
-/* Writes "voxeld-blocks N VOXEL_M MU_M", then of N blocks the keys (int32), the distances and the
- * weights (float32). */
-static enum vxd_status dump_blocks(struct bench *bench, struct vxd_volume *volume,
-                                   struct vxd_err *err)
-{
-    FILE *file = fopen(bench->options.dump, "wb");
-    struct vxd_hashmap_image image = {0};
-    struct vxd_volume_info info;
-    enum vxd_status status;
-    bool is_written;
-
-    if (file == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "dump", "%s: cannot be written",
-                        bench->options.dump);
-    }
-    vxd_volume_get_info(volume, &info);
-    VXD_TRY(vxd_hashmap_export(bench->device.queue, vxd_volume_map(volume), &image, err));
-    is_written =
-        fprintf(file, "voxeld-blocks %zu %.17g %.17g\n", image.n_entries,
-                info.spec.voxel_size_m, info.spec.truncation_m) > 0 &&
-        fwrite(image.keys.ptr, 12, image.n_entries, file) == image.n_entries &&
-        fwrite(image.values[1].ptr, 2048, image.n_entries, file) == image.n_entries &&
-        fwrite(image.values[2].ptr, 2048, image.n_entries, file) == image.n_entries;
-    if (!is_written) {
-        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "dump", "%s: not written whole",
-                          bench->options.dump);
-    }
-    vxd_hashmap_image_free(&image);
-out:
-    (void)fclose(file);
     return status;
 }
 
