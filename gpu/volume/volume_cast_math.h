@@ -370,24 +370,47 @@ VXD_HD enum vxd_cast_sample vxd_cast_sample_at(const struct vxd_cast_call *call,
 
 /* ---- The march ---- */
 
-/* How much depth there is to the exit of the block of a position, and a little more. */
-VXD_HD float vxd_cast_exit(const struct vxd_cast_call *call,
-                           const struct vxd_cast_ray *ray, const float p[3])
+/* Walks from the unallocated block of a ray's last sample to the next allocated one. Returns a depth
+ * just within it, or one past t_end. */
+VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                           float t, float t_end)
 {
-    float least = 3e38f;
+    float edge = (float)call->view.edge;
+    float to_border[3]; /* depths */
+    float past = vxd_mulf(VXD_CAST_PAST_EXIT, ray->inverse_length);
 
     for (int axis = 0; axis < 3; axis++) {
         float direction = ray->direction[axis];
-        int32_t border = (ray->block[axis] + (direction > 0 ? 1 : 0)) * call->view.edge;
+        float border = (float)(ray->block[axis] + (direction > 0 ? 1 : 0));
 
-        if (direction != 0) {
-            float t = vxd_mulf(vxd_subf((float)border, p[axis]), ray->inverse[axis]);
+        to_border[axis] =
+            direction != 0
+                ? vxd_mulf(vxd_subf(vxd_mulf(border, edge), call->offset[axis]),
+                           ray->inverse[axis])
+                : 3e38f;
+    }
+    for (int step = 0; step < VXD_CAST_MAX_STEPS; step++) {
+        int axis = to_border[1] < to_border[0] ? 1 : 0;
 
-            least = t < least ? t : least;
+        axis = to_border[2] < to_border[axis] ? 2 : axis;
+        for (int each = 0; each < 3; each++) { /* constant indices keep it in registers */
+            if (each == axis) {
+                float by = vxd_mulf(edge, ray->inverse[each]);
+
+                t = to_border[each] > t ? to_border[each] : t;
+                ray->block[each] += ray->direction[each] > 0 ? 1 : -1;
+                to_border[each] = vxd_addf(to_border[each], by > 0 ? by : -by);
+            }
+        }
+        if (!(t <= t_end)) {
+            break;
+        }
+        ray->entry = vxd_cast_find(call, ray->block[0], ray->block[1], ray->block[2]);
+        if (ray->entry != VXD_NO_ENTRY) {
+            break;
         }
     }
-    least = least > 0 ? least : 0;
-    return vxd_addf(least, vxd_mulf(VXD_CAST_PAST_EXIT, ray->inverse_length));
+    return vxd_addf(t, past);
 }
 
 /* The crossing between a sample in front (t0, d0 > 0) and one behind (t1, d1 <= 0): linear, then
@@ -439,9 +462,8 @@ VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ra
         float voxels = 1;
         enum vxd_cast_sample sample = vxd_cast_sample_at(call, ray, t, p, &d);
 
-        if (sample == VXD_CAST_UNALLOCATED) {
-            /* the sample's own block: trilinear samples do not get here */
-            t = vxd_addf(t, vxd_cast_exit(call, ray, p));
+        if (sample == VXD_CAST_UNALLOCATED) { /* the ray's block is that of the sample */
+            t = vxd_cast_skip(call, ray, t, t_end);
             last_d = 0;
             continue;
         }
