@@ -392,7 +392,7 @@ VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray
     for (int step = 0; step < VXD_CAST_MAX_STEPS; step++) {
         int axis = to_border[1] < to_border[0] ? 1 : 0;
 
-        axis = to_border[2] < to_border[axis] ? 2 : axis;
+        axis = to_border[2] < (axis == 1 ? to_border[1] : to_border[0]) ? 2 : axis;
         for (int each = 0; each < 3; each++) { /* constant indices keep it in registers */
             if (each == axis) {
                 float by = vxd_mulf(edge, ray->inverse[each]);
