@@ -258,17 +258,19 @@ VXD_HD bool vxd_cast_cell_across(const struct vxd_cast_call *call, const int32_t
     int across = ((v[0] & last) == last ? 1 : 0) | ((v[1] & last) == last ? 2 : 0) |
                  ((v[2] & last) == last ? 4 : 0);
     int32_t entries[8];
+    bool is_whole = true;
 
     for (int block = 0; block < 8; block++) {
-        entries[block] = VXD_NO_ENTRY;
+        entries[block] = 0;
         if ((block & ~across) == 0) {
             entries[block] = vxd_cast_find(call, (v[0] >> view->shift) + (block & 1),
                                            (v[1] >> view->shift) + (block >> 1 & 1),
                                            (v[2] >> view->shift) + (block >> 2));
-            if (entries[block] == VXD_NO_ENTRY) {
-                return false;
-            }
+            is_whole = is_whole && entries[block] != VXD_NO_ENTRY;
         }
+    }
+    if (!is_whole) {
+        return false;
     }
     for (int corner = 0; corner < 8; corner++) {
         uint32_t index = vxd_voxel_index(view, v[0] + (corner & 1),
@@ -287,6 +289,7 @@ VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_r
     int32_t last = view->edge - 1;
     int32_t v[3];
     bool is_inside = true;
+    bool is_known = true;
 
     for (int axis = 0; axis < 3; axis++) {
         float at = vxd_subf(p[axis], 0.5f);
@@ -311,12 +314,11 @@ VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_r
     } else if (!vxd_cast_cell_across(call, v, cell)) {
         return false;
     }
-    for (int corner = 0; corner < 8; corner++) {
-        if (!vxd_cast_load(call, cell->rows[corner], &cell->d[corner])) {
-            return false;
-        }
+    for (int corner = 0; corner < 8;
+         corner++) { /* all loads at once: none waits for another */
+        is_known = vxd_cast_load(call, cell->rows[corner], &cell->d[corner]) && is_known;
     }
-    return true;
+    return is_known;
 }
 
 VXD_HD float vxd_cast_mix(float a, float b, float part)
