@@ -15,14 +15,10 @@ VXD_HD double vxd_field_subd(double a, double b)
     return vxd_addd(a, -b);
 }
 
-/* As IEEE 754 rounds it, on both backends. */
+/* Of doubles it is rounded as IEEE 754 says on both backends. */
 VXD_HD double vxd_field_sqrt(double a)
 {
-#if defined(__CUDA_ARCH__)
-    return __dsqrt_rn(a);
-#else
     return sqrt(a);
-#endif
 }
 
 VXD_HD double vxd_field_divd(double a, double b)

@@ -114,9 +114,11 @@ static bool lay_out(const struct vxd_field *field, bool on_cuda, struct layout *
     size_t n_words = n_rows * (size_t)view->n_words;
     size_t part_rows =
         (size_t)field->part_blocks[0] * VXD_FIELD_BLOCK * (size_t)view->size[1];
-    size_t other_rows =
-        (size_t)field->part_blocks[1] * VXD_FIELD_BLOCK * (size_t)view->size[0];
-    size_t line_rows = part_rows > other_rows ? part_rows : other_rows;
+    size_t y_lines = (size_t)field->part_blocks[0] * VXD_FIELD_BLOCK *
+                     vxd_field_line_rows(view->size[1]);
+    size_t x_lines = (size_t)field->part_blocks[1] * VXD_FIELD_BLOCK *
+                     vxd_field_line_rows(view->size[0]);
+    size_t line_rows = y_lines > x_lines ? y_lines : x_lines;
     size_t *total = &out->n_bytes;
 
     *total = 0;

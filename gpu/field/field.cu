@@ -12,7 +12,8 @@
 
 #define TILE_Z 32
 #define TILE_TARGETS 64
-#define TILE_ROWS (TILE_TARGETS + 2 * VXD_FIELD_MAX_DISTANCE)
+/* Whole blocks, with what is in reach on both sides. */
+#define TILE_ROWS (TILE_TARGETS + 2 * (VXD_FIELD_MAX_DISTANCE + 1))
 #define TILE_THREADS_Y 8
 #define BITS_THREADS 256
 
@@ -59,7 +60,7 @@ static __global__ void __launch_bounds__(BITS_THREADS)
  * reach; z of this thread. */
 struct tile {
     int first, last;
-    int from, to;
+    int from, to; /* whole blocks */
     int z;
     bool has_z;
 };
@@ -71,8 +72,9 @@ static __device__ __forceinline__ struct tile tile_of(const struct vxd_field_vie
 
     tile.first = (int)blockIdx.y * TILE_TARGETS;
     tile.last = min(n, tile.first + TILE_TARGETS);
-    tile.from = max(0, tile.first - field->reach);
-    tile.to = min(n, tile.last + field->reach);
+    tile.from = max(0, tile.first - field->reach) / VXD_FIELD_BLOCK * VXD_FIELD_BLOCK;
+    tile.to = min(n, (tile.last + field->reach + VXD_FIELD_BLOCK - 1) / VXD_FIELD_BLOCK *
+                         VXD_FIELD_BLOCK);
     tile.z = (int)blockIdx.z * TILE_Z + (int)threadIdx.x;
     tile.has_z = tile.z < field->size[2];
     return tile;
@@ -101,21 +103,56 @@ static __device__ bool tile_is_reached(const struct vxd_field_view *field,
     return __syncthreads_or(found) != 0;
 }
 
-/* Searches the targets of this thread in the loaded tile. */
+/* The squares of a tile, and the least candidates of its blocks. */
+struct tile_rows {
+    int16_t squares[TILE_ROWS][TILE_Z];
+    int16_t minima[2][TILE_ROWS / VXD_FIELD_BLOCK][TILE_Z];
+};
+
+/* Finds the minima once the squares are there, by all threads of the block. */
+static __device__ __forceinline__ void put_minima(const struct tile *tile,
+                                                  struct tile_rows *rows)
+{
+    int n = (tile->to - tile->from) / VXD_FIELD_BLOCK;
+
+    __syncthreads();
+    for (int block = (int)threadIdx.y; block < n; block += TILE_THREADS_Y) {
+        int clear = VXD_FIELD_FAR;
+        int obstacle = VXD_FIELD_FAR;
+
+        for (int i = 0; i < VXD_FIELD_BLOCK; i++) {
+            int square = rows->squares[block * VXD_FIELD_BLOCK + i][threadIdx.x];
+
+            clear = min(clear, max(square, 0));
+            obstacle = min(obstacle, max(-square, 0));
+        }
+        rows->minima[0][block][threadIdx.x] = (int16_t)clear;
+        rows->minima[1][block][threadIdx.x] = (int16_t)obstacle;
+    }
+    __syncthreads();
+}
+
+/* One target in the loaded tile, of this thread's z. */
 static __device__ __forceinline__ int tile_square(const struct vxd_field_view *field,
                                                   const struct tile *tile,
-                                                  int16_t (*rows)[TILE_Z], int target,
-                                                  int *step)
+                                                  const struct tile_rows *rows,
+                                                  int target, int *step)
 {
-    return vxd_field_line_square(&rows[0][threadIdx.x], TILE_Z, tile->to - tile->from,
-                                 field->reach, target - tile->from, step);
+    struct vxd_field_line line = {
+        &rows->squares[0][threadIdx.x],
+        {&rows->minima[0][0][threadIdx.x], &rows->minima[1][0][threadIdx.x]},
+        TILE_Z,
+        tile->to - tile->from,
+        field->reach};
+
+    return vxd_field_line_square(&line, target - tile->from, step);
 }
 
 /* The first and second pass. */
 static __global__ void __launch_bounds__(TILE_Z *TILE_THREADS_Y)
     plane_kernel(const __grid_constant__ struct vxd_field_part part)
 {
-    __shared__ int16_t rows[TILE_ROWS][TILE_Z];
+    __shared__ struct tile_rows rows;
     const struct vxd_field_view *field = &part.field;
     int x = part.first * VXD_FIELD_BLOCK + (int)blockIdx.x;
     struct tile tile = tile_of(field, field->size[1]);
@@ -129,17 +166,17 @@ static __global__ void __launch_bounds__(TILE_Z *TILE_THREADS_Y)
         return;
     }
     for (int y = tile.from + (int)threadIdx.y; y < tile.to; y += TILE_THREADS_Y) {
-        rows[y - tile.from][threadIdx.x] =
+        rows.squares[y - tile.from][threadIdx.x] =
             tile.has_z ? (int16_t)vxd_field_row_square(field, vxd_field_bits(field, x, y),
                                                        tile.z)
                        : (int16_t)0;
     }
-    __syncthreads();
+    put_minima(&tile, &rows);
     for (int y = tile.first + (int)threadIdx.y; tile.has_z && y < tile.last;
          y += TILE_THREADS_Y) {
         size_t to = vxd_field_index(field, x, y, tile.z);
         int step;
-        int16_t square = (int16_t)tile_square(field, &tile, rows, y, &step);
+        int16_t square = (int16_t)tile_square(field, &tile, &rows, y, &step);
 
         if (square != field->plane_squares[to]) {
             field->plane_squares[to] = square;
@@ -155,7 +192,7 @@ static __global__ void __launch_bounds__(TILE_Z *TILE_THREADS_Y)
 static __global__ void __launch_bounds__(TILE_Z *TILE_THREADS_Y)
     space_kernel(const __grid_constant__ struct vxd_field_part part)
 {
-    __shared__ int16_t rows[TILE_ROWS][TILE_Z];
+    __shared__ struct tile_rows rows;
     const struct vxd_field_view *field = &part.field;
     int y = part.first * VXD_FIELD_BLOCK + (int)blockIdx.x;
     struct tile tile = tile_of(field, field->size[0]);
@@ -166,17 +203,17 @@ static __global__ void __launch_bounds__(TILE_Z *TILE_THREADS_Y)
         return;
     }
     for (int x = tile.from + (int)threadIdx.y; x < tile.to; x += TILE_THREADS_Y) {
-        rows[x - tile.from][threadIdx.x] =
+        rows.squares[x - tile.from][threadIdx.x] =
             tile.has_z ? field->plane_squares[vxd_field_index(field, x, y, tile.z)]
                        : (int16_t)0;
     }
-    __syncthreads();
+    put_minima(&tile, &rows);
     for (int x = tile.first + (int)threadIdx.y; tile.has_z && x < tile.last;
          x += TILE_THREADS_Y) {
         size_t to = vxd_field_index(field, x, y, tile.z);
         int step;
 
-        field->squares[to] = (int16_t)tile_square(field, &tile, rows, x, &step);
+        field->squares[to] = (int16_t)tile_square(field, &tile, &rows, x, &step);
         field->steps[to] = (int8_t)step;
     }
 }

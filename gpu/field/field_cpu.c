@@ -102,13 +102,47 @@ static void put_row(const struct vxd_field_view *field, int x, int y, int16_t *o
     }
 }
 
-/* A line of rows of targets: place i of n at rows + i * pitch. */
+/* A line of rows of targets: place i of n at rows + i * pitch. Behind the rows stand, for each
+ * block of eight, the least candidates of targets that are no obstacles, and behind these the
+ * same for targets that are. */
 struct line {
     const int16_t *rows;
+    const int16_t *minima[2];
     int pitch;
     int n;
     int reach;
 };
+
+/* Completes the minima of a line whose rows are there. */
+static struct line make_line(const struct vxd_field_view *field, int16_t *rows, int n)
+{
+    size_t pitch = (size_t)field->pitch;
+    size_t n_blocks = (size_t)n / VXD_FIELD_BLOCK;
+    int16_t *minima = rows + (size_t)n * pitch;
+
+    for (size_t block = 0; block < n_blocks; block++) {
+        int16_t *clear = minima + block * pitch;
+        int16_t *obstacle = minima + (n_blocks + block) * pitch;
+
+        for (size_t z = 0; z < pitch; z++) {
+            clear[z] = VXD_FIELD_FAR;
+            obstacle[z] = VXD_FIELD_FAR;
+        }
+        for (size_t i = block * VXD_FIELD_BLOCK; i < (block + 1) * VXD_FIELD_BLOCK; i++) {
+            const int16_t *row = rows + i * pitch;
+
+            for (size_t z = 0; z < pitch; z++) {
+                int16_t from = row[z] > 0 ? row[z] : 0;
+                int16_t negated = row[z] < 0 ? (int16_t)-row[z] : 0;
+
+                clear[z] = from < clear[z] ? from : clear[z];
+                obstacle[z] = negated < obstacle[z] ? negated : obstacle[z];
+            }
+        }
+    }
+    return (struct line){
+        rows, {minima, minima + n_blocks * pitch}, field->pitch, n, field->reach};
+}
 
 INLINE bool is_any(const lanes *mask)
 {
@@ -125,36 +159,86 @@ INLINE void take_lanes(lanes *best, lanes *step, const lanes *candidate,
     *step = (*step & *keep) | (((lanes){0} + (int16_t)s) & ~*keep);
 }
 
-/* Searches sixteen targets; lanes whose best is -1 take nothing. */
-INLINE void search_lanes(const struct line *line, int target, int z, bool negate,
+/* Sixteen candidates of one row, at `s` from the target. */
+INLINE void try_row(const int16_t *row, int s, bool negate, lanes *best, lanes *step)
+{
+    lanes from = *(const lanes *)(const void *)row;
+    lanes keep;
+
+    from = negate ? -from : from;
+    from = (from & (lanes)(from > 0)) + (int16_t)(s * s);
+    keep = s < 0 ? (lanes)(from > *best) : (lanes)(from >= *best);
+    take_lanes(best, step, &from, &keep, s);
+}
+
+/* Candidates below the targets, then those above, from the nearest on. Of equal ones the last
+ * counts below, and none above. The targets' own block goes row by row; of others the least
+ * candidate decides whether they are looked into. */
+INLINE void search_below(const struct line *line, int target, int z, bool negate,
                          lanes *best, lanes *step)
 {
-    const int16_t *at = line->rows + (ptrdiff_t)target * line->pitch + z;
+    const int16_t *rows = line->rows + z;
+    const int16_t *minima = line->minima[negate] + z;
+    int first = target - line->reach > 0 ? target - line->reach : 0;
+    int block = target / VXD_FIELD_BLOCK;
+    lanes is_near =
+        (lanes)(*(const lanes *)(const void *)(minima + (ptrdiff_t)block * line->pitch) +
+                    1 <=
+                *best);
 
-    for (int s = 1; s <= line->reach; s++) {
-        const int16_t square = (int16_t)(s * s);
-        const lanes is_open = *best >= square;
-        lanes from;
-        lanes keep;
+    for (int i = target - 1;
+         is_any(&is_near) && i >= block * VXD_FIELD_BLOCK && i >= first; i--) {
+        try_row(rows + (ptrdiff_t)i * line->pitch, i - target, negate, best, step);
+    }
+    for (int i = block * VXD_FIELD_BLOCK - 1; i >= first; i -= VXD_FIELD_BLOCK) {
+        const int16_t square = (int16_t)((target - i) * (target - i));
+        const lanes is_open = (lanes)(*best >= square);
+        const int16_t *least = minima + (ptrdiff_t)(i / VXD_FIELD_BLOCK) * line->pitch;
 
         if (!is_any(&is_open)) {
             return;
         }
-        if (target - s >= 0) {
-            from = *(const lanes *)(const void *)(at - (ptrdiff_t)s * line->pitch);
-            from = negate ? -from : from;
-            from = (from & (lanes)(from > 0)) + square;
-            keep = (lanes)(from > *best);
-            take_lanes(best, step, &from, &keep, -s);
-        }
-        if (target + s < line->n) {
-            from = *(const lanes *)(const void *)(at + (ptrdiff_t)s * line->pitch);
-            from = negate ? -from : from;
-            from = (from & (lanes)(from > 0)) + square;
-            keep = (lanes)(from >= *best);
-            take_lanes(best, step, &from, &keep, s);
+        is_near = (lanes)(*(const lanes *)(const void *)least + square <= *best);
+        for (int j = i; is_any(&is_near) && j > i - VXD_FIELD_BLOCK && j >= first; j--) {
+            try_row(rows + (ptrdiff_t)j * line->pitch, j - target, negate, best, step);
         }
     }
+}
+
+INLINE void search_above(const struct line *line, int target, int z, bool negate,
+                         lanes *best, lanes *step)
+{
+    const int16_t *rows = line->rows + z;
+    const int16_t *minima = line->minima[negate] + z;
+    int last = target + line->reach < line->n ? target + line->reach : line->n - 1;
+    int next = (target / VXD_FIELD_BLOCK + 1) * VXD_FIELD_BLOCK;
+    const int16_t *own = minima + (ptrdiff_t)(target / VXD_FIELD_BLOCK) * line->pitch;
+    lanes is_near = (lanes)(*(const lanes *)(const void *)own + 1 < *best);
+
+    for (int i = target + 1; is_any(&is_near) && i < next && i <= last; i++) {
+        try_row(rows + (ptrdiff_t)i * line->pitch, i - target, negate, best, step);
+    }
+    for (int i = next; i <= last; i += VXD_FIELD_BLOCK) {
+        const int16_t square = (int16_t)((i - target) * (i - target));
+        const lanes is_open = (lanes)(*best > square);
+        const int16_t *least = minima + (ptrdiff_t)(i / VXD_FIELD_BLOCK) * line->pitch;
+
+        if (!is_any(&is_open)) {
+            return;
+        }
+        is_near = (lanes)(*(const lanes *)(const void *)least + square < *best);
+        for (int j = i; is_any(&is_near) && j < i + VXD_FIELD_BLOCK && j <= last; j++) {
+            try_row(rows + (ptrdiff_t)j * line->pitch, j - target, negate, best, step);
+        }
+    }
+}
+
+/* Searches sixteen targets; lanes whose best is -1 take nothing. */
+INLINE void search_lanes(const struct line *line, int target, int z, bool negate,
+                         lanes *best, lanes *step)
+{
+    search_below(line, target, z, negate, best, step);
+    search_above(line, target, z, negate, best, step);
 }
 
 /* Sixteen results, by vxd_field_line_square; true where a square is not what it was. */
@@ -276,8 +360,7 @@ static void set_plane_flags(const struct vxd_field_view *field, int block_x, int
 static void plane_slice(const struct pass *pass, int x, int16_t *rows)
 {
     const struct vxd_field_view *field = &pass->part.field;
-    struct line line = {rows, field->pitch, field->size[1], field->reach};
-    bool is_put = false;
+    struct line line = {0};
 
     for (int block = 0; block < field->n_blocks[1]; block++) {
         int first = block * VXD_FIELD_BLOCK;
@@ -286,10 +369,12 @@ static void plane_slice(const struct pass *pass, int x, int16_t *rows)
         if (!is_reached(field, field->bits_changed, 1, block, x / VXD_FIELD_BLOCK)) {
             continue;
         }
-        for (int y = 0; y < field->size[1] && !is_put; y++) {
-            put_row(field, x, y, rows + (size_t)y * (size_t)field->pitch);
+        if (line.rows == NULL) {
+            for (int y = 0; y < field->size[1]; y++) {
+                put_row(field, x, y, rows + (size_t)y * (size_t)field->pitch);
+            }
+            line = make_line(field, rows, field->size[1]);
         }
-        is_put = true;
         if (pass->put(&line, first, first + VXD_FIELD_BLOCK, field->plane_squares + to,
                       field->plane_steps + to, (size_t)field->pitch)) {
             set_plane_flags(field, x / VXD_FIELD_BLOCK, block);
@@ -304,17 +389,17 @@ static void plane_slices(void *context, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) {
         plane_slice(pass, pass->part.first * VXD_FIELD_BLOCK + (int)i,
-                    pass->part.lines + i * (size_t)field->size[1] * (size_t)field->pitch);
+                    pass->part.lines +
+                        i * vxd_field_line_rows(field->size[1]) * (size_t)field->pitch);
     }
 }
 
 static void space_slice(const struct pass *pass, int y, int16_t *rows)
 {
     const struct vxd_field_view *field = &pass->part.field;
-    struct line line = {rows, field->pitch, field->size[0], field->reach};
+    struct line line = {0};
     size_t pitch = (size_t)field->pitch;
     size_t stride = (size_t)field->size[1] * pitch;
-    bool is_put = false;
 
     for (int block = 0; block < field->n_blocks[0]; block++) {
         int first = block * VXD_FIELD_BLOCK;
@@ -323,12 +408,14 @@ static void space_slice(const struct pass *pass, int y, int16_t *rows)
         if (!is_reached(field, field->plane_changed, 0, block, y / VXD_FIELD_BLOCK)) {
             continue;
         }
-        for (int x = 0; x < field->size[0] && !is_put; x++) {
-            memcpy(rows + (size_t)x * pitch,
-                   field->plane_squares + vxd_field_index(field, x, y, 0),
-                   pitch * sizeof *rows);
+        if (line.rows == NULL) {
+            for (int x = 0; x < field->size[0]; x++) {
+                memcpy(rows + (size_t)x * pitch,
+                       field->plane_squares + vxd_field_index(field, x, y, 0),
+                       pitch * sizeof *rows);
+            }
+            line = make_line(field, rows, field->size[0]);
         }
-        is_put = true;
         (void)pass->put(&line, first, first + VXD_FIELD_BLOCK, field->squares + to,
                         field->steps + to, stride);
     }
@@ -341,7 +428,8 @@ static void space_slices(void *context, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) {
         space_slice(pass, pass->part.first * VXD_FIELD_BLOCK + (int)i,
-                    pass->part.lines + i * (size_t)field->size[0] * (size_t)field->pitch);
+                    pass->part.lines +
+                        i * vxd_field_line_rows(field->size[0]) * (size_t)field->pitch);
     }
 }
 

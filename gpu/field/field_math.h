@@ -176,36 +176,94 @@ VXD_HD int vxd_field_row_square(const struct vxd_field_view *field, const uint64
     return is_obstacle ? -square : square;
 }
 
-/* One target of the second or third pass: the squares of a line, `stride` apart, of n places. */
-VXD_HD int vxd_field_line_square(const int16_t *line, int stride, int n, int reach,
-                                 int target, int *step)
+/* Rows of squares that a line of n places takes, minima of its blocks included (field_cpu.c). */
+VXD_HD size_t vxd_field_line_rows(int n)
 {
-    int own = line[target * stride];
+    return (size_t)n + 2 * ((size_t)n / VXD_FIELD_BLOCK);
+}
+
+/* Squares along a line of the second or third pass, `stride` apart, of n places. For each eight
+ * of them the least candidates: [0] of targets that are no obstacles, [1] of those that are. */
+struct vxd_field_line {
+    const int16_t *squares;
+    const int16_t *minima[2];
+    int stride;
+    int n;
+    int reach;
+};
+
+/* A candidate: the square at `place` for a target of the kind `sign` that is s away. */
+VXD_HD int vxd_field_candidate(const struct vxd_field_line *line, int sign, int place,
+                               int s)
+{
+    int square = sign * line->squares[place * line->stride];
+
+    return (square > 0 ? square : 0) + s * s;
+}
+
+/* Below the target the last of equal candidates counts, as it is the lowest. */
+VXD_HD void vxd_field_search_below(const struct vxd_field_line *line, int sign,
+                                   int target, int *best, int *step)
+{
+    const int16_t *minima = line->minima[sign < 0];
+    int first = target > line->reach ? target - line->reach : 0;
+    int i = target - 1;
+
+    while (i >= first && (target - i) * (target - i) <= *best) {
+        int block = i / VXD_FIELD_BLOCK;
+        int last = block * VXD_FIELD_BLOCK > first ? block * VXD_FIELD_BLOCK : first;
+
+        if (minima[block * line->stride] + (target - i) * (target - i) > *best) {
+            i = last - 1;
+        }
+        for (; i >= last; i--) {
+            int square = vxd_field_candidate(line, sign, i, target - i);
+
+            *step = square <= *best ? i - target : *step;
+            *best = square <= *best ? square : *best;
+        }
+    }
+}
+
+/* Above it one counts only where it is nearer than all before. */
+VXD_HD void vxd_field_search_above(const struct vxd_field_line *line, int sign,
+                                   int target, int *best, int *step)
+{
+    const int16_t *minima = line->minima[sign < 0];
+    int end = target + line->reach + 1 < line->n ? target + line->reach + 1 : line->n;
+    int i = target + 1;
+
+    while (i < end && (i - target) * (i - target) < *best) {
+        int block = i / VXD_FIELD_BLOCK;
+        int next =
+            (block + 1) * VXD_FIELD_BLOCK < end ? (block + 1) * VXD_FIELD_BLOCK : end;
+
+        if (minima[block * line->stride] + (i - target) * (i - target) >= *best) {
+            i = next;
+        }
+        for (; i < next; i++) {
+            int square = vxd_field_candidate(line, sign, i, i - target);
+
+            *step = square < *best ? i - target : *step;
+            *best = square < *best ? square : *best;
+        }
+    }
+}
+
+/* One target of the second or third pass. */
+VXD_HD int vxd_field_line_square(const struct vxd_field_line *line, int target, int *step)
+{
+    int own = line->squares[target * line->stride];
     int sign = own < 0 ? -1 : 1;
     int best = sign * own;
-    int found = 0;
 
-    for (int s = 1; s <= reach && s * s <= best; s++) {
-        if (target - s >= 0) {
-            int from = sign * line[(target - s) * stride];
-            int square = (from > 0 ? from : 0) + s * s;
-
-            found = square <= best ? -s : found;
-            best = square <= best ? square : best;
-        }
-        if (target + s < n) {
-            int from = sign * line[(target + s) * stride];
-            int square = (from > 0 ? from : 0) + s * s;
-
-            found = square < best ? s : found;
-            best = square < best ? square : best;
-        }
-    }
-    if (best > reach * reach) {
+    *step = 0;
+    vxd_field_search_below(line, sign, target, &best, step);
+    vxd_field_search_above(line, sign, target, &best, step);
+    if (best > line->reach * line->reach) {
         best = VXD_FIELD_FAR;
-        found = 0;
+        *step = 0;
     }
-    *step = found;
     return sign * best;
 }
 

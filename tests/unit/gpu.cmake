@@ -176,7 +176,9 @@ target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
 
 # Distance fields.
 voxeld_add_gpu_tests(/field
-  field               field)
+  field               field
+  field_collide       field_collide
+  field_query         field_query)
 
 # In an emulator of another processor traces of full scale would take a quarter of an hour: they
 # are run small there (below).
