@@ -69,6 +69,7 @@ from .reply import (
     Status,
     Voxels,
 )
+from .scene_fields import Contacts, DistanceField, Distances
 from .scene_records import (
     Ball,
     Box,
@@ -119,6 +120,7 @@ __all__ = [
     "Cloud",
     "Code",
     "Collected",
+    "Contacts",
     "Copy",
     "DType",
     "DataLoss",
@@ -126,6 +128,8 @@ __all__ = [
     "Dense",
     "Diff",
     "Difference",
+    "DistanceField",
+    "Distances",
     "Edited",
     "Entries",
     "Erased",
