@@ -15,6 +15,7 @@
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
+#include "server/registry/fields/fields.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
@@ -114,6 +115,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
+    VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
     if (status != VXD_OK) {
@@ -128,6 +130,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_registry_close_journal(server->registry);
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
+    vxd_fields_destroy(server->fields);
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
     vxd_registry_destroy(server->registry);
@@ -143,6 +146,7 @@ void vxd_server_close(struct vxd_server *server)
     server->maps = NULL;
     server->networks = NULL;
     server->scenes = NULL;
+    server->fields = NULL;
     server->registry = NULL;
     server->context = NULL;
     server->once = NULL;

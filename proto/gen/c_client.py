@@ -397,6 +397,8 @@ out:
             if method.request.has(dimension):
                 columns = f"request->{self.member(method.request.field(dimension))}"
                 lines.append(f"r->n_{member} = {columns};")
+            elif dimension.isdigit():
+                columns = dimension
         if words == "INT32":
             lowest = f"{f.range.low:g}" if f.range is not None else "INT32_MIN"
             call = f'in->{f.name}, "{f.name}", {requested or "true"}, {rows}, {columns}, {lowest}'
@@ -404,6 +406,9 @@ out:
         if words == "UINT8":
             call = f'in->{f.name}, "{f.name}", {requested or "true"}, r->n'
             return [*lines, f"VXD_TRY(vxd_reply_mask({call}, &r->{member}, err));"]
+        if len(f.shape) > 2:
+            call = f'VXD_TRY(vxd_reply_block(in->{f.name}, "{f.name}", &r->{member}, err));'
+            return [*lines, *self.only_if(requested, [call])]
         call = f'VXD_TRY(vxd_reply_rows(in->{f.name}, "{f.name}", {rows}, &r->{member}, err));'
         return [*lines, *self.only_if(requested, [call])]
 
@@ -451,6 +456,8 @@ out:
             elif f.is_repeated and f.type == Types.TYPE_STRING:
                 lines.append(f"r->{member} = (const char *const *)in->{f.name};")
                 lines.append(f"r->n_{member} = in->n_{f.name};")
+            elif f.is_message and f.message_of.name == "Vec3":
+                lines.append(f"vxd_reply_vec3(in->{f.name}, r->{member});")
             elif f.is_message:
                 name = self.read_record(f.message_of)
                 lines += [

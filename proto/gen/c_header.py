@@ -35,12 +35,13 @@ HEADER_TYPES = {
 }
 
 
-def remark_of(text: str) -> str:
+def remark_of(text: str, indent: str = "") -> str:
     """Text as a comment before a declaration; empty without text."""
     paragraphs = [textwrap.wrap(p, 82) for p in text.split("\n\n") if p]
     if not paragraphs:
         return ""
     lines = "\n *\n * ".join("\n * ".join(lines) for lines in paragraphs)
+    lines = lines.replace("\n", f"\n{indent}")
     return f"/* {lines} */\n"
 
 
@@ -77,7 +78,7 @@ class CHeader:
         if f.option.default and f.option.default not in f.comment:
             words.append(f"0: {f.option.default}")
         words += [f"with {w}" for w in f.only_with] + [f"not with {w}" for w in f.never_with]
-        return remark_of("; ".join(w for w in words if w))
+        return remark_of("; ".join(w for w in words if w), "    ")
 
     def members(self, message: Message, in_request: bool) -> list[str]:
         """Declarations of a record's members, with their comments before them."""
@@ -137,7 +138,7 @@ class CHeader:
         for v in enum.values:
             name = self.client.enumerator(v.name, start, wire)
             if name:
-                values.append(f"{remark_of(v.comment)}{name} = {v.number}")
+                values.append(f"{remark_of(v.comment, '    ')}{name} = {v.number}")
         return f"{remark_of(enum.comment)}enum {ours} {{\n" + ",\n".join(values) + "\n};\n"
 
     def struct(self, name: str, comment: str, members: list[str]) -> str:

@@ -31,6 +31,7 @@ FILES = (
     "scene",
     "scene_version",
     "volume",
+    "field",
     "rpc",
 )
 

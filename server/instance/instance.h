@@ -33,6 +33,7 @@ enum vxd_event {
 
 struct vxd_auth;
 struct vxd_context;
+struct vxd_fields;
 struct vxd_maps;
 struct vxd_method_table;
 struct vxd_metrics;
@@ -67,6 +68,7 @@ struct vxd_server {
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
     struct vxd_volumes *volumes;
+    struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
     struct vxd_scheduler *scheduler;
     const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */
     atomic_int state;                          /* enum vxd_server_state */

@@ -75,6 +75,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  field/fields
   map/map_durable
   map/map_limits
   map/map_tools
@@ -129,8 +130,7 @@ set_tests_properties(integration_overload integration_load integration_bench int
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
              integration_python_versions integration_map_durable
-             integration_net_clients integration_backends
-             integration_volumes integration_volume_tools
-             integration_net_clients integration_backends integration_shared
+             integration_net_clients integration_backends integration_volumes
+             integration_volume_tools integration_shared integration_fields
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The engine's tests; each runs on every backend of the machine.
 add_library(voxeld_gpu_test_support STATIC
+  support/field/field_model.c
   support/gpu/gpu_helpers.c
   support/gpu/voxelize_cases.c
   support/gpu/voxelize_oracle.c
@@ -181,6 +182,12 @@ voxeld_add_gpu_tests(/svdag/scan
 target_sources(test_gpu_dag_drive PRIVATE support/svdag/svdag_rays.c)
 target_sources(test_gpu_dag_scan PRIVATE support/svdag/svdag_rays.c)
 target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
+
+# Distance fields.
+voxeld_add_gpu_tests(/field
+  field               field
+  field_collide       field_collide
+  field_query         field_query)
 
 # In an emulator of another processor traces of full scale would take a quarter of an hour: they
 # are run small there (below).

@@ -106,6 +106,10 @@ enum vxd_status vxd_reply_numbers(const Voxeld__V1__Tensor *tensor, const char *
 enum vxd_status vxd_reply_rows(const Voxeld__V1__Tensor *tensor, const char *name,
                                size_t n, struct voxeld_array *out, struct vxd_err *err);
 
+/* Opens an array of three axes: n is the first one's extent, n_elements the product of the others. */
+enum vxd_status vxd_reply_block(const Voxeld__V1__Tensor *tensor, const char *name,
+                                struct voxeld_array *out, struct vxd_err *err);
+
 /* Opens several of them with their names; n_expected SIZE_MAX: any number. */
 enum vxd_status vxd_reply_named_rows(struct vxd_reply *reply,
                                      Voxeld__V1__MapRows *const *in, size_t n_in,

@@ -88,6 +88,26 @@ enum vxd_status vxd_reply_rows(const Voxeld__V1__Tensor *tensor, const char *nam
                             &out->data, err);
 }
 
+enum vxd_status vxd_reply_block(const Voxeld__V1__Tensor *tensor, const char *name,
+                                struct voxeld_array *out, struct vxd_err *err)
+{
+    size_t shape[3];
+
+    if (tensor == NULL || tensor->n_shape != 3 || tensor->shape[0] < 0 ||
+        tensor->shape[1] < 0 || tensor->shape[2] < 0) {
+        return vxd_reply_bad(err, name, "not an array of three axes");
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        shape[axis] = (size_t)tensor->shape[axis];
+    }
+    *out = (struct voxeld_array){
+        .name = name, .dtype = (enum voxeld_dtype)tensor->dtype, .n = shape[0]};
+    if (!vxd_size_mul(shape[1], shape[2], &out->n_elements)) {
+        return vxd_reply_bad(err, name, "more elements than there can be");
+    }
+    return vxd_reply_tensor(tensor, name, tensor->dtype, shape, 3, &out->data, err);
+}
+
 enum vxd_status vxd_reply_named_rows(struct vxd_reply *reply,
                                      Voxeld__V1__MapRows *const *in, size_t n_in,
                                      size_t n_expected, size_t n,

@@ -80,6 +80,7 @@ from .reply import (
     Status,
     Voxels,
 )
+from .scene_fields import Contacts, DistanceField, Distances
 from .scene_records import (
     Ball,
     Box,
@@ -131,6 +132,7 @@ __all__ = [
     "Cloud",
     "Code",
     "Collected",
+    "Contacts",
     "Copy",
     "DType",
     "DataLoss",
@@ -138,6 +140,8 @@ __all__ = [
     "Dense",
     "Diff",
     "Difference",
+    "DistanceField",
+    "Distances",
     "Edited",
     "Entries",
     "Erased",

@@ -7,11 +7,11 @@
 #include <string.h>
 
 static const struct ctl_scene_sub *const subs[] = {
-    &ctl_scene_create, &ctl_scene_drop,      &ctl_scene_list,   &ctl_scene_info,
-    &ctl_scene_edit,   &ctl_scene_integrate, &ctl_scene_query,  &ctl_scene_export,
-    &ctl_scene_log,    &ctl_scene_undo,      &ctl_scene_redo,   &ctl_scene_snapshot,
-    &ctl_scene_branch, &ctl_scene_diff,      &ctl_scene_verify, &ctl_scene_collect,
-    &ctl_scene_repair,
+    &ctl_scene_create, &ctl_scene_drop,      &ctl_scene_list,    &ctl_scene_info,
+    &ctl_scene_edit,   &ctl_scene_integrate, &ctl_scene_query,   &ctl_scene_export,
+    &ctl_scene_log,    &ctl_scene_undo,      &ctl_scene_redo,    &ctl_scene_snapshot,
+    &ctl_scene_branch, &ctl_scene_diff,      &ctl_scene_verify,  &ctl_scene_collect,
+    &ctl_scene_repair, &ctl_scene_distance,  &ctl_scene_collide,
 };
 
 enum {
@@ -102,6 +102,8 @@ const struct ctl_command ctl_scene = {
         "  edit NAME            fills, erases, paints, copies shapes: one change\n"
         "  integrate FILE ...   adds point clouds, and empties what lies before them\n"
         "  query NAME WHAT ...  values, ray, nearest, overlap\n"
+        "  distance NAME POINTS how far the nearest obstacle is\n"
+        "  collide NAME WHAT .. whether shapes, or a robot, touch obstacles\n"
         "  export NAME FILE     voxels as .ply, .npz or .npy\n"
         "  log NAME             its versions and snapshots\n"
         "  undo NAME            takes a change back, and nothing that came after it\n"

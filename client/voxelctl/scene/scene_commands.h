@@ -196,6 +196,8 @@ extern const struct ctl_scene_sub ctl_scene_diff;
 extern const struct ctl_scene_sub ctl_scene_verify;
 extern const struct ctl_scene_sub ctl_scene_collect;
 extern const struct ctl_scene_sub ctl_scene_repair;
+extern const struct ctl_scene_sub ctl_scene_distance;
+extern const struct ctl_scene_sub ctl_scene_collide;
 
 /* scene_args.c: parses a command line: CTL_OK and *go_on, or the exit status. The
  * caller clears args->operations in either case. */

@@ -4,6 +4,7 @@
 #define VXD_GPU_SVDAG_DIFF_DIFF_H
 
 #include "gpu/svdag/diff/diff_cells.h"
+#include "gpu/svdag/diff/export_bits.h"
 #include "gpu/svdag/diff/export_cells.h"
 
 #endif

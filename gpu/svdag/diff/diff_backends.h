@@ -4,6 +4,7 @@
 #ifndef VXD_GPU_SVDAG_DIFF_DIFF_BACKENDS_H
 #define VXD_GPU_SVDAG_DIFF_DIFF_BACKENDS_H
 
+#include "gpu/svdag/diff/bits_math.h"
 #include "gpu/svdag/diff/diff_math.h"
 #include "gpu/svdag/query/query_math.h"
 
@@ -41,6 +42,12 @@ struct vxd_svdag_dense_call {
     uint32_t root;
     struct vxd_svdag_cells cells;
     struct vxd_svdag_dense dense; /* at least one cell */
+};
+
+struct vxd_svdag_bits_call {
+    struct vxd_svdag_view view;
+    uint32_t root;
+    struct vxd_svdag_bits bits; /* of one word at least */
 };
 
 /* diff_cpu.c: bytes of a diff's scratch there. */

@@ -5,6 +5,7 @@
 #define VXD_GPU_SVDAG_DIFF_DIFF_CUDA_H
 
 #include "gpu/svdag/diff/diff_cells_cuda.h"
+#include "gpu/svdag/diff/export_bits_cuda.h"
 #include "gpu/svdag/diff/export_cells_cuda.h"
 
 #endif

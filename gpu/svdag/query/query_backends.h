@@ -13,6 +13,7 @@ extern "C" {
 
 struct vxd_svdag_cells_call; /* gpu/svdag/diff/diff_backends.h */
 struct vxd_svdag_dense_call;
+struct vxd_svdag_bits_call;
 struct vxd_svdag_diff_call;
 
 /* Everything a twin needs; n is at least 1. */
@@ -67,6 +68,7 @@ struct vxd_svdag_regions_call {
     VXD_SVDAG_QUERY_FORM(vxd_svdag_count##form, vxd_svdag_regions_call);                 \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_export_cells##form, vxd_svdag_cells_call);            \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_export_dense##form, vxd_svdag_dense_call);            \
+    VXD_SVDAG_QUERY_FORM(vxd_svdag_export_bits##form, vxd_svdag_bits_call);              \
     VXD_SVDAG_QUERY_FORM(vxd_svdag_diff##form, vxd_svdag_diff_call)
 #define VXD_SVDAG_QUERY_FORM(name, args)                                                 \
     enum vxd_status name(struct vxd_queue *queue, const struct args *call,               \
@@ -84,6 +86,7 @@ struct vxd_svdag_queries {
     VXD_SVDAG_QUERY_FORM((*count), vxd_svdag_regions_call);
     VXD_SVDAG_QUERY_FORM((*export_cells), vxd_svdag_cells_call);
     VXD_SVDAG_QUERY_FORM((*export_dense), vxd_svdag_dense_call);
+    VXD_SVDAG_QUERY_FORM((*export_bits), vxd_svdag_bits_call);
     VXD_SVDAG_QUERY_FORM((*diff), vxd_svdag_diff_call);
 };
 

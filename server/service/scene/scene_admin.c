@@ -4,6 +4,7 @@
 
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
+#include "server/registry/fields/fields.h"
 #include "server/registry/registry.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"
@@ -196,6 +197,7 @@ static void show_dropped(struct vxd_request *request, bool committed)
         vxd_log(VXD_LOG_INFO, "scene dropped", "scene", job->scene->terms.name, "by",
                 request->principal.name);
         vxd_scenes_remove(scenes, NULL, job->scene);
+        vxd_fields_drop_scene(request->server->fields, NULL, job->scene->generation);
     }
 }
 

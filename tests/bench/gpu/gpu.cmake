@@ -32,6 +32,11 @@ add_executable(bench_network ${CMAKE_CURRENT_LIST_DIR}/bench_network.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
+# bench_field times distance fields and what planners ask of them.
+add_executable(bench_field ${CMAKE_CURRENT_LIST_DIR}/bench_field.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_field PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_dag times edits of scenes.
 add_executable(bench_gpu_dag ${CMAKE_CURRENT_LIST_DIR}/bench_svdag.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
@@ -74,7 +79,7 @@ target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
-      bench_gpu_dag_versions bench_surface bench_volume ${bench_paper})
+      bench_gpu_dag_versions bench_surface bench_volume bench_field ${bench_paper})
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -92,6 +97,8 @@ add_test(NAME bench_network_soak_smoke COMMAND bench_network --backend cpu --siz
   --soak 1 --loads 1)
 add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --size 0.2
   --repeat 1)
+add_test(NAME bench_field_smoke COMMAND bench_field --backend cpu --size 0.2
+  --queries 2000 --repeat 1)
 add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
   --repeat 2)
 add_test(NAME bench_gpu_dag_collect_smoke COMMAND bench_gpu_dag_collect --backend cpu

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Distances at points, as both backends compile them. Sums of squares go x, y, z; every operation
+ * rounds once, so that both backends give the same bits. */
+#ifndef VXD_GPU_FIELD_DISTANCE_MATH_H
+#define VXD_GPU_FIELD_DISTANCE_MATH_H
+
+#include "gpu/field/field_math.h"
+
+/* Above half the diagonal of a square and of a cube. Bounds that use them are never too high. */
+#define VXD_FIELD_HALF_SQUARE 0.7072
+#define VXD_FIELD_HALF_CUBE 0.8661
+
+VXD_HD double vxd_field_subd(double a, double b)
+{
+    return vxd_addd(a, -b);
+}
+
+/* Of doubles it is rounded as IEEE 754 says on both backends. */
+VXD_HD double vxd_field_sqrt(double a)
+{
+    return sqrt(a);
+}
+
+VXD_HD double vxd_field_divd(double a, double b)
+{
+#if defined(__CUDA_ARCH__)
+    return __ddiv_rn(a, b);
+#else
+    return a / b;
+#endif
+}
+
+VXD_HD double vxd_field_square(double a)
+{
+    return vxd_muld(a, a);
+}
+
+VXD_HD double vxd_field_sum(double x, double y, double z)
+{
+    return vxd_addd(vxd_addd(x, y), z);
+}
+
+/* What a query finds; the voxel in the field's indices. */
+struct vxd_field_answer {
+    double distance; /* voxels, signed; NaN: unknown */
+    double gradient[3];
+    int nearest[3];
+    bool is_near;
+};
+
+/* Makes a direction of unit length; what has none becomes 0. */
+VXD_HD void vxd_field_unit(double v[3])
+{
+    double length = vxd_field_sqrt(vxd_field_sum(
+        vxd_field_square(v[0]), vxd_field_square(v[1]), vxd_field_square(v[2])));
+
+    for (int axis = 0; axis < 3; axis++) {
+        v[axis] = length > 0 ? vxd_field_divd(v[axis], length) : 0.0;
+    }
+}
+
+/* The voxel that holds a point, in the field's indices; false outside, and where the point is not
+ * finite. */
+VXD_HD bool vxd_field_voxel_of(const struct vxd_field_view *field, const double point[3],
+                               int at[3])
+{
+    for (int axis = 0; axis < 3; axis++) {
+        double p = vxd_field_subd(point[axis], (double)field->low[axis]);
+
+        if (!(p >= 0 && p < (double)field->size[axis])) {
+            return false;
+        }
+        at[axis] = (int)p;
+    }
+    return true;
+}
+
+/* The signed distance between centres at a voxel. */
+VXD_HD double vxd_field_distance_at(const struct vxd_field_view *field, int x, int y,
+                                    int z)
+{
+    int square = field->squares[vxd_field_index(field, x, y, z)];
+    bool is_obstacle = square < 0;
+    double distance;
+
+    square = is_obstacle ? -square : square;
+    distance =
+        square == VXD_FIELD_FAR ? (double)field->reach : vxd_field_sqrt((double)square);
+    return is_obstacle ? -distance : distance;
+}
+
+VXD_HD void vxd_field_query_nearest(const struct vxd_field_view *field, const int at[3],
+                                    struct vxd_field_answer *out)
+{
+    double sign = vxd_field_is_obstacle(field, at[0], at[1], at[2]) ? -1.0 : 1.0;
+
+    out->distance = vxd_field_distance_at(field, at[0], at[1], at[2]);
+    for (int axis = 0; axis < 3 && out->is_near; axis++) {
+        out->gradient[axis] = sign * (double)(at[axis] - out->nearest[axis]);
+    }
+}
+
+/* The distances at the eight centres around a place; NaN where they are outside or unknown. */
+VXD_HD void vxd_field_corners(const struct vxd_field_view *field, const int first[3],
+                              double values[8])
+{
+    for (int i = 0; i < 8; i++) {
+        int x = first[0] + (i >> 2 & 1);
+        int y = first[1] + (i >> 1 & 1);
+        int z = first[2] + (i & 1);
+
+        values[i] = x < 0 || y < 0 || z < 0 || x >= field->size[0] ||
+                            y >= field->size[1] || z >= field->size[2] ||
+                            vxd_field_is_unknown(field, x, y, z)
+                        ? NAN
+                        : vxd_field_distance_at(field, x, y, z);
+    }
+}
+
+/* Between centres: `point` in voxels from the scene's corner. Corners without weight need not be
+ * known. */
+VXD_HD void vxd_field_query_trilinear(const struct vxd_field_view *field,
+                                      const double point[3], struct vxd_field_answer *out)
+{
+    double weight[3][2];
+    double values[8];
+    int first[3];
+
+    for (int axis = 0; axis < 3; axis++) {
+        double p =
+            vxd_field_subd(vxd_field_subd(point[axis], (double)field->low[axis]), 0.5);
+        double low = floor(p);
+
+        first[axis] = (int)low;
+        weight[axis][1] = vxd_field_subd(p, low);
+        weight[axis][0] = vxd_field_subd(1.0, weight[axis][1]);
+    }
+    vxd_field_corners(field, first, values);
+    out->distance = 0;
+    for (int i = 0; i < 8; i++) {
+        int bit[3] = {i >> 2 & 1, i >> 1 & 1, i & 1};
+        double w[3] = {weight[0][bit[0]], weight[1][bit[1]], weight[2][bit[2]]};
+
+        if (w[0] != 0 && w[1] != 0 && w[2] != 0) {
+            out->distance = vxd_addd(
+                out->distance, vxd_muld(vxd_muld(vxd_muld(values[i], w[0]), w[1]), w[2]));
+        }
+        for (int axis = 0; axis < 3; axis++) {
+            int other = i | 4 >> axis;
+            double slope = vxd_field_subd(values[other], values[i]);
+            double area = vxd_muld(w[(axis + 1) % 3], w[(axis + 2) % 3]);
+
+            if (bit[axis] == 0 && area != 0 && slope == slope) {
+                out->gradient[axis] =
+                    vxd_addd(out->gradient[axis], vxd_muld(slope, area));
+            }
+        }
+    }
+}
+
+/* How far cube k, which covers [k, k + 1], is from p along an axis: p minus its nearest place. */
+VXD_HD double vxd_field_gap(double p, int k)
+{
+    double low = vxd_field_subd(p, (double)k);
+    double high = vxd_field_subd(p, (double)(k + 1));
+
+    return low < 0 ? low : high > 0 ? high : 0.0;
+}
+
+/* The nearest cube of the kind that the voxel at a point is not. */
+struct vxd_field_cube {
+    double square; /* of the distance */
+    int at[3];
+    bool is_found;
+};
+
+VXD_HD bool vxd_field_is_before(const int a[3], const int b[3])
+{
+    return a[0] != b[0] ? a[0] < b[0] : a[1] != b[1] ? a[1] < b[1] : a[2] < b[2];
+}
+
+VXD_HD void vxd_field_try_cube(const double p[3], double base, int x, int y, int z,
+                               struct vxd_field_cube *cube)
+{
+    double square = vxd_addd(base, vxd_field_square(vxd_field_gap(p[2], z)));
+    int at[3] = {x, y, z};
+
+    if (square < cube->square ||
+        (square == cube->square && vxd_field_is_before(at, cube->at))) {
+        cube->square = square;
+        cube->at[0] = x;
+        cube->at[1] = y;
+        cube->at[2] = z;
+    }
+}
+
+/* The cubes of one plane across x; `base` is the square of the gap along x. */
+VXD_HD void vxd_field_search_plane(const struct vxd_field_view *field, const double p[3],
+                                   const int at[3], int x, double base,
+                                   struct vxd_field_cube *cube)
+{
+    uint64_t flip = vxd_field_is_obstacle(field, at[0], at[1], at[2]) ? ~(uint64_t)0 : 0;
+
+    for (int side = 0; side < 2; side++) {
+        int direction = side == 0 ? -1 : 1;
+
+        for (int y = at[1] + (side == 0 ? 0 : 1); y >= 0 && y < field->size[1];
+             y += direction) {
+            double here = vxd_addd(base, vxd_field_square(vxd_field_gap(p[1], y)));
+            const uint64_t *row = vxd_field_bits(field, x, y);
+            int far;
+            int z;
+
+            if (here > cube->square) {
+                break;
+            }
+            far = (int)vxd_field_sqrt(vxd_field_subd(cube->square, here)) + 1;
+            z = vxd_field_previous(row, flip, at[2], at[2] > far ? at[2] - far : 0);
+            if (z >= 0) {
+                vxd_field_try_cube(p, here, x, y, z, cube);
+            }
+            z = vxd_field_next(row, flip, at[2],
+                               at[2] < field->size[2] - far ? at[2] + far
+                                                            : field->size[2] - 1);
+            if (z >= 0) {
+                vxd_field_try_cube(p, here, x, y, z, cube);
+            }
+        }
+    }
+}
+
+/* Finds the nearest cube: begins with the voxel that is nearest by centres, and goes plane by
+ * plane away from the point. The squares of the second pass bound what a plane can have. */
+VXD_HD void vxd_field_find_cube(const struct vxd_field_view *field, const double p[3],
+                                const int at[3], struct vxd_field_cube *cube)
+{
+    bool is_obstacle = vxd_field_is_obstacle(field, at[0], at[1], at[2]);
+
+    cube->is_found = vxd_field_nearest(field, at, cube->at);
+    if (!cube->is_found) {
+        return;
+    }
+    cube->square = vxd_field_sum(vxd_field_square(vxd_field_gap(p[0], cube->at[0])),
+                                 vxd_field_square(vxd_field_gap(p[1], cube->at[1])),
+                                 vxd_field_square(vxd_field_gap(p[2], cube->at[2])));
+    for (int side = 0; side < 2; side++) {
+        int direction = side == 0 ? -1 : 1;
+
+        for (int x = at[0] + (side == 0 ? 0 : 1); x >= 0 && x < field->size[0];
+             x += direction) {
+            double base = vxd_field_square(vxd_field_gap(p[0], x));
+            int square = field->plane_squares[vxd_field_index(field, x, at[1], at[2])];
+            double least = 0;
+
+            if (base > cube->square) {
+                break;
+            }
+            if ((square < 0) == is_obstacle) {
+                square = square < 0 ? -square : square;
+                if (square == VXD_FIELD_FAR) {
+                    continue;
+                }
+                least = vxd_field_sqrt((double)square) - 2 * VXD_FIELD_HALF_SQUARE;
+                least = least > 0 ? least : 0;
+            }
+            if (vxd_addd(base, vxd_field_square(least)) <= cube->square) {
+                vxd_field_search_plane(field, p, at, x, base, cube);
+            }
+        }
+    }
+}
+
+/* The largest distance that SURFACE gives. */
+VXD_HD double vxd_field_surface_reach(const struct vxd_field_view *field)
+{
+    return field->reach > 2 ? (double)(field->reach - 2) : 0.0;
+}
+
+VXD_HD void vxd_field_query_surface(const struct vxd_field_view *field,
+                                    const double point[3], const int at[3],
+                                    struct vxd_field_answer *out)
+{
+    double sign = vxd_field_is_obstacle(field, at[0], at[1], at[2]) ? -1.0 : 1.0;
+    double reach = vxd_field_surface_reach(field);
+    struct vxd_field_cube cube;
+    double p[3];
+
+    for (int axis = 0; axis < 3; axis++) {
+        p[axis] = vxd_field_subd(point[axis], (double)field->low[axis]);
+    }
+    vxd_field_find_cube(field, p, at, &cube);
+    out->distance = sign * reach;
+    out->is_near = cube.is_found && cube.square <= vxd_field_square(reach);
+    if (!out->is_near) {
+        return;
+    }
+    out->distance = sign * vxd_field_sqrt(cube.square);
+    for (int axis = 0; axis < 3; axis++) {
+        out->nearest[axis] = cube.at[axis];
+        out->gradient[axis] = sign * vxd_field_gap(p[axis], cube.at[axis]);
+    }
+}
+
+/* Point i of a query. */
+struct vxd_field_query_call {
+    struct vxd_field_view field;
+    size_t n;
+    const double *points;
+    enum vxd_field_mode mode;
+    float *distances;
+    float *gradients;
+    int32_t *nearest;
+};
+
+VXD_HD void vxd_field_write_answer(const struct vxd_field_query_call *call, size_t i,
+                                   const struct vxd_field_answer *answer)
+{
+    call->distances[i] =
+        vxd_canonical_nanf((float)vxd_muld(answer->distance, call->field.voxel_size_m));
+    for (int axis = 0; axis < 3; axis++) {
+        if (call->gradients != NULL) {
+            call->gradients[3 * i + (size_t)axis] =
+                vxd_canonical_nanf((float)answer->gradient[axis]);
+        }
+        if (call->nearest != NULL) {
+            call->nearest[3 * i + (size_t)axis] =
+                answer->is_near ? answer->nearest[axis] + call->field.low[axis]
+                                : INT32_MIN;
+        }
+    }
+}
+
+VXD_HD void vxd_field_answer_point(const struct vxd_field_query_call *call, size_t i)
+{
+    const struct vxd_field_view *field = &call->field;
+    const double *point = call->points + 3 * i;
+    struct vxd_field_answer answer = {NAN, {0, 0, 0}, {0, 0, 0}, false};
+    int at[3];
+
+    if (vxd_field_voxel_of(field, point, at) &&
+        !vxd_field_is_unknown(field, at[0], at[1], at[2])) {
+        if (call->mode == VXD_FIELD_SURFACE) {
+            vxd_field_query_surface(field, point, at, &answer);
+        } else {
+            answer.is_near = vxd_field_nearest(field, at, answer.nearest);
+            if (call->mode == VXD_FIELD_TRILINEAR) {
+                vxd_field_query_trilinear(field, point, &answer);
+            } else {
+                vxd_field_query_nearest(field, at, &answer);
+            }
+        }
+        vxd_field_unit(answer.gradient);
+    }
+    if (answer.distance != answer.distance) {
+        for (int axis = 0; axis < 3; axis++) {
+            answer.gradient[axis] = NAN;
+        }
+        answer.is_near = false;
+    }
+    vxd_field_write_answer(call, i, &answer);
+}
+
+/* --- dense arrays ---------------------------------------------------------------------- */
+
+struct vxd_field_read_call {
+    struct vxd_field_view field;
+    int32_t low[3]; /* in the field's indices */
+    int32_t size[3];
+    struct vxd_field_arrays out;
+};
+
+/* Voxel i of a read. */
+VXD_HD void vxd_field_read_voxel(const struct vxd_field_read_call *call, size_t i)
+{
+    const struct vxd_field_view *field = &call->field;
+    size_t row = i / (size_t)call->size[2];
+    int at[3] = {call->low[0] + (int)(row / (size_t)call->size[1]),
+                 call->low[1] + (int)(row % (size_t)call->size[1]),
+                 call->low[2] + (int)(i % (size_t)call->size[2])};
+    int square = field->squares[vxd_field_index(field, at[0], at[1], at[2])];
+    int nearest[3];
+
+    if (call->out.distances != NULL) {
+        call->out.distances[i] =
+            vxd_field_is_unknown(field, at[0], at[1], at[2])
+                ? vxd_canonical_nanf(NAN)
+                : (float)vxd_muld(vxd_field_distance_at(field, at[0], at[1], at[2]),
+                                  field->voxel_size_m);
+    }
+    if (call->out.squares != NULL) {
+        call->out.squares[i] =
+            square == VXD_FIELD_FAR || square == -VXD_FIELD_FAR ? 0 : square;
+    }
+    if (call->out.nearest != NULL) {
+        bool is_near = vxd_field_nearest(field, at, nearest);
+
+        for (int axis = 0; axis < 3; axis++) {
+            call->out.nearest[3 * i + (size_t)axis] =
+                is_near ? nearest[axis] + field->low[axis] : INT32_MIN;
+        }
+    }
+}
+
+#endif

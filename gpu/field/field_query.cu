@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+/* CUDA backend of what fields are asked: a thread a voxel, point or shape, and for trajectories a
+ * thread a pose, whose results are put together by minima, which no order changes. What is
+ * computed stands in distance_math.h and collide_math.h.
+ *
+ * Bytes a point: 24 in, up to 28 out, and some sectors of the field. */
+#include "gpu/core/core_cuda.h"
+#include "gpu/field/field_backends.h"
+
+#define QUERY_THREADS 128
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    read_kernel(const __grid_constant__ struct vxd_field_read_call call, size_t n)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+
+    if (i < n) {
+        vxd_field_read_voxel(&call, i);
+    }
+}
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    query_kernel(const __grid_constant__ struct vxd_field_query_call call)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+
+    if (i < call.n) {
+        vxd_field_answer_point(&call, i);
+    }
+}
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    collide_kernel(const __grid_constant__ struct vxd_field_collide_call call)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+
+    if (i < call.n) {
+        vxd_field_collide_shape(&call, i);
+    }
+}
+
+/* Floats as integers of the same order; they stand for the clearance until the last kernel. */
+static __device__ __forceinline__ int32_t ordered_of(float value)
+{
+    int32_t bits = __float_as_int(value);
+
+    return bits < 0 ? bits ^ INT32_MAX : bits;
+}
+
+static __device__ __forceinline__ float float_of_ordered(int32_t bits)
+{
+    return __int_as_float(bits < 0 ? bits ^ INT32_MAX : bits);
+}
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    follow_begin_kernel(const __grid_constant__ struct vxd_field_follow_call call)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+
+    if (i < call.in.n_trajectories) {
+        call.first[i] = INT32_MAX;
+        if (call.clearance != NULL) {
+            ((int32_t *)call.clearance)[i] = ordered_of(INFINITY);
+        }
+    }
+}
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    follow_kernel(const __grid_constant__ struct vxd_field_follow_call call)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+    size_t trajectory = i / call.in.n_steps;
+    double least;
+
+    if (i >= call.in.n_trajectories * call.in.n_steps) {
+        return;
+    }
+    least = vxd_field_pose_clearance(&call, i, INFINITY);
+    if (least <= 0) {
+        atomicMin(call.first + trajectory, (int)(i % call.in.n_steps));
+    }
+    if (call.clearance != NULL) {
+        atomicMin((int32_t *)call.clearance + trajectory,
+                  ordered_of((float)vxd_muld(least, call.field.voxel_size_m)));
+    }
+}
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    follow_end_kernel(const __grid_constant__ struct vxd_field_follow_call call)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+
+    if (i < call.in.n_trajectories) {
+        call.first[i] = call.first[i] == INT32_MAX ? -1 : call.first[i];
+        if (call.clearance != NULL) {
+            call.clearance[i] = float_of_ordered(((const int32_t *)call.clearance)[i]);
+        }
+    }
+}
+
+/* Blocks of n > 0 threads. */
+static enum vxd_status blocks_of(size_t n, unsigned *n_blocks, struct vxd_err *err)
+{
+    size_t wanted = (n - 1) / QUERY_THREADS + 1;
+
+    *n_blocks = (unsigned)wanted;
+    return wanted <= INT32_MAX
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "n", "%zu are too many at once", n);
+}
+
+enum vxd_status vxd_field_read_cuda(struct vxd_queue *queue,
+                                    const struct vxd_field_read_call *call,
+                                    struct vxd_err *err)
+{
+    size_t n = (size_t)call->size[0] * (size_t)call->size[1] * (size_t)call->size[2];
+    unsigned n_blocks = 0;
+    enum vxd_status status;
+
+    VXD_TRY(blocks_of(n, &n_blocks, err));
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    read_kernel<<<n_blocks, QUERY_THREADS, 0, (cudaStream_t)queue->stream>>>(*call, n);
+    VXD_TRY(vxd_cuda_launched(queue->context, "read_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_field_query_cuda(struct vxd_queue *queue,
+                                     const struct vxd_field_query_call *call,
+                                     struct vxd_err *err)
+{
+    unsigned n_blocks = 0;
+    enum vxd_status status;
+
+    VXD_TRY(blocks_of(call->n, &n_blocks, err));
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    query_kernel<<<n_blocks, QUERY_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "query_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_field_collide_cuda(struct vxd_queue *queue,
+                                       const struct vxd_field_collide_call *call,
+                                       struct vxd_err *err)
+{
+    unsigned n_blocks = 0;
+    enum vxd_status status;
+
+    VXD_TRY(blocks_of(call->n, &n_blocks, err));
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    collide_kernel<<<n_blocks, QUERY_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "collide_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_field_follow_cuda(struct vxd_queue *queue,
+                                      const struct vxd_field_follow_call *call,
+                                      struct vxd_err *err)
+{
+    cudaStream_t stream = (cudaStream_t)queue->stream;
+    unsigned n_blocks = 0;
+    unsigned n_pose_blocks = 0;
+    enum vxd_status status;
+
+    VXD_TRY(blocks_of(call->in.n_trajectories, &n_blocks, err));
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    follow_begin_kernel<<<n_blocks, QUERY_THREADS, 0, stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "follow_begin_kernel", err));
+    if (call->in.n_steps > 0) {
+        VXD_TRY(
+            blocks_of(call->in.n_trajectories * call->in.n_steps, &n_pose_blocks, err));
+        follow_kernel<<<n_pose_blocks, QUERY_THREADS, 0, stream>>>(*call);
+        VXD_TRY(vxd_cuda_launched(queue->context, "follow_kernel", err));
+    }
+    follow_end_kernel<<<n_blocks, QUERY_THREADS, 0, stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "follow_end_kernel", err));
+out:
+    return status;
+}

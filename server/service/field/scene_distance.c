@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Distances at points. */
+#include <math.h>
+
+#include "server/instance/instance.h"
+#include "server/service/field/service_field.h"
+#include "server/service/service.h"
+
+enum {
+    /* Points of one stage on a CPU, so that other requests may run in between. */
+    POINTS_PART = 1 << 16,
+    SURFACE_PART = 1 << 12,
+    GPU_PART = 1 << 22,
+    ROW_BYTES = 24 + 4 + 12 + 12
+};
+
+struct distance_job {
+    struct vxd_field_job field; /* first: request->state is both */
+    enum vxd_field_mode mode;
+    size_t n;
+    size_t done;
+    uint64_t n_outside;
+    const double *points; /* device */
+    struct vxd_scene_output distances;
+    struct vxd_scene_output gradients;
+    struct vxd_scene_output voxels;
+};
+
+static enum vxd_status read_mode(const Voxeld__V1__SceneDistanceRequest *input,
+                                 enum vxd_field_mode *mode, struct vxd_err *err)
+{
+    bool is_surface = input->to == VOXELD__V1__FIELD_TO__FIELD_TO_SURFACE;
+    bool is_trilinear =
+        input->interpolation == VOXELD__V1__FIELD_INTERPOLATION__FIELD_TRILINEAR;
+
+    if ((int)input->to < 0 || (int)input->to > VOXELD__V1__FIELD_TO__FIELD_TO_SURFACE) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "to",
+                        "is %d; known: FIELD_TO_CENTRE, FIELD_TO_SURFACE",
+                        (int)input->to);
+    }
+    if ((int)input->interpolation < 0 ||
+        (int)input->interpolation > VOXELD__V1__FIELD_INTERPOLATION__FIELD_TRILINEAR) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "interpolation",
+                        "is %d; known: FIELD_NEAREST, FIELD_TRILINEAR",
+                        (int)input->interpolation);
+    }
+    if (is_surface && is_trilinear) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "interpolation",
+                        "is FIELD_TRILINEAR, but distances to surfaces are exact at the "
+                        "points themselves: leave it out");
+    }
+    *mode = is_surface     ? VXD_FIELD_SURFACE
+            : is_trilinear ? VXD_FIELD_TRILINEAR
+                           : VXD_FIELD_NEAREST;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_distance_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneDistanceRequest *input =
+        (const Voxeld__V1__SceneDistanceRequest *)request->input;
+    struct distance_job *job;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
+    VXD_TRY(vxd_scene_check_at(input->at, "at", err));
+    VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &job->n, err));
+    VXD_TRY(vxd_field_check_terms(input->unknown, input->max_distance_m, err));
+    VXD_TRY(read_mode(input, &job->mode, err));
+    VXD_TRY(vxd_scene_check_reply(job->n, ROW_BYTES, err));
+    request->bulk = job->n > request->server->config.bulk_points;
+    request->cost_bytes = job->n * ROW_BYTES;
+out:
+    return status;
+}
+
+/* Points in voxels from the scene's low corner; those outside of it, or not finite, become NaN.
+ * Returns the box around the others. */
+static struct vxd_field_box read_points(struct distance_job *job,
+                                        const Voxeld__V1__Tensor *tensor, double *points)
+{
+    const struct vxd_scene_spec *spec = &job->field.base.scene->spec;
+    double side = (double)((int64_t)1 << spec->format.depth);
+    struct vxd_field_box box = vxd_field_box_empty();
+
+    for (size_t i = 0; i < job->n; i++) {
+        double *p = points + 3 * i;
+        bool is_inside = true;
+
+        for (size_t axis = 0; axis < 3; axis++) {
+            p[axis] = (vxd_scene_number(tensor, 3 * i + axis) - spec->origin_m[axis]) /
+                      spec->voxel_size_m;
+            is_inside = is_inside && p[axis] >= 0 && p[axis] < side;
+        }
+        if (is_inside) {
+            vxd_field_box_add(&box, p, 0);
+        } else {
+            p[0] = NAN;
+            job->n_outside++;
+        }
+    }
+    return box;
+}
+
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
+{
+    const Voxeld__V1__SceneDistanceRequest *input =
+        (const Voxeld__V1__SceneDistanceRequest *)request->input;
+    struct distance_job *job = request->state;
+    int spare = job->mode == VXD_FIELD_SURFACE ? VXD_FIELD_SURFACE_SPARE : 0;
+    struct vxd_field_box box;
+    const void *points;
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
+    VXD_TRY(vxd_field_set_terms(&job->field, input->unknown, input->max_distance_m, 0,
+                                spare, "max_distance_m", err));
+    VXD_TRY(vxd_scene_take_host(request, job->n, 3 * sizeof(double), &block, err));
+    box = read_points(job, input->points, block);
+    vxd_field_set_box(&job->field, &box);
+    VXD_TRY(vxd_scene_upload(request, queue, block, job->n * 3 * sizeof(double), &points,
+                             err));
+    job->points = points;
+    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 4, &job->distances, err));
+    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 12, &job->gradients, err));
+    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 12, &job->voxels, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_distance_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct distance_job *job = request->state;
+    size_t first = job->done;
+    size_t part = vxd_field_on_gpu(request)        ? GPU_PART
+                  : job->mode == VXD_FIELD_SURFACE ? SURFACE_PART
+                                                   : POINTS_PART;
+    size_t n;
+    enum vxd_status status = VXD_OK;
+
+    if (job->field.base.scene == NULL) {
+        VXD_TRY(begin(request, queue, err));
+    }
+    if (!job->field.is_ready) {
+        VXD_TRY(vxd_field_prepare(request, queue, "points", err));
+    }
+    if (!job->field.is_ready) {
+        return VXD_OK;
+    }
+    n = vxd_scene_next_chunk(request, job->n, part, &job->done);
+    VXD_TRY(vxd_field_query(queue, vxd_field_of(&job->field), job->points + 3 * first, n,
+                            job->mode, (float *)job->distances.device + first,
+                            (float *)job->gradients.device + 3 * first,
+                            (int32_t *)job->voxels.device + 3 * first, err));
+    if (!request->more) {
+        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->distances, err));
+        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->gradients, err));
+        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->voxels, err));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_distance_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct distance_job *job = request->state;
+    int spare = job->mode == VXD_FIELD_SURFACE ? VXD_FIELD_SURFACE_SPARE : 0;
+    Voxeld__V1__SceneDistanceResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_distance_response__descriptor, err);
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
+    VXD_TRY(vxd_scene_show(request, VXD_FLOAT32, job->n, 0, job->distances.bytes,
+                           &reply->distances, err));
+    VXD_TRY(vxd_scene_show(request, VXD_FLOAT32, job->n, 3, job->gradients.bytes,
+                           &reply->gradients, err));
+    VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 3, job->voxels.bytes,
+                           &reply->voxels, err));
+    reply->max_distance_m = vxd_field_reach_m(&job->field, spare);
+    reply->n_outside = job->n_outside;
+    request->output = &reply->base;
+    vxd_field_close(request, queue);
+out:
+    return status;
+}
