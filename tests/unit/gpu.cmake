@@ -173,6 +173,9 @@ target_sources(test_gpu_dag_drive PRIVATE support/svdag/svdag_rays.c)
 target_sources(test_gpu_dag_scan PRIVATE support/svdag/svdag_rays.c)
 target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
 
+voxeld_add_gpu_tests(/grid
+  grid                grid)
+
 # In an emulator of another processor traces of full scale would take a quarter of an hour: they
 # are run small there (below).
 if(CMAKE_CROSSCOMPILING)
