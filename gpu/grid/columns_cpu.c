@@ -95,73 +95,121 @@ static void add_uniform(struct pillar *pillar, const struct vxd_svdag_spot *spot
     }
 }
 
-static void add_leaf(const struct vxd_svdag_view *view, struct pillar *pillar,
-                     const struct vxd_svdag_spot *spot)
+/* Whether every column of a cube has a state that FREE voxels do not change. Not for spans. */
+static bool is_settled(const struct pillar *pillar, const struct vxd_svdag_spot *spot)
 {
-    uint32_t x = spot->x % PILLAR_SIDE;
-    uint32_t y = spot->y % PILLAR_SIDE;
-    uint32_t tile = y / 4 * PILLAR_TILES + x / 4;
-    uint64_t band =
-        vxd_grid_band_mask(spot->z, pillar->area.low[2], pillar->area.high[2]);
-    uint64_t occupied;
-    uint64_t free;
+    uint32_t side = spot->height >= PILLAR_HEIGHT ? PILLAR_SIDE : 1u << spot->height;
+    uint32_t x = spot->height >= PILLAR_HEIGHT ? 0 : spot->x % PILLAR_SIDE;
+    uint32_t y = spot->height >= PILLAR_HEIGHT ? 0 : spot->y % PILLAR_SIDE;
+    uint64_t columns = VXD_GRID_COLUMNS;
 
-    /* Where all columns are occupied nothing can be added to their states. */
-    if (pillar->spans == NULL && pillar->occupied[tile] == VXD_GRID_COLUMNS) {
-        return;
+    for (uint32_t ty = y / 4; ty < (y + side) / 4; ty++) {
+        for (uint32_t tx = x / 4; tx < (x + side) / 4; tx++) {
+            uint32_t tile = ty * PILLAR_TILES + tx;
+
+            columns &= pillar->occupied[tile] | pillar->free[tile];
+        }
     }
-    vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
-    occupied &= band;
-    if (pillar->spans == NULL) {
-        pillar->occupied[tile] |= vxd_grid_flatten(occupied);
-        pillar->free[tile] |= vxd_grid_flatten(free & band);
-        return;
-    }
+    return columns == VXD_GRID_COLUMNS;
+}
+
+static void add_leaf_spans(struct pillar *pillar, const struct vxd_svdag_spot *spot,
+                           uint64_t occupied)
+{
     for (uint64_t columns = vxd_grid_flatten(occupied); columns != 0;
          columns &= columns - 1) {
         int bit = vxd_svdag_low_bit(columns);
-        uint32_t cx = x + (uint32_t)((bit >> 4 & 2) | (bit >> 2 & 1));
-        uint32_t cy = y + (uint32_t)((bit >> 3 & 2) | (bit >> 1 & 1));
-        struct vxd_grid_span *span = &pillar->spans[cy * PILLAR_SIDE + cx];
+        uint32_t x = spot->x % PILLAR_SIDE + (uint32_t)((bit >> 4 & 2) | (bit >> 2 & 1));
+        uint32_t y = spot->y % PILLAR_SIDE + (uint32_t)((bit >> 3 & 2) | (bit >> 1 & 1));
         unsigned z = vxd_grid_column(occupied, bit);
 
         for (int k = 0; k < 4; k++) {
             if ((z >> k & 1) != 0) {
-                add_span(span, (int32_t)spot->z + k, (int32_t)spot->z + k);
+                add_span(&pillar->spans[y * PILLAR_SIDE + x], (int32_t)spot->z + k,
+                         (int32_t)spot->z + k);
             }
         }
     }
 }
 
+/* Adds a leaf below a node of these states: where all of its voxels have one, its values need not
+ * be read. */
+static void add_leaf(const struct vxd_svdag_view *view, struct pillar *pillar,
+                     const struct vxd_svdag_spot *spot, unsigned states)
+{
+    uint32_t tile = spot->y % PILLAR_SIDE / 4 * PILLAR_TILES + spot->x % PILLAR_SIDE / 4;
+    uint64_t band =
+        vxd_grid_band_mask(spot->z, pillar->area.low[2], pillar->area.high[2]);
+    uint64_t set = vxd_svdag_leaf_mask(vxd_svdag_words(view, spot->ref)) & band;
+    uint64_t occupied = 0;
+    uint64_t free = 0;
+
+    if (states == VXD_SVDAG_OCCUPIED) {
+        occupied = set;
+    } else if (states == VXD_SVDAG_FREE) {
+        free = set;
+    } else {
+        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+        occupied &= band;
+        free &= band;
+    }
+    if (pillar->spans != NULL) {
+        add_leaf_spans(pillar, spot, occupied);
+    } else {
+        pillar->occupied[tile] |= vxd_grid_flatten(occupied);
+        pillar->free[tile] |= vxd_grid_flatten(free);
+    }
+}
+
+/* Takes a cube's states, as far as the cube itself gives them; true where its children do. */
+static bool take_spot(const struct vxd_svdag_view *view, struct pillar *pillar,
+                      const struct vxd_svdag_cursor *cursor)
+{
+    const struct vxd_svdag_spot *spot = &cursor->spot;
+    bool is_leaf = spot->height == VXD_SVDAG_LEAF_HEIGHT;
+    unsigned states;
+
+    if (spot->ref == VXD_SVDAG_EMPTY ||
+        vxd_svdag_area_relation(&pillar->area, spot) == VXD_SVDAG_OUTSIDE) {
+        return false;
+    }
+    if (!vxd_svdag_is_node(spot->ref)) {
+        add_uniform(pillar, spot,
+                    vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED);
+        return false;
+    }
+    /* Of a leaf those of its parent: they cost nothing, and are a superset. */
+    {
+        struct vxd_svdag_spot node = *spot;
+
+        node.ref = is_leaf ? cursor->refs[VXD_SVDAG_LEAF_HEIGHT + 1] : spot->ref;
+        node.height = is_leaf ? VXD_SVDAG_LEAF_HEIGHT + 1 : spot->height;
+        states = vxd_svdag_spot_states(view, &node);
+    }
+    if ((states & VXD_SVDAG_OCCUPIED) == 0 &&
+        (pillar->spans != NULL || is_settled(pillar, spot))) {
+        return false;
+    }
+    if (is_leaf) {
+        add_leaf(view, pillar, spot, states);
+    }
+    return !is_leaf;
+}
+
 /* Goes down the tree where it holds something in the pillar. */
 static void walk_pillar(const struct vxd_grid_columns_call *call, struct pillar *pillar)
 {
-    const struct vxd_svdag_view *view = &call->view;
-    const struct vxd_svdag_spot root = {call->root, 0, 0, 0, view->depth};
+    const struct vxd_svdag_spot root = {call->root, 0, 0, 0, call->view.depth};
     struct vxd_svdag_cursor cursor;
     bool is_more = true;
 
     vxd_svdag_cursor_begin(&cursor, &root);
     while (is_more) {
-        const struct vxd_svdag_spot *spot = &cursor.spot;
-        unsigned wanted = pillar->spans == NULL ? VXD_SVDAG_OCCUPIED | VXD_SVDAG_FREE
-                                                : VXD_SVDAG_OCCUPIED;
-
-        if (spot->ref == VXD_SVDAG_EMPTY ||
-            vxd_svdag_area_relation(&pillar->area, spot) == VXD_SVDAG_OUTSIDE) {
-            is_more = vxd_svdag_cursor_next(view, &cursor);
-            continue;
+        if (take_spot(&call->view, pillar, &cursor)) {
+            vxd_svdag_cursor_down(&call->view, &cursor);
+        } else {
+            is_more = vxd_svdag_cursor_next(&call->view, &cursor);
         }
-        if (!vxd_svdag_is_node(spot->ref)) {
-            add_uniform(pillar, spot,
-                        vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED);
-        } else if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
-            add_leaf(view, pillar, spot);
-        } else if ((vxd_svdag_spot_states(view, spot) & wanted) != 0) {
-            vxd_svdag_cursor_down(view, &cursor);
-            continue;
-        }
-        is_more = vxd_svdag_cursor_next(view, &cursor);
     }
 }
 

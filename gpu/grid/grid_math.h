@@ -67,20 +67,11 @@ VXD_HD double vxd_grid_divide(double a, double b)
 #endif
 }
 
-VXD_HD float vxd_grid_narrow(double a)
-{
-#if defined(__CUDA_ARCH__)
-    return __double2float_rn(a);
-#else
-    return (float)a;
-#endif
-}
-
 /* The height of an index, which may be a mean of several. */
 VXD_HD float vxd_grid_height(const struct vxd_grid_heights *heights, double z)
 {
-    return vxd_grid_narrow(
-        vxd_addd(heights->origin_m, vxd_muld(vxd_addd(z, 0.5), heights->voxel_m)));
+    return (float)vxd_addd(heights->origin_m,
+                           vxd_muld(vxd_addd(z, 0.5), heights->voxel_m));
 }
 
 VXD_HD void vxd_grid_put_heights(const struct vxd_grid_heights *heights, size_t cell,
@@ -135,11 +126,7 @@ VXD_HD float vxd_grid_slope_of(const int32_t *top, uint32_t n_x, uint32_t n_y, u
         return vxd_float_of_bits(0x7fc00000u);
     }
     square = (double)(along_x * along_x + along_y * along_y);
-#if defined(__CUDA_ARCH__)
-    return vxd_grid_narrow(vxd_muld(__dsqrt_rn(square), 0.5));
-#else
-    return vxd_grid_narrow(vxd_muld(sqrt(square), 0.5));
-#endif
+    return (float)vxd_muld(sqrt(square), 0.5);
 }
 
 VXD_HD bool vxd_grid_is_lethal(uint8_t state, enum vxd_grid_unknown unknown)
