@@ -352,14 +352,16 @@ out:
         member = f"request->{self.member(f)}"
         if value:
             if f.enum_of.name in self.face["enums"]:
-                return f"{member} == {f.enum_of.c_value(value)}"
+                return f"(int){member} == (int){f.enum_of.c_value(value)}"
             return member if value == f.enum_of.values[-1].name else f"!{member}"
         return member if f.type == Types.TYPE_BOOL else f"{member} > 0"
 
     def requested(self, method: Method, f: Field) -> str:
         """When the field must be there; "" = always."""
         terms = [self.condition(method, w) for w in f.only_with]
-        terms += [f"!{self.condition(method, w)}" for w in f.never_with]
+        for w in f.never_with:
+            term = self.condition(method, w)
+            terms.append(f"!({term})" if " " in term else f"!{term}")
         if f.is_tensor and method.mutates:
             terms.append("!header->arrays_dropped")
         return " && ".join(terms)
@@ -384,18 +386,20 @@ out:
         member, requested = self.member(f), self.requested(method, f)
         words = "INT32" if f.option.dtype == "INT32" else f.option.dtype
         columns, lines = "1", []
+        rows = f"in->{f.shape[0]}" if method.response.has(f.shape[0]) else "r->n"
         for dimension in f.shape[1:]:
+            columns = dimension if dimension.isdigit() else columns
             if method.request.has(dimension):
                 columns = f"request->{self.member(method.request.field(dimension))}"
                 lines.append(f"r->n_{member} = {columns};")
         if words == "INT32":
             lowest = f"{f.range.low:g}" if f.range is not None else "INT32_MIN"
-            call = f'in->{f.name}, "{f.name}", {requested or "true"}, r->n, {columns}, {lowest}'
+            call = f'in->{f.name}, "{f.name}", {requested or "true"}, {rows}, {columns}, {lowest}'
             return [*lines, f"VXD_TRY(vxd_reply_numbers({call}, &r->{member}, err));"]
         if words == "UINT8":
             call = f'in->{f.name}, "{f.name}", {requested or "true"}, r->n'
             return [*lines, f"VXD_TRY(vxd_reply_mask({call}, &r->{member}, err));"]
-        call = f'VXD_TRY(vxd_reply_rows(in->{f.name}, "{f.name}", r->n, &r->{member}, err));'
+        call = f'VXD_TRY(vxd_reply_rows(in->{f.name}, "{f.name}", {rows}, &r->{member}, err));'
         return [*lines, *self.only_if(requested, [call])]
 
     def read_rows(self, method: Method, f: Field) -> list[str]:
@@ -442,6 +446,8 @@ out:
             elif f.is_repeated and f.type == Types.TYPE_STRING:
                 lines.append(f"r->{member} = (const char *const *)in->{f.name};")
                 lines.append(f"r->n_{member} = in->n_{f.name};")
+            elif f.is_message and f.message_of.name == "Vec3":
+                lines.append(f"vxd_reply_vec3(in->{f.name}, r->{member});")
             elif f.is_message:
                 name = self.read_record(f.message_of)
                 lines += [

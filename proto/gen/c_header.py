@@ -44,6 +44,11 @@ def remark_of(text: str) -> str:
     return f"/* {lines} */\n"
 
 
+def indented(remark: str) -> str:
+    """A remark on a member: clang-format moves its first line alone."""
+    return remark.replace("\n *", "\n     *")
+
+
 class CHeader:
     """Writes one noun's header."""
 
@@ -78,7 +83,7 @@ class CHeader:
                 found += self.members(f.message_of, in_request)
                 continue
             declared = self.declared(f, name, in_request)
-            found.append(self.remark(f) + " ".join(f"{d};" for d in declared))
+            found.append(indented(self.remark(f)) + " ".join(f"{d};" for d in declared))
         return found
 
     def declared(self, f: Field, name: str, in_request: bool) -> list[str]:
@@ -124,7 +129,7 @@ class CHeader:
         for v in enum.values:
             name = self.client.enumerator(v.name, start, wire)
             if name:
-                values.append(f"{remark_of(v.comment)}{name} = {v.number}")
+                values.append(f"{indented(remark_of(v.comment))}{name} = {v.number}")
         return f"{remark_of(enum.comment)}enum {ours} {{\n" + ",\n".join(values) + "\n};\n"
 
     def struct(self, name: str, comment: str, members: list[str]) -> str:
@@ -133,7 +138,13 @@ class CHeader:
         )
 
     def result(self, struct: str, result: dict[str, Any]) -> str:
-        members = [] if "list" in result else [f"{remark_of('Rows of every array.')}size_t n;"]
+        has_rows = any(
+            f.is_rows or f.shape[:1] == ["n"]
+            for method in self.client.methods()
+            if self.client.method_face(method).get("result") == struct
+            for f in method.response.fields
+        )
+        members = [f"{remark_of('Rows of the arrays of n.')}size_t n;"] if has_rows else []
         for method in self.client.methods():
             if self.client.method_face(method).get("result") != struct:
                 continue
@@ -147,7 +158,7 @@ class CHeader:
                     continue
                 declared = self.declared(f, name, False)
                 if not any(d in m for m in members for d in [f"{declared[0]};"]):
-                    members.append(self.remark(f) + " ".join(f"{d};" for d in declared))
+                    members.append(indented(self.remark(f)) + " ".join(f"{d};" for d in declared))
         members += [f"{HEADER_TYPES[name]}{name};" for name in result["header"]]
         return self.struct(struct, "All pointers live until it is freed.", members)
 
@@ -178,6 +189,8 @@ class CHeader:
         guard = f"VOXELD_{self.noun.upper()}_H"
         parts = [self.enum(n) for n in self.face["enums"] if n.startswith(self.noun.title())]
         for name, struct in self.face["records"].items():
+            if name in self.face.get("shared", []):
+                continue
             message = self.schema.messages[name]
             parts.append(self.struct(struct, message.comment, self.members(message, False)))
         methods = self.client.methods()
@@ -199,7 +212,8 @@ class CHeader:
         return formatted(
             "// SPDX-License-Identifier: Apache-2.0\n"
             f"{remark_of(about)}#ifndef {guard}\n#define {guard}\n\n"
-            '#include "voxeld.h"\n\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+            + "".join(f'#include "{name}"\n' for name in self.face.get("includes", ["voxeld.h"]))
+            + '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
             + "\n".join(parts)
             + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
         )

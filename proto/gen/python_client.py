@@ -184,6 +184,12 @@ class PythonClient:
         """When a reply has the field, on its request; the formats are the methods' own."""
         terms = [f"request.{w}" for w in f.only_with if "=" not in w]
         terms += [f"not request.{w}" for w in f.never_with if "=" not in w]
+        for words, operator in ((f.only_with, "=="), (f.never_with, "!=")):
+            for name, value in (w.split("=") for w in words if "=" in w):
+                enum = method.request.field(name).enum_of if method is not None else None
+                if enum is not None and enum.name in self.face["choices"]:
+                    number = next(v.number for v in enum.values if v.name == value)
+                    terms.append(f"request.{name} {operator} {number}")
         if f.is_tensor and method is not None and method.mutates:
             terms.append("not reply.dropped")
         return terms
@@ -217,13 +223,18 @@ class PythonClient:
         return f"{source} or {f.option.default}" if f.option.default.isdigit() else source
 
     def tensor_value(self, f: Field, method: Method | None) -> str:
-        columns = "".join(f", request.{d}" for d in f.shape[1:] if method and method.request.has(d))
+        columns = "".join(
+            f", {d}" if d.isdigit() else f", request.{d}"
+            for d in f.shape[1:]
+            if d.isdigit() or (method and method.request.has(d))
+        )
+        n = f"message.{f.shape[0]}" if f.shape and f.message.has(f.shape[0]) else "n"
         if f.option.dtype == "INT32":
-            value = f'reply.numbers("{f.name}", n{columns})'
+            value = f'reply.numbers("{f.name}", {n}{columns})'
         elif f.option.dtype == "UINT8":
             value = f'reply.mask("{f.name}", n)'
         else:
-            value = f'reply.rows("{f.name}", message.{f.name}, n)'
+            value = f'reply.rows("{f.name}", message.{f.name}, {n})'
         terms = self.conditions(f, method)
         if not terms:
             return value
@@ -480,7 +491,7 @@ class PythonClient:
             sends = any(f.is_tensor for f in method.request.fields)
             first = next((f for f in method.response.fields if f.is_tensor), None)
             n = "len(array)" if own_rows else "0"
-            if not sends and first is not None:
+            if not sends and first is not None and first.shape[:1] == ["n"]:
                 n = f'reply.n_rows("{first.name}")'
             arguments = (
                 f'{client}, "{method.name}", message, {"parts" if sends_parts else "[]"}, '

@@ -17,6 +17,7 @@ from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
+from .exchange import At, at_of
 from .labels import Labels, labels_of
 from .networks import Timings
 from .points import Points, clouds_of, pose_of
@@ -47,7 +48,6 @@ from .scene_records import (
     tensor_of,
 )
 from .scene_versions import SceneVersions
-from .version_records import At, at_of
 
 class Scene(SceneVersions):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
