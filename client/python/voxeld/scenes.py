@@ -18,6 +18,7 @@ from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .exchange import At, at_of
+from .generated import grid_client
 from .labels import Labels, labels_of
 from .networks import Timings
 from .points import Points, clouds_of, pose_of
@@ -451,6 +452,9 @@ def drop_scene(
 
 class SceneCalls(Calls):
     """The calls of Client on whole scenes; threads, errors and options are as there."""
+
+    scene_grid = grid_client.scene_grid
+    scene_frontiers = grid_client.scene_frontiers
 
     def scene_create(
         self,
