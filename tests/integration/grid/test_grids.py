@@ -5,16 +5,19 @@ costs and of reading maps, and rosbags' decoder of messages."""
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import struct
+import subprocess
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import voxeld
-from harness import SLOW, Daemon
+from harness import BIN, SLOW, Daemon, http_call
 from rosbags.typesys import Stores, get_typestore
 
 UNKNOWN, OCCUPIED, FREE = 1, 2, 4
@@ -385,9 +388,100 @@ def test_scene_without_free_space_has_a_costmap_and_no_frontiers(client: voxeld.
         client.scene_grid(scene.name)
     scene.edit(voxeld.Box((0, 0, 0), (1, 1, 1)))
     grid = client.scene_grid(scene.name, box=WHOLE, in_voxels=True, z_low=32, z_high=33)
-    assert set(np.unique(grid.cells)) <= {0, 254, *range(1, 253)} and (grid.cells == 254).sum() == 16
+    assert set(np.unique(grid.cells)) <= {0, 254, *range(1, 253)}
+    assert (grid.cells == 254).sum() == 16
     old = client.scene_grid(scene.name, "projected", box=WHOLE, in_voxels=True, at=1)
     assert not old.cells.any() and old.version == 1
     with pytest.raises(voxeld.FailedPrecondition, match="free space"):
         client.scene_frontiers(scene.name)
     scene.drop()
+
+
+# Files over HTTP, and voxelctl -------------------------------------------------------------
+
+
+def test_costmap_is_a_page_with_an_entity_tag(
+    daemon: Daemon, client: voxeld.Client, scene: voxeld.Scene
+) -> None:
+    query = "z=-0.9,1.0&robot_radius_m=0.4&unknown=kept"
+    options: dict[str, Any] = {"z_low": -0.9, "z_high": 1.0, "robot_radius_m": 0.4}
+    types = {"png": "image/png", "pgm": "image/x-portable-graymap", "yaml": "application/yaml"}
+    for ending, content_type in types.items():
+        path = f"/v1/scenes/{scene.name}/costmap.{ending}?{query}"
+        reply = http_call(daemon, "GET", path)
+        assert reply.status == 200, reply.body
+        assert reply.headers["content-type"] == content_type
+        image = "costmap.pgm" if ending == "yaml" else ""
+        file = client.scene_grid(scene.name, format=ending, image=image, **options).file
+        assert reply.body == file
+        tag = reply.headers["etag"]
+        again = http_call(daemon, "GET", path, headers={"If-None-Match": tag})
+        assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+        other = http_call(daemon, "GET", path + "&kind=projected", headers={"If-None-Match": tag})
+        assert other.status == 200 and other.headers["etag"] != tag
+    path = f"/v1/scenes/{scene.name}/costmap.png?{query}"
+    tag = http_call(daemon, "GET", path).headers["etag"]
+    scene.edit(voxeld.Box((7, 7, 7), (7.5, 7.5, 7.5)))
+    changed = http_call(daemon, "GET", path, headers={"If-None-Match": tag})
+    assert changed.status == 200 and changed.headers["etag"] != tag
+    old = f"{path}&at={scene.info().version - 1}"
+    assert http_call(daemon, "GET", old).status == 200
+    for wrong, field in (
+        ("z=1", ""), ("z=a,b", "z"), ("box=1,2,3", "box"), ("kind=x", "kind"), ("no=1", "no"),
+        ("kind=height", "format"), ("at=A!", "at"), ("robot_radius_m=nan", "robot_radius_m"),
+    ):  # fmt: skip
+        reply = http_call(daemon, "GET", f"/v1/scenes/{scene.name}/costmap.png?{wrong}")
+        assert reply.status == (200 if not field else 400), (wrong, reply.body)
+        assert not field or json.loads(reply.body)["field"] == field
+    assert http_call(daemon, "GET", "/v1/scenes/nowhere/costmap.png").status == 404
+    assert http_call(daemon, "POST", f"/v1/scenes/{scene.name}/costmap.png", b"{}").status == 405
+
+
+def ctl(daemon: Daemon, *words: str | Path) -> str:
+    done = subprocess.run(
+        [BIN / "voxelctl", "--url", daemon.ipc, *words],
+        capture_output=True, text=True, check=False, timeout=60 * SLOW,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_voxelctl_writes_maps_and_frontiers(
+    daemon: Daemon, client: voxeld.Client, scene: voxeld.Scene, tmp_path: Path
+) -> None:
+    band: dict[str, Any] = {"z_low": -0.9, "z_high": 1.0}
+    command = ["scene", "costmap", scene.name]
+    band_words = ["--z=-0.9,1", "--robot-radius", "0.4"]
+    costs = client.scene_grid(scene.name, robot_radius_m=0.4, **band)
+    said = ctl(daemon, *command, tmp_path / "m.npy", *band_words)
+    assert f"{costs.n_x} x {costs.n_y} cells of 0.25 m" in said
+    np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), costs.cells)
+    ctl(daemon, *command, tmp_path / "m.png", *band_words)
+    np.testing.assert_array_equal(
+        read_png((tmp_path / "m.png").read_bytes())[::-1], costs.cells
+    )
+    ctl(daemon, *command, tmp_path / "m.pgm", *band_words, "--kind", "projected")
+    yaml = (tmp_path / "m.yaml").read_text()
+    assert yaml.startswith("image: m.pgm\n")
+    projected = client.scene_grid(scene.name, "projected", **band)
+    np.testing.assert_array_equal(
+        read_map((tmp_path / "m.pgm").read_bytes(), yaml), projected.cells
+    )
+    ctl(daemon, *command, tmp_path / "m.npz", "--kind", "height")
+    heights = client.scene_grid(scene.name, "height")
+    with np.load(tmp_path / "m.npz") as arrays:
+        for name in ("low", "high", "mean", "slope"):
+            np.testing.assert_array_equal(arrays[name], getattr(heights, name))
+    found = client.scene_frontiers(scene.name, min_cells=2, with_cells=True, **band)
+    out = json.loads(
+        ctl(
+            daemon, "--json", "scene", "frontiers", scene.name, "--z=-0.9,1", "--min-cells", "2",
+            "--out", tmp_path / "f.npz",
+        )
+    )  # fmt: skip
+    assert [c["size"] for c in out["clusters"]] == list(found.sizes)
+    with np.load(tmp_path / "f.npz") as arrays:
+        for name in ("sizes", "centroids", "cells", "clusters"):
+            np.testing.assert_array_equal(arrays[name], getattr(found, name))
+    with pytest.raises(AssertionError, match="nothing in the band"):
+        ctl(daemon, "scene", "frontiers", f"{scene.name}@1")
