@@ -180,9 +180,10 @@ static void sum_sets(const struct vxd_clusters *c, struct vxd_cluster *sets)
             struct vxd_cluster *set = &sets[c->parents[rank++]];
 
             set->first = set->n_cells++ == 0 ? cell : set->first;
-            set->centre[0] += (double)(cell / c->n[2] / c->n[1]);
-            set->centre[1] += (double)(cell / c->n[2] % c->n[1]);
-            set->centre[2] += (double)(cell % c->n[2]);
+            for (int axis = 2; axis >= 0; axis--) {
+                set->centre[axis] += (double)(cell % c->n[axis]);
+                cell /= c->n[axis];
+            }
         }
     }
 }

@@ -253,7 +253,7 @@ static void heights_pillar(void *context, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         struct pillar pillar = {.area = pillar_area(pillars, i), .spans = spans};
 
-        for (size_t k = 0; k < PILLAR_SIDE * PILLAR_SIDE; k++) {
+        for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++) {
             spans[k] = (struct vxd_grid_span){INT32_MAX, INT32_MIN, 0, 0};
         }
         walk_pillar(call, &pillar);

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import voxeld
-from harness import BIN, SLOW, Daemon, http_call
+from harness import BIN, SLOW, SOURCE, Daemon, http_call
 from rosbags.typesys import Stores, get_typestore
 
 UNKNOWN, OCCUPIED, FREE = 1, 2, 4
@@ -485,3 +485,48 @@ def test_voxelctl_writes_maps_and_frontiers(
             np.testing.assert_array_equal(arrays[name], getattr(found, name))
     with pytest.raises(AssertionError, match="nothing in the band"):
         ctl(daemon, "scene", "frontiers", f"{scene.name}@1")
+
+
+# A real scan -------------------------------------------------------------------------------
+
+
+def near(lethal: np.ndarray, radius: int) -> np.ndarray:
+    """Squares of the distances to the nearest obstacle within a radius of cells."""
+    n_y, n_x = lethal.shape
+    padded = np.pad(lethal, radius)
+    squares = np.full(lethal.shape, 1 << 30)
+    for dy, dx in itertools.product(range(-radius, radius + 1), repeat=2):
+        there = padded[radius + dy : radius + dy + n_y, radius + dx : radius + dx + n_x]
+        squares = np.where(there, np.minimum(squares, dy * dy + dx * dx), squares)
+    return squares
+
+
+def test_real_scan_has_the_grids_of_its_dense_export(client: voxeld.Client) -> None:
+    scan = np.load(SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy")
+    scene = client.scene_create(next(NAMES), 0.4, depth=8, track_free=True)
+    scene.integrate(scan[::4], max_range=40)
+    side = 1 << 8
+    box = voxeld.Box((0, 0, 0), (side,) * 3)
+    states = scene.export_dense(box, in_voxels=True).states
+    low, high = 120, 130
+    there = columns(states, low, high)
+    options: dict[str, Any] = {
+        "box": box, "in_voxels": True, "z_low": low, "z_high": high,
+        "robot_radius_m": 0.5, "inflation_radius_m": 1.5, "cost_scaling": 2.0,
+    }  # fmt: skip
+    squares = near(there == OCCUPIED, 4)
+    d = np.sqrt(squares) * 0.4
+    expected = np.where(d <= 0.5, 253, np.floor(252 * np.exp(-2 * (d - 0.5))))
+    expected = np.where(squares == 0, 254, np.where(squares > 16, 0, expected))
+    expected = np.where((there == UNKNOWN) & (expected < 253), 255, expected)
+    np.testing.assert_array_equal(client.scene_grid(scene.name, **options).cells, expected)
+    assert min((there == s).sum() for s in (UNKNOWN, OCCUPIED, FREE)) > 1000
+    marked = frontier_cells(there)
+    found = client.scene_frontiers(
+        scene.name, box=box, in_voxels=True, z_low=low, z_high=high, with_cells=True
+    )
+    got = np.zeros_like(marked)
+    got[found.cells[:, 1], found.cells[:, 0]] = True
+    np.testing.assert_array_equal(got, marked)
+    np.testing.assert_array_equal(found.sizes, [len(c) for c in flood(marked)])
+    scene.drop()
