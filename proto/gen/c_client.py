@@ -359,14 +359,16 @@ out:
         member = f"request->{self.member(f)}"
         if value:
             if f.enum_of.name in self.face["enums"]:
-                return f"{member} == {f.enum_of.c_value(value)}"
+                return f"(int){member} == (int){f.enum_of.c_value(value)}"
             return member if value == f.enum_of.values[-1].name else f"!{member}"
         return member if f.type == Types.TYPE_BOOL else f"{member} > 0"
 
     def requested(self, method: Method, f: Field) -> str:
         """When the field must be there; "" = always."""
         terms = [self.condition(method, w) for w in f.only_with]
-        terms += [f"!{self.condition(method, w)}" for w in f.never_with]
+        for w in f.never_with:
+            term = self.condition(method, w)
+            terms.append(f"!({term})" if " " in term else f"!{term}")
         if f.is_tensor and method.mutates:
             terms.append("!header->arrays_dropped")
         return " && ".join(terms)

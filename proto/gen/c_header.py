@@ -147,14 +147,13 @@ class CHeader:
         )
 
     def result(self, struct: str, result: dict[str, Any]) -> str:
-        has_arrays = any(
-            f.is_tensor
+        has_rows = any(
+            f.is_rows or f.shape[:1] == ["n"]
             for method in self.client.methods()
             if self.client.method_face(method).get("result") == struct
             for f in method.response.fields
         )
-        n_rows = f"{remark_of('Rows of an array, unless it says otherwise.')}size_t n;"
-        members = [n_rows] if has_arrays else []
+        members = [f"{remark_of('Rows of the arrays of n.')}size_t n;"] if has_rows else []
         for method in self.client.methods():
             if self.client.method_face(method).get("result") != struct:
                 continue
@@ -199,6 +198,8 @@ class CHeader:
         guard = f"VOXELD_{self.noun.upper()}_H"
         parts = [self.enum(n) for n in self.face["enums"] if n.startswith(self.noun.title())]
         for name, struct in self.face["records"].items():
+            if name in self.face.get("shared", []):
+                continue
             message = self.schema.messages[name]
             parts.append(self.struct(struct, message.comment, self.members(message, False)))
         methods = self.client.methods()
@@ -220,7 +221,8 @@ class CHeader:
         code = (
             "// SPDX-License-Identifier: Apache-2.0\n"
             f"{remark_of(about)}#ifndef {guard}\n#define {guard}\n\n"
-            '#include "voxeld.h"\n\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+            + "".join(f'#include "{name}"\n' for name in self.face.get("includes", ["voxeld.h"]))
+            + '\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
             + "\n".join(parts)
             + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
         )

@@ -32,6 +32,7 @@ FILES = (
     "scene_version",
     "volume",
     "field",
+    "grid",
     "rpc",
 )
 

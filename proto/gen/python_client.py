@@ -184,6 +184,12 @@ class PythonClient:
         """When a reply has the field, on its request; the formats are the methods' own."""
         terms = [f"request.{w}" for w in f.only_with if "=" not in w]
         terms += [f"not request.{w}" for w in f.never_with if "=" not in w]
+        for words, operator in ((f.only_with, "=="), (f.never_with, "!=")):
+            for name, value in (w.split("=") for w in words if "=" in w):
+                enum = method.request.field(name).enum_of if method is not None else None
+                if enum is not None and enum.name in self.face["choices"]:
+                    number = next(v.number for v in enum.values if v.name == value)
+                    terms.append(f"request.{name} {operator} {number}")
         if f.is_tensor and method is not None and method.mutates:
             terms.append("not reply.dropped")
         return terms
@@ -487,7 +493,7 @@ class PythonClient:
             sends = any(f.is_tensor for f in method.request.fields)
             first = next((f for f in method.response.fields if f.is_tensor), None)
             n = "len(array)" if own_rows else "0"
-            if not sends and first is not None:
+            if not sends and first is not None and first.shape[:1] == ["n"]:
                 n = f'reply.n_rows("{first.name}")'
             arguments = (
                 f'{client}, "{method.name}", message, {"parts" if sends_parts else "[]"}, '

@@ -301,5 +301,18 @@ enum vxd_status vxd_scene_field_submit(struct vxd_request *request,
 enum vxd_status vxd_scene_field_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 void vxd_field_release(struct vxd_request *request, struct vxd_queue *queue);
+/* service/grid; scene_grid's release is that of scenes */
+enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_grid_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_grid_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_frontiers_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_scene_frontiers_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_frontiers_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+void vxd_scene_frontiers_release(struct vxd_request *request, struct vxd_queue *queue);
 
 #endif

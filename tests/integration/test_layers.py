@@ -28,6 +28,7 @@ PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_map.h", "voxeld_net.h", "voxeld_scene.h", "voxeld_volume.h",
     ),  # fmt: skip
+    "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),

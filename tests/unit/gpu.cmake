@@ -188,6 +188,8 @@ voxeld_add_gpu_tests(/field
   field               field
   field_collide       field_collide
   field_query         field_query)
+voxeld_add_gpu_tests(/grid
+  grid                grid)
 
 # In an emulator of another processor traces of full scale would take a quarter of an hour: they
 # are run small there (below).

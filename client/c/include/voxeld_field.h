@@ -125,7 +125,7 @@ struct voxeld_scene_field_request {
 
 /* All pointers live until it is freed. */
 struct voxeld_field_result {
-    /* Rows of an array, unless it says otherwise. */
+    /* Rows of the arrays of n. */
     size_t n;
     bool has_seen;
     struct voxeld_field_seen seen;

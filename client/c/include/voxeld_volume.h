@@ -250,7 +250,7 @@ VOXELD_API void voxeld_volume_change_free(struct voxeld_volume_change *result);
 
 /* All pointers live until it is freed. */
 struct voxeld_volume_picture {
-    /* Rows of an array, unless it says otherwise. */
+    /* Rows of the arrays of n. */
     size_t n;
     uint32_t width;
     uint32_t height;
@@ -275,7 +275,7 @@ VOXELD_API void voxeld_volume_picture_free(struct voxeld_volume_picture *result)
 
 /* All pointers live until it is freed. */
 struct voxeld_volume_surface {
-    /* Rows of an array, unless it says otherwise. */
+    /* Rows of the arrays of n. */
     size_t n;
     /* float32, minus the volume's origin; n x 3; not with format=VOLUME_PLY */
     struct voxeld_array vertices;

@@ -44,6 +44,7 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
+from .generated.grid_records import Frontiers, Grid
 from .generated.map_records import (
     Entries,
     Erased,
@@ -149,6 +150,8 @@ __all__ = [
     "FailedPrecondition",
     "Field",
     "Found",
+    "Frontiers",
+    "Grid",
     "HalfSpace",
     "Heightfield",
     "InferItem",

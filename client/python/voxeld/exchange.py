@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2
+from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2, scene_pb2
 
 from . import wire
 from .calls import Calls
@@ -23,6 +23,8 @@ from .reply import WIRE_TYPES, array_of, bad
 ArraySpec = npt.DTypeLike | tuple[npt.DTypeLike, int]
 Values = Mapping[str, npt.ArrayLike]
 Array = npt.NDArray[Any]
+At = int | str
+"""A version of a scene: its number, or the name of a snapshot."""
 
 
 class Noun(Protocol):
@@ -34,6 +36,16 @@ class Noun(Protocol):
     def _keys(self, keys: npt.ArrayLike) -> Array: ...
 
     def _rows(self, message: Any, values: Values) -> list[wire.Part]: ...
+
+
+class Box(Protocol):
+    """What has corners: voxeld.Box."""
+
+    @property
+    def low(self) -> Sequence[float]: ...
+
+    @property
+    def high(self) -> Sequence[float]: ...
 
 
 # Calls -------------------------------------------------------------------------------------
@@ -275,6 +287,27 @@ def pose_of(pose: Pose | None, field: str) -> common_pb2.Pose | None:
 def optional(made: Callable[[Any, str], Any], value: Any, field: str) -> Any:
     """A record as a message; None stays None."""
     return None if value is None else made(value, field)
+
+
+def box_of(box: Box | None, field: str) -> scene_pb2.SceneBox | None:
+    if box is None:
+        return None
+    if not hasattr(box, "low") or not hasattr(box, "high"):
+        raise InvalidArgument(f"{box!r}; a voxeld.Box is right", field)
+    return scene_pb2.SceneBox(
+        low=wire.vec3(box.low, f"{field}.low"), high=wire.vec3(box.high, f"{field}.high")
+    )
+
+
+def at_of(at: At | None, field: str = "at") -> scene_pb2.SceneAt | None:
+    """None: the newest."""
+    if at is None:
+        return None
+    if isinstance(at, str) and at:
+        return scene_pb2.SceneAt(snapshot=at)
+    if isinstance(at, int) and not isinstance(at, bool) and 0 < at < 1 << 64:
+        return scene_pb2.SceneAt(version=at)
+    raise InvalidArgument(f"{at!r}; a version from 1 on, or a snapshot's name", field)
 
 
 def vec3_of(message: common_pb2.Vec3) -> tuple[float, float, float]:

@@ -9,17 +9,16 @@ from voxeld.v1 import rpc_pb2, scene_version_pb2
 
 from .calls import Calls
 from .errors import Aborted
+from .exchange import At, at_of
 from .reply import bad, record_of
 from .scene_records import Box, Change, SceneInfo, SceneReply, info_of, message_of, plain_shape
 from .version_records import (
-    At,
     Collected,
     Diff,
     Log,
     Snapshot,
     Undone,
     Verified,
-    at_of,
     diff_of,
     joined_diffs,
     log_of,

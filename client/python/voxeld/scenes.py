@@ -17,6 +17,8 @@ from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
+from .exchange import At, at_of
+from .generated import grid_client
 from .labels import Labels, labels_of
 from .networks import Timings
 from .points import Points, clouds_of, pose_of
@@ -48,7 +50,6 @@ from .scene_records import (
     tensor_of,
 )
 from .scene_versions import SceneVersions
-from .version_records import At, at_of
 
 class Scene(SceneVersions, SceneFields):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
@@ -452,6 +453,9 @@ def drop_scene(
 
 class SceneCalls(Calls):
     """The calls of Client on whole scenes; threads, errors and options are as there."""
+
+    scene_grid = grid_client.scene_grid
+    scene_frontiers = grid_client.scene_frontiers
 
     def scene_create(
         self,

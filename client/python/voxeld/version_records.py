@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import scene_pb2, scene_version_pb2
+from voxeld.v1 import scene_version_pb2
 
-from .errors import InvalidArgument
 from .reply import bad, record_of
 from .scene_records import Change, SceneReply
-
-At = int | str
-"""A version of a scene: its number, or the name of a snapshot."""
 
 VERSION_KINDS = ("made", "edited", "integrated", "undone", "redone")
 
@@ -147,17 +143,6 @@ class Collected:
     longest_slice_ms: float
     engine_ms: float
     replayed: bool
-
-
-def at_of(at: At | None, field: str = "at") -> scene_pb2.SceneAt | None:
-    """None: the newest."""
-    if at is None:
-        return None
-    if isinstance(at, str) and at:
-        return scene_pb2.SceneAt(snapshot=at)
-    if isinstance(at, int) and not isinstance(at, bool) and 0 < at < 1 << 64:
-        return scene_pb2.SceneAt(version=at)
-    raise InvalidArgument(f"{at!r}; a version from 1 on, or a snapshot's name", field)
 
 
 def version_of(message: scene_version_pb2.SceneVersion) -> Version:

@@ -7,11 +7,12 @@
 #include <string.h>
 
 static const struct ctl_scene_sub *const subs[] = {
-    &ctl_scene_create, &ctl_scene_drop,      &ctl_scene_list,    &ctl_scene_info,
-    &ctl_scene_edit,   &ctl_scene_integrate, &ctl_scene_query,   &ctl_scene_export,
-    &ctl_scene_log,    &ctl_scene_undo,      &ctl_scene_redo,    &ctl_scene_snapshot,
-    &ctl_scene_branch, &ctl_scene_diff,      &ctl_scene_verify,  &ctl_scene_collect,
-    &ctl_scene_repair, &ctl_scene_distance,  &ctl_scene_collide,
+    &ctl_scene_create,    &ctl_scene_drop,      &ctl_scene_list,    &ctl_scene_info,
+    &ctl_scene_edit,      &ctl_scene_integrate, &ctl_scene_query,   &ctl_scene_export,
+    &ctl_scene_log,       &ctl_scene_undo,      &ctl_scene_redo,    &ctl_scene_snapshot,
+    &ctl_scene_branch,    &ctl_scene_diff,      &ctl_scene_verify,  &ctl_scene_collect,
+    &ctl_scene_repair,    &ctl_scene_distance,  &ctl_scene_collide, &ctl_scene_costmap,
+    &ctl_scene_frontiers,
 };
 
 enum {
@@ -65,6 +66,9 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
     if (sub == NULL) {
         return ctl_usage("scene", "no subcommand \"%s\"", argv[1]);
     }
+    if (sub->main != NULL) {
+        return sub->main(globals, argc - 1, argv + 1);
+    }
     args = calloc(1, sizeof *args);
     if (args == NULL) {
         (void)fputs("voxelctl: no memory\n", stderr);
@@ -105,6 +109,8 @@ const struct ctl_command ctl_scene = {
         "  distance NAME POINTS how far the nearest obstacle is\n"
         "  collide NAME WHAT .. whether shapes, or a robot, touch obstacles\n"
         "  export NAME FILE     voxels as .ply, .npz or .npy\n"
+        "  costmap NAME FILE    costs, heights or a slice as .png, .pgm, .npy, .cdr\n"
+        "  frontiers NAME       where exploration can go on\n"
         "  log NAME             its versions and snapshots\n"
         "  undo NAME            takes a change back, and nothing that came after it\n"
         "  redo NAME            takes an undo back\n"

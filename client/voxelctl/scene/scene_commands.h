@@ -177,6 +177,9 @@ struct ctl_scene_sub {
     int (*check)(const struct ctl_scene_args *args);
     int (*run)(struct voxeld_client *client, const struct ctl_globals *globals,
                struct ctl_scene_args *args);
+    /* Of a subcommand with options of its own, instead of all else but command: does
+     * everything. argv[0] is the subcommand. */
+    int (*main)(struct ctl_globals *globals, int argc, char **argv);
 };
 
 extern const struct ctl_scene_sub ctl_scene_create;
@@ -198,6 +201,8 @@ extern const struct ctl_scene_sub ctl_scene_collect;
 extern const struct ctl_scene_sub ctl_scene_repair;
 extern const struct ctl_scene_sub ctl_scene_distance;
 extern const struct ctl_scene_sub ctl_scene_collide;
+extern const struct ctl_scene_sub ctl_scene_costmap;
+extern const struct ctl_scene_sub ctl_scene_frontiers;
 
 /* scene_args.c: parses a command line: CTL_OK and *go_on, or the exit status. The
  * caller clears args->operations in either case. */

@@ -44,6 +44,7 @@ void vxd_http_exchange_drop(struct vxd_http_exchange *exchange)
         MHD_destroy_response(exchange->response);
     }
     free(exchange->query_text);
+    free(exchange->costmap_body);
     free(exchange);
 }
 
@@ -150,6 +151,9 @@ static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
     const struct vxd_method *method = find_path(exchange, url);
 
     exchange->allow = allow_view;
+    if (vxd_http_is_costmap(exchange, url)) {
+        return vxd_method_by_name(exchange->http->server->methods, "scene_grid");
+    }
     if (method == NULL && strncmp(url, "/v1/", 4) == 0) {
         method = vxd_method_by_name(exchange->http->server->methods, url + 4);
         exchange->allow = method != NULL && has_get(method) ? allow_both : allow_method;
@@ -248,6 +252,12 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
         }
         view->write(exchange);
         return VXD_OK;
+    }
+    if (exchange->costmap_type != NULL) {
+        VXD_TRY(vxd_http_read_costmap(exchange, err));
+        if (exchange->response != NULL) {
+            return VXD_OK;
+        }
     }
     VXD_TRY(create_request(exchange, err));
     VXD_TRY(vxd_request_admit_upload(exchange->request, exchange->method,
@@ -396,6 +406,10 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
         if (exchange->get_body[0] != '\0') {
             body.bytes = (const uint8_t *)exchange->get_body;
             body.n_bytes = strlen(exchange->get_body);
+        }
+        if (exchange->costmap_body != NULL) {
+            body.bytes = (const uint8_t *)exchange->costmap_body;
+            body.n_bytes = strlen(exchange->costmap_body);
         }
     }
     vxd_upload_memory_complete(request->server, &exchange->body);

@@ -59,6 +59,11 @@ add_executable(bench_gpu_dag_query ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_query.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_dag_query PRIVATE voxeld_build voxeld_engine)
+# bench_grid times costmaps, heights and frontiers of a map of scans.
+add_executable(bench_grid ${CMAKE_CURRENT_LIST_DIR}/bench_grid.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_grid PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_dag_scan times scans integrated into a scene.
 add_executable(bench_gpu_dag_scan ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_scan.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
@@ -79,7 +84,8 @@ target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
-      bench_gpu_dag_versions bench_surface bench_volume bench_field ${bench_paper})
+      bench_gpu_dag_versions bench_surface bench_volume bench_field bench_grid
+      ${bench_paper})
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -105,6 +111,8 @@ add_test(NAME bench_gpu_dag_collect_smoke COMMAND bench_gpu_dag_collect --backen
   --nodes 100000 --repeat 1 --verify)
 add_test(NAME bench_gpu_dag_query_smoke COMMAND bench_gpu_dag_query --backend cpu
   --scans 2 --queries 2000 --repeat 1)
+add_test(NAME bench_grid_smoke COMMAND bench_grid --backend cpu --scans 1 --size 0.4
+  --cells 100 --repeat 1)
 add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu --scans 2
   --size 0.5)
 add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --backend cpu

@@ -153,11 +153,11 @@ class Surface:
     next       where the next part begins: its `first`. 0 = this was the last
     """
 
-    vertices: exchange.Array
-    normals: exchange.Array
-    colours: exchange.Array
-    triangles: npt.NDArray[np.int32]
-    blocks: npt.NDArray[np.int32]
+    vertices: exchange.Array | None
+    normals: exchange.Array | None
+    colours: exchange.Array | None
+    triangles: npt.NDArray[np.int32] | None
+    blocks: npt.NDArray[np.int32] | None
     n_vertices: int
     n_triangles: int
     n_colours: int
@@ -256,11 +256,23 @@ def volume_picture_of(reply: exchange.Reply, request: Any, n: int) -> VolumePict
 def surface_of(reply: exchange.Reply, request: Any, n: int) -> Surface:
     message = reply.message
     return Surface(
-        vertices=reply.rows("vertices", message.vertices, n),
-        normals=reply.rows("normals", message.normals, n),
-        colours=reply.rows("colours", message.colours, message.n_colours),
-        triangles=reply.numbers("triangles", message.n_triangles, 3, lowest=0),
-        blocks=reply.numbers("blocks", message.n_blocks, 4, lowest=None),
+        vertices=reply.rows("vertices", message.vertices, n) if request.format != 1 else None,
+        normals=reply.rows("normals", message.normals, n) if request.format != 1 else None,
+        colours=(
+            reply.rows("colours", message.colours, message.n_colours)
+            if request.format != 1
+            else None
+        ),
+        triangles=(
+            reply.numbers("triangles", message.n_triangles, 3, lowest=0)
+            if request.format != 1
+            else None
+        ),
+        blocks=(
+            reply.numbers("blocks", message.n_blocks, 4, lowest=None)
+            if request.format != 1
+            else None
+        ),
         n_vertices=message.n_vertices,
         n_triangles=message.n_triangles,
         n_colours=message.n_colours,
