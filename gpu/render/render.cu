@@ -17,16 +17,14 @@
 
 template <int MODE>
 static __global__ void __launch_bounds__(TILE_THREADS)
-    render_kernel(const __grid_constant__ struct vxd_render_call args)
+    render_kernel(const __grid_constant__ struct vxd_render_call call)
 {
     extern __shared__ uint32_t nodes[];
-    struct vxd_render_call call = args;
     uint32_t lane = threadIdx.x % 32;
     uint32_t warp = threadIdx.x / 32;
     uint32_t x = blockIdx.x * TILE_X + warp % 2 * 8 + lane % 8;
     uint32_t row = blockIdx.y * TILE_Y + warp / 2 * 4 + lane / 8;
 
-    call.mode = (enum vxd_render_mode)MODE;
     if (x < call.params.width && row < call.n_rows) {
         call.pixels[(size_t)row * call.params.width + x] = vxd_render_pixel(
             &call, x, call.first_row + row, nodes + threadIdx.x, TILE_THREADS);

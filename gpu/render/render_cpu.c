@@ -103,9 +103,10 @@ static void add_light(struct tile *tile, uint64_t active, uint64_t hits, uint32_
         tile->n_hits[i]++;
         vxd_render_add(
             &tile->light[i],
-            vxd_render_shade(
-                call, &tile->rays.hits[i], &tile->surfaces[i], (sunny >> i & 1) != 0,
-                vxd_render_key(&call->params, x, y, 1u + (sample & 31u)), nodes, 1));
+            vxd_render_shade(call, call->mode, &tile->rays.hits[i], &tile->surfaces[i],
+                             (sunny >> i & 1) != 0,
+                             vxd_render_key(&call->params, x, y, 1u + (sample & 31u)),
+                             nodes, 1));
     }
 }
 
@@ -132,13 +133,14 @@ static uint32_t pixel_of(struct tile *tile, int i, uint64_t hits)
     uint32_t nodes[VXD_RENDER_NODES];
 
     if (call->mode == VXD_RENDER_PATH) {
-        return vxd_render_pixel(call, tile->x + (uint32_t)i % VXD_RENDER_TILE,
+        return vxd_render_pixel(call, call->mode, tile->x + (uint32_t)i % VXD_RENDER_TILE,
                                 tile->y + (uint32_t)i / VXD_RENDER_TILE, nodes, 1);
     }
     if (vxd_render_is_colour(call->mode)) {
         return vxd_render_pack(tile->light[i], call->params.samples, tile->n_hits[i]);
     }
-    return vxd_render_fact(call, (hits >> i & 1) != 0 ? &tile->rays.hits[i] : NULL,
+    return vxd_render_fact(call, call->mode,
+                           (hits >> i & 1) != 0 ? &tile->rays.hits[i] : NULL,
                            tile->rays.directions[i]);
 }
 

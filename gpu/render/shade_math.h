@@ -249,14 +249,15 @@ VXD_HD uint32_t vxd_render_pack(struct vxd_render_light sum, uint32_t n, uint32_
 
 /* What a pixel is in the modes that have no light; hit NULL: there is nothing. */
 VXD_HD uint32_t vxd_render_fact(const struct vxd_render_call *call,
+                                enum vxd_render_mode mode,
                                 const struct vxd_render_hit *hit,
                                 const float direction[3])
 {
-    if (call->mode == VXD_RENDER_DEPTH) {
+    if (mode == VXD_RENDER_DEPTH) {
         return hit != NULL ? vxd_float_bits(vxd_mulf(hit->t, call->params.voxel_size_m))
                            : 0x7f800000u;
     }
-    if (call->mode == VXD_RENDER_MATERIAL) {
+    if (mode == VXD_RENDER_MATERIAL) {
         return hit != NULL ? hit->value : UINT32_MAX;
     }
     if (hit == NULL || hit->axis == VXD_RENDER_START) {
@@ -268,6 +269,7 @@ VXD_HD uint32_t vxd_render_fact(const struct vxd_render_call *call,
 /* COLOUR, HEIGHT and AO: light from a hit; `is_sunny`: the sun reaches it, as far as it is known
  * to be turned to it. */
 VXD_HD struct vxd_render_light vxd_render_shade(const struct vxd_render_call *call,
+                                                enum vxd_render_mode mode,
                                                 const struct vxd_render_hit *hit,
                                                 const struct vxd_render_surface *surface,
                                                 bool is_sunny, uint32_t key,
@@ -279,17 +281,16 @@ VXD_HD struct vxd_render_light vxd_render_shade(const struct vxd_render_call *ca
     float open = 1.0f;
     float cosine = 0;
 
-    if (call->mode != VXD_RENDER_AO) {
-        light = vxd_render_albedo(params, call->mode, hit);
+    if (mode != VXD_RENDER_AO) {
+        light = vxd_render_albedo(params, mode, hit);
     }
     if (is_inside) {
-        return vxd_render_lit(light, call->mode == VXD_RENDER_AO ? 0 : params->ambient,
-                              0);
+        return vxd_render_lit(light, mode == VXD_RENDER_AO ? 0 : params->ambient, 0);
     }
     if (params->ao_samples > 0) {
         open = vxd_render_openness(call, surface, key, nodes, stride);
     }
-    if (call->mode == VXD_RENDER_AO) {
+    if (mode == VXD_RENDER_AO) {
         return vxd_render_lit(light, open, 0);
     }
     if (is_sunny) {
@@ -312,7 +313,7 @@ VXD_HD struct vxd_render_light vxd_render_path(const struct vxd_render_call *cal
     struct vxd_render_light share = {{1.0f, 1.0f, 1.0f}};
 
     for (uint32_t bounce = 1;; bounce++) {
-        struct vxd_render_light albedo = vxd_render_albedo(params, call->mode, &hit);
+        struct vxd_render_light albedo = vxd_render_albedo(params, VXD_RENDER_PATH, &hit);
         float cosine = vxd_render_sun_cosine(params, &surface);
         struct vxd_render_limit limit = vxd_render_limit_from(&surface, (float)INFINITY);
         struct vxd_render_ray ray;
@@ -355,10 +356,10 @@ VXD_HD struct vxd_render_light vxd_render_path(const struct vxd_render_call *cal
 
 /* Light of a sample that hit something. */
 VXD_HD struct vxd_render_light
-vxd_render_sample_light(const struct vxd_render_call *call, uint32_t x, uint32_t y,
-                        uint32_t sample, const struct vxd_render_origin *origin,
-                        const float direction[3], const struct vxd_render_hit *hit,
-                        uint32_t *nodes, int stride)
+vxd_render_sample_light(const struct vxd_render_call *call, enum vxd_render_mode mode,
+                        uint32_t x, uint32_t y, uint32_t sample,
+                        const struct vxd_render_origin *origin, const float direction[3],
+                        const struct vxd_render_hit *hit, uint32_t *nodes, int stride)
 {
     const struct vxd_render_params *params = &call->params;
     struct vxd_render_surface surface = {{{0, 0, 0}, {0, 0, 0}}, 0, false, 0};
@@ -368,19 +369,19 @@ vxd_render_sample_light(const struct vxd_render_call *call, uint32_t x, uint32_t
     if (!is_inside) {
         vxd_render_surface_of(origin, direction, hit, &surface);
     }
-    if (call->mode == VXD_RENDER_PATH) {
+    if (mode == VXD_RENDER_PATH) {
         struct vxd_render_light none = {{0, 0, 0}};
 
         return is_inside
                    ? none
                    : vxd_render_path(call, x, y, sample, *hit, surface, nodes, stride);
     }
-    if (call->mode != VXD_RENDER_AO && is_sunny && params->has_shadows &&
+    if (mode != VXD_RENDER_AO && is_sunny && params->has_shadows &&
         vxd_render_sun_cosine(params, &surface) > 0) {
         is_sunny = vxd_render_is_open(call, &surface, params->sun, (float)INFINITY, nodes,
                                       stride);
     }
-    return vxd_render_shade(call, hit, &surface, is_sunny,
+    return vxd_render_shade(call, mode, hit, &surface, is_sunny,
                             vxd_render_key(params, x, y, 1u + (sample & 31u)), nodes,
                             stride);
 }
@@ -405,8 +406,9 @@ VXD_HD bool vxd_render_first_hit(const struct vxd_render_call *call, uint32_t x,
 }
 
 /* A whole pixel, ray by ray. */
-VXD_HD uint32_t vxd_render_pixel(const struct vxd_render_call *call, uint32_t x,
-                                 uint32_t y, uint32_t *nodes, int stride)
+VXD_HD uint32_t vxd_render_pixel(const struct vxd_render_call *call,
+                                 enum vxd_render_mode mode, uint32_t x, uint32_t y,
+                                 uint32_t *nodes, int stride)
 {
     struct vxd_render_light sum = {{0, 0, 0}};
     struct vxd_render_origin origin;
@@ -414,17 +416,17 @@ VXD_HD uint32_t vxd_render_pixel(const struct vxd_render_call *call, uint32_t x,
     float direction[3];
     uint32_t n_hits = 0;
 
-    if (!vxd_render_is_colour(call->mode)) {
+    if (!vxd_render_is_colour(mode)) {
         bool is_hit =
             vxd_render_first_hit(call, x, y, 0, &origin, direction, nodes, stride, &hit);
 
-        return vxd_render_fact(call, is_hit ? &hit : NULL, direction);
+        return vxd_render_fact(call, mode, is_hit ? &hit : NULL, direction);
     }
     for (uint32_t i = 0; i < call->params.samples; i++) {
         if (vxd_render_first_hit(call, x, y, i, &origin, direction, nodes, stride,
                                  &hit)) {
             n_hits++;
-            vxd_render_add(&sum, vxd_render_sample_light(call, x, y, i, &origin,
+            vxd_render_add(&sum, vxd_render_sample_light(call, mode, x, y, i, &origin,
                                                          direction, &hit, nodes, stride));
         } else {
             vxd_render_add(&sum, vxd_render_sky(&call->params, direction));
