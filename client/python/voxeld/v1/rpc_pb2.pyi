@@ -213,7 +213,7 @@ class Response(_message.Message):
     def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., backup: _Optional[_Union[_admin_pb2.BackupResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateResponse, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropResponse, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListResponse, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetResponse, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditResponse, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateResponse, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesResponse, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysResponse, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestResponse, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapResponse, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportResponse, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogResponse, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoResponse, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoResponse, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotResponse, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchResponse, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffResponse, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyResponse, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectResponse, _Mapping]] = ...) -> None: ...
 
 class ResponseHeader(_message.Message):
-    __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "total_ms"]
+    __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "stages", "total_ms"]
     ARRAYS_DROPPED_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     FIELD_FIELD_NUMBER: _ClassVar[int]
@@ -221,6 +221,7 @@ class ResponseHeader(_message.Message):
     QUEUE_MS_FIELD_NUMBER: _ClassVar[int]
     REPLAYED_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
     arrays_dropped: bool
     code: _common_pb2.Code
@@ -229,5 +230,20 @@ class ResponseHeader(_message.Message):
     queue_ms: float
     replayed: bool
     request_id: str
+    stages: StageTimes
     total_ms: float
-    def __init__(self, request_id: _Optional[str] = ..., code: _Optional[_Union[_common_pb2.Code, str]] = ..., message: _Optional[str] = ..., field: _Optional[str] = ..., queue_ms: _Optional[float] = ..., total_ms: _Optional[float] = ..., replayed: bool = ..., arrays_dropped: bool = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., code: _Optional[_Union[_common_pb2.Code, str]] = ..., message: _Optional[str] = ..., field: _Optional[str] = ..., queue_ms: _Optional[float] = ..., total_ms: _Optional[float] = ..., replayed: bool = ..., arrays_dropped: bool = ..., stages: _Optional[_Union[StageTimes, _Mapping]] = ...) -> None: ...
+
+class StageTimes(_message.Message):
+    __slots__ = ["commit_ms", "decode_ms", "engine_ms", "receive_ms", "wait_ms"]
+    COMMIT_MS_FIELD_NUMBER: _ClassVar[int]
+    DECODE_MS_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    RECEIVE_MS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    commit_ms: float
+    decode_ms: float
+    engine_ms: float
+    receive_ms: float
+    wait_ms: float
+    def __init__(self, receive_ms: _Optional[float] = ..., decode_ms: _Optional[float] = ..., wait_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., commit_ms: _Optional[float] = ...) -> None: ...
