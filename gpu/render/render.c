@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The public entry: checks a picture, turns it into numbers and tables, and dispatches rows. */
+/* The public entry: checks a picture, turns it into numbers and tables, and dispatches parts. */
 #include "gpu/render/render.h"
 
 #include <float.h>
@@ -467,22 +467,26 @@ void vxd_render_plan_destroy(struct vxd_queue *queue, struct vxd_render_plan *pl
     }
 }
 
-enum vxd_status vxd_render_rows(struct vxd_queue *queue,
+enum vxd_status vxd_render_draw(struct vxd_queue *queue,
                                 const struct vxd_render_plan *plan,
                                 const struct vxd_svdag *svdag, uint32_t root,
-                                uint32_t first_row, uint32_t n_rows, uint32_t *pixels,
+                                const struct vxd_render_rect *part, uint32_t *pixels,
                                 struct vxd_err *err)
 {
-    struct vxd_render_call call = {svdag->view, root,   plan->mode,  first_row,
-                                   n_rows,      pixels, plan->params};
+    const struct vxd_render_params *params = &plan->params;
+    struct vxd_render_call call = {svdag->view, root,   plan->mode,
+                                   *part,       pixels, plan->params};
     enum vxd_status status;
 
-    if (first_row > plan->params.height || n_rows > plan->params.height - first_row) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_rows",
-                         "%u from row %u on, the picture has %u", n_rows, first_row,
-                         plan->params.height));
+    if (part->x > params->width || part->width > params->width - part->x ||
+        part->y > params->height || part->height > params->height - part->y) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "part",
+                         "of %u x %u pixels from (%u, %u) on is not in the picture, "
+                         "which has %u x %u",
+                         part->width, part->height, part->x, part->y, params->width,
+                         params->height));
     }
-    if (n_rows == 0) {
+    if (part->width == 0 || part->height == 0) {
         return VXD_OK;
     }
     if (pixels == NULL) {
@@ -494,7 +498,7 @@ enum vxd_status vxd_render_rows(struct vxd_queue *queue,
                          "keeps them whole, as the arena does",
                          vxd_svdag_store_name(svdag->spec.store)));
     }
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_rows)(queue, &call, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));
 out:
     return status;
 }

@@ -23,24 +23,27 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     uint32_t lane = threadIdx.x % 32;
     uint32_t warp = threadIdx.x / 32;
     uint32_t x = blockIdx.x * TILE_X + warp % 2 * 8 + lane % 8;
-    uint32_t row = blockIdx.y * TILE_Y + warp / 2 * 4 + lane / 8;
+    uint32_t y = blockIdx.y * TILE_Y + warp / 2 * 4 + lane / 8;
 
-    if (x < call.params.width && row < call.n_rows) {
-        call.pixels[(size_t)row * call.params.width + x] = vxd_render_pixel(
-            &call, x, call.first_row + row, nodes + threadIdx.x, TILE_THREADS);
+    if (x < call.part.width && y < call.part.height) {
+        x += call.part.x;
+        y += call.part.y;
+        call.pixels[(size_t)y * call.params.width + x] = vxd_render_pixel(
+            &call, (enum vxd_render_mode)MODE, x, y, nodes + threadIdx.x, TILE_THREADS);
     }
 }
 
-enum vxd_status vxd_render_rows_cuda(struct vxd_queue *queue,
+enum vxd_status vxd_render_draw_cuda(struct vxd_queue *queue,
                                      const struct vxd_render_call *call,
                                      struct vxd_err *err)
 {
-    static void (*const kernels[VXD_RENDER_N_MODES])(struct vxd_render_call) = {
+    static void (*const kernels[VXD_RENDER_N_MODES])(const struct vxd_render_call) = {
         render_kernel<VXD_RENDER_DEPTH>,    render_kernel<VXD_RENDER_NORMAL>,
         render_kernel<VXD_RENDER_MATERIAL>, render_kernel<VXD_RENDER_COLOUR>,
         render_kernel<VXD_RENDER_HEIGHT>,   render_kernel<VXD_RENDER_AO>,
         render_kernel<VXD_RENDER_PATH>};
-    dim3 n_blocks((call->params.width - 1) / TILE_X + 1, (call->n_rows - 1) / TILE_Y + 1);
+    dim3 n_blocks((call->part.width - 1) / TILE_X + 1,
+                  (call->part.height - 1) / TILE_Y + 1);
     size_t n_nodes = (size_t)(call->view.depth - VXD_SVDAG_LEAF_HEIGHT);
     enum vxd_status status;
 

@@ -126,17 +126,24 @@ void vxd_render_plan_destroy(struct vxd_queue *queue, struct vxd_render_plan *pl
 /* Rays that a pixel casts at most, the first one included. */
 uint64_t vxd_render_rays_of_pixel(const struct vxd_render_picture *picture);
 
-/* Draws rows first_row .. first_row + n_rows - 1 of a picture of a root.
- * out     pixels  device memory, n_rows x width uint32: that of first_row first. Bytes of colours
- *                 and normals are in the order of enum vxd_render_mode
- * errors  INVALID_ARGUMENT    rows that the picture has not, or no pixels
+/* A part of a picture, in pixels. */
+struct vxd_render_rect {
+    uint32_t x, y, width, height;
+};
+
+/* Draws a part of a picture of a root. Parts may be drawn in any order, and give the pixels of the
+ * whole.
+ * out     pixels  device memory, height x width uint32 of the whole picture; those of the part
+ *                 are written. Bytes of colours and normals are in the order of enum
+ *                 vxd_render_mode
+ * errors  INVALID_ARGUMENT    a part beyond the picture, or no pixels
  *         UNIMPLEMENTED       on a GPU, a store that splits items
  *         RESOURCE_EXHAUSTED  no memory for the job
  * sync    asynchronous; beside edits, as all queries */
-enum vxd_status vxd_render_rows(struct vxd_queue *queue,
+enum vxd_status vxd_render_draw(struct vxd_queue *queue,
                                 const struct vxd_render_plan *plan,
                                 const struct vxd_svdag *svdag, uint32_t root,
-                                uint32_t first_row, uint32_t n_rows, uint32_t *pixels,
+                                const struct vxd_render_rect *part, uint32_t *pixels,
                                 struct vxd_err *err);
 
 /* The ray of a pixel's centre as it is cast: voxels, exactly. Not PATH's, which begin anywhere in

@@ -52,15 +52,15 @@ struct vxd_render_call {
     struct vxd_svdag_view view;
     uint32_t root;
     enum vxd_render_mode mode;
-    uint32_t first_row, n_rows; /* n_rows is at least 1 */
-    uint32_t *pixels;
+    struct vxd_render_rect part; /* not empty */
+    uint32_t *pixels;            /* of the whole picture */
     struct vxd_render_params params;
 };
 
-enum vxd_status vxd_render_rows_cpu(struct vxd_queue *queue,
+enum vxd_status vxd_render_draw_cpu(struct vxd_queue *queue,
                                     const struct vxd_render_call *call,
                                     struct vxd_err *err);
-enum vxd_status vxd_render_rows_cuda(struct vxd_queue *queue,
+enum vxd_status vxd_render_draw_cuda(struct vxd_queue *queue,
                                      const struct vxd_render_call *call,
                                      struct vxd_err *err);
 

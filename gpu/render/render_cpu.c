@@ -144,18 +144,27 @@ static uint32_t pixel_of(struct tile *tile, int i, uint64_t hits)
                            tile->rays.directions[i]);
 }
 
-static void draw_tile(struct tile *tile)
+/* The tile's pixels that the part has. */
+static uint64_t active_of(const struct tile *tile)
 {
-    const struct vxd_render_call *call = tile->call;
-    uint32_t n_x = call->params.width - tile->x;
-    uint32_t n_y = call->first_row + call->n_rows - tile->y;
+    const struct vxd_render_rect *part = &tile->call->part;
+    uint32_t n_x = part->x + part->width - tile->x;
+    uint32_t n_y = part->y + part->height - tile->y;
     uint64_t active = 0;
-    uint64_t hits = 0;
 
     for (uint32_t y = 0; y < VXD_RENDER_TILE && y < n_y; y++) {
         active |= (uint64_t)(n_x < VXD_RENDER_TILE ? (1u << n_x) - 1 : 0xffu)
                   << (VXD_RENDER_TILE * y);
     }
+    return active;
+}
+
+static void draw_tile(struct tile *tile)
+{
+    const struct vxd_render_call *call = tile->call;
+    uint64_t active = active_of(tile);
+    uint64_t hits = 0;
+
     if (!vxd_render_is_colour(call->mode)) {
         set_rays(tile, active, 0);
         hits = vxd_render_packet_trace(&call->view, call->root, &tile->rays, true);
@@ -165,7 +174,7 @@ static void draw_tile(struct tile *tile)
     for (; active != 0; active &= active - 1) {
         int i = vxd_svdag_low_bit(active);
         size_t x = tile->x + (uint32_t)i % VXD_RENDER_TILE;
-        size_t y = tile->y - call->first_row + (uint32_t)i / VXD_RENDER_TILE;
+        size_t y = tile->y + (uint32_t)i / VXD_RENDER_TILE;
 
         call->pixels[y * call->params.width + x] = pixel_of(tile, i, hits);
     }
@@ -174,32 +183,32 @@ static void draw_tile(struct tile *tile)
 static void draw_piece(void *context, size_t begin, size_t end)
 {
     const struct vxd_render_call *call = context;
-    size_t n_x = (call->params.width - 1) / VXD_RENDER_TILE + 1;
+    size_t n_x = (call->part.width - 1) / VXD_RENDER_TILE + 1;
     struct tile tile;
 
     tile.call = call;
     for (size_t i = begin; i < end; i++) {
-        tile.x = (uint32_t)(i % n_x) * VXD_RENDER_TILE;
-        tile.y = call->first_row + (uint32_t)(i / n_x) * VXD_RENDER_TILE;
+        tile.x = call->part.x + (uint32_t)(i % n_x) * VXD_RENDER_TILE;
+        tile.y = call->part.y + (uint32_t)(i / n_x) * VXD_RENDER_TILE;
         draw_tile(&tile);
     }
 }
 
-static enum vxd_status rows_job(struct vxd_pool *pool, const void *context,
+static enum vxd_status draw_job(struct vxd_pool *pool, const void *context,
                                 struct vxd_err *err)
 {
     struct vxd_render_call call = *(const struct vxd_render_call *)context;
-    size_t n_x = (call.params.width - 1) / VXD_RENDER_TILE + 1;
-    size_t n_y = (call.n_rows - 1) / VXD_RENDER_TILE + 1;
+    size_t n_x = (call.part.width - 1) / VXD_RENDER_TILE + 1;
+    size_t n_y = (call.part.height - 1) / VXD_RENDER_TILE + 1;
 
     (void)err;
-    vxd_parallel_for(pool, n_x * n_y, 4, draw_piece, &call);
+    vxd_parallel_for(pool, n_x * n_y, 1, draw_piece, &call);
     return VXD_OK;
 }
 
-enum vxd_status vxd_render_rows_cpu(struct vxd_queue *queue,
+enum vxd_status vxd_render_draw_cpu(struct vxd_queue *queue,
                                     const struct vxd_render_call *call,
                                     struct vxd_err *err)
 {
-    return vxd_queue_push(queue, rows_job, call, sizeof *call, err);
+    return vxd_queue_push(queue, draw_job, call, sizeof *call, err);
 }

@@ -278,6 +278,8 @@ static enum vxd_status run_picture(struct bench *bench, const char *name,
                                    const char *file, struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
+    const struct vxd_render_rect whole = {0, 0, bench->options.width,
+                                          bench->options.height};
     struct vxd_render_plan *plan = NULL;
     double times[MAX_REPEAT];
     enum vxd_status status;
@@ -287,8 +289,8 @@ static enum vxd_status run_picture(struct bench *bench, const char *name,
     for (int i = -1; i < bench->options.n_repeat; i++) {
         VXD_TRY(bench_device_flush(&bench->device, err));
         (void)bench_device_start(&bench->device);
-        VXD_TRY(vxd_render_rows(queue, plan, bench->svdag, bench->root, 0,
-                                bench->options.height, bench->pixels.ptr, err));
+        VXD_TRY(vxd_render_draw(queue, plan, bench->svdag, bench->root, &whole,
+                                bench->pixels.ptr, err));
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
         times[i < 0 ? 0 : i] = bench_device_seconds(&bench->device);

@@ -63,14 +63,14 @@ static uint32_t *draw(struct gpu_env *env, const struct vxd_render_picture *pict
 {
     size_t n_bytes = (size_t)picture->width * picture->height * sizeof(uint32_t);
     struct vxd_buffer pixels = gpu_to_device(env, NULL, n_bytes);
+    const struct vxd_render_rect whole = {0, 0, picture->width, picture->height};
     struct vxd_render_plan *plan = NULL;
     struct vxd_err err = {0};
     uint32_t *out;
 
     CHECK_INT(vxd_render_plan_create(env->queue, picture, &plan, &err), VXD_OK);
     CHECK_STR(err.message, "");
-    CHECK_INT(vxd_render_rows(env->queue, plan, svdag, root, 0, picture->height,
-                              pixels.ptr, &err),
+    CHECK_INT(vxd_render_draw(env->queue, plan, svdag, root, &whole, pixels.ptr, &err),
               VXD_OK);
     CHECK_STR(err.message, "");
     out = gpu_to_host(env, &pixels);
@@ -665,16 +665,17 @@ static void test_empty_and_full_scenes_and_a_camera_in_a_voxel(void)
     gpu_each_backend(empty_and_full);
 }
 
-static void rows_in_pieces(struct gpu_env *env)
+static void parts_of_a_picture(struct gpu_env *env)
 {
+    static const uint32_t steps[2] = {5, 19};
     struct gpu_svdag_scene scene;
     struct vxd_render_picture picture = plain_picture(6);
+    struct vxd_render_rect part = {1, 0, picture.width, 1};
     struct vxd_render_plan *plan = NULL;
     size_t n_bytes;
     struct vxd_buffer pixels;
     uint32_t *whole;
-    uint32_t *pieces;
-    uint32_t done = 0;
+    uint32_t *parts;
 
     n_pictures = 0;
     build_corner(env, 20, &scene);
@@ -684,33 +685,40 @@ static void rows_in_pieces(struct gpu_env *env)
     whole = draw(env, &picture, scene.svdag, scene.root);
     pixels = gpu_to_device(env, NULL, n_bytes);
     REQUIRE(vxd_render_plan_create(env->queue, &picture, &plan, NULL) == VXD_OK);
-    for (uint32_t n = 0; done < picture.height; n++) {
-        uint32_t now = n < picture.height - done ? n : picture.height - done;
-
-        CHECK_INT(vxd_render_rows(env->queue, plan, scene.svdag, scene.root, done, now,
-                                  (uint32_t *)pixels.ptr + done * picture.width, NULL),
-                  VXD_OK);
-        done += now;
+    CHECK_INT(vxd_render_draw(env->queue, plan, scene.svdag, scene.root, &part,
+                              pixels.ptr, NULL),
+              VXD_INVALID_ARGUMENT);
+    part = (struct vxd_render_rect){0, picture.height, 1, 1};
+    CHECK_INT(vxd_render_draw(env->queue, plan, scene.svdag, scene.root, &part,
+                              pixels.ptr, NULL),
+              VXD_INVALID_ARGUMENT);
+    part.height = 0;
+    CHECK_INT(vxd_render_draw(env->queue, plan, scene.svdag, scene.root, &part,
+                              pixels.ptr, NULL),
+              VXD_OK);
+    for (uint32_t y = 0; y < picture.height; y += steps[0]) {
+        for (uint32_t x = 0; x < picture.width; x += steps[1]) {
+            part = (struct vxd_render_rect){x, y, picture.width - x, picture.height - y};
+            part.width = part.width < steps[1] ? part.width : steps[1];
+            part.height = part.height < steps[0] ? part.height : steps[0];
+            CHECK_INT(vxd_render_draw(env->queue, plan, scene.svdag, scene.root, &part,
+                                      pixels.ptr, NULL),
+                      VXD_OK);
+        }
     }
-    pieces = gpu_to_host(env, &pixels);
-    CHECK(memcmp(whole, pieces, n_bytes) == 0);
-    CHECK_INT(vxd_render_rows(env->queue, plan, scene.svdag, scene.root, 1,
-                              picture.height, pixels.ptr, NULL),
-              VXD_INVALID_ARGUMENT);
-    CHECK_INT(vxd_render_rows(env->queue, plan, scene.svdag, scene.root,
-                              picture.height + 1, 0, pixels.ptr, NULL),
-              VXD_INVALID_ARGUMENT);
+    parts = gpu_to_host(env, &pixels);
+    CHECK(memcmp(whole, parts, n_bytes) == 0);
     vxd_render_plan_destroy(env->queue, plan);
     vxd_device_free(env->queue, &pixels);
     gpu_svdag_scene_free(env->queue, &scene);
     free(whole);
-    free(pieces);
+    free(parts);
 }
 
-static void test_rows_drawn_in_pieces_are_the_picture(void)
+static void test_parts_of_a_picture_are_the_picture(void)
 {
     forget_kept();
-    gpu_each_backend(rows_in_pieces);
+    gpu_each_backend(parts_of_a_picture);
 }
 
 /* --- pictures that are refused ------------------------------------------------------------ */
@@ -829,7 +837,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_every_mode_gives_the_same_pixels_on_every_backend),
     VXD_TEST(test_cubes_below_a_pixel_are_drawn_as_voxels),
     VXD_TEST(test_empty_and_full_scenes_and_a_camera_in_a_voxel),
-    VXD_TEST(test_rows_drawn_in_pieces_are_the_picture),
+    VXD_TEST(test_parts_of_a_picture_are_the_picture),
     VXD_TEST(test_pictures_that_cannot_be_are_refused_by_field),
     VXD_TEST(test_extreme_cameras_draw),
 };
