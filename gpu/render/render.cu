@@ -33,24 +33,31 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     }
 }
 
+template <int MODE>
+static void launch(struct vxd_queue *queue, const struct vxd_render_call *call)
+{
+    dim3 n_blocks((call->part.width - 1) / TILE_X + 1,
+                  (call->part.height - 1) / TILE_Y + 1);
+    size_t n_nodes = (size_t)(call->view.depth - VXD_SVDAG_LEAF_HEIGHT);
+
+    render_kernel<MODE>
+        <<<n_blocks, TILE_THREADS, n_nodes * TILE_THREADS * sizeof(uint32_t),
+           (cudaStream_t)queue->stream>>>(*call);
+}
+
 enum vxd_status vxd_render_draw_cuda(struct vxd_queue *queue,
                                      const struct vxd_render_call *call,
                                      struct vxd_err *err)
 {
-    static void (*const kernels[VXD_RENDER_N_MODES])(const struct vxd_render_call) = {
-        render_kernel<VXD_RENDER_DEPTH>,    render_kernel<VXD_RENDER_NORMAL>,
-        render_kernel<VXD_RENDER_MATERIAL>, render_kernel<VXD_RENDER_COLOUR>,
-        render_kernel<VXD_RENDER_HEIGHT>,   render_kernel<VXD_RENDER_AO>,
-        render_kernel<VXD_RENDER_PATH>};
-    dim3 n_blocks((call->part.width - 1) / TILE_X + 1,
-                  (call->part.height - 1) / TILE_Y + 1);
-    size_t n_nodes = (size_t)(call->view.depth - VXD_SVDAG_LEAF_HEIGHT);
+    static void (*const launches[VXD_RENDER_N_MODES])(struct vxd_queue *,
+                                                      const struct vxd_render_call *) = {
+        launch<VXD_RENDER_DEPTH>,  launch<VXD_RENDER_NORMAL>, launch<VXD_RENDER_MATERIAL>,
+        launch<VXD_RENDER_COLOUR>, launch<VXD_RENDER_HEIGHT>, launch<VXD_RENDER_AO>,
+        launch<VXD_RENDER_PATH>};
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    kernels
-        [call->mode]<<<n_blocks, TILE_THREADS, n_nodes * TILE_THREADS * sizeof(uint32_t),
-                       (cudaStream_t)queue->stream>>>(*call);
+    launches[call->mode](queue, call);
     VXD_TRY(vxd_cuda_launched(queue->context, "render_kernel", err));
 out:
     return status;
