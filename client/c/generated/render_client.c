@@ -135,13 +135,13 @@ open_scene_render(struct vxd_exchange *call,
     r->engine_ms = in->engine_ms;
     r->width = in->width;
     r->height = in->height;
-    if (request->encode == VOXELD__V1__RENDER_ENCODE__RENDER_TENSOR) {
+    if ((int)request->encode == (int)VOXELD__V1__RENDER_ENCODE__RENDER_TENSOR) {
         VXD_TRY(vxd_reply_n_rows(in->pixels, "pixels", &r->n, err));
     }
-    if (request->encode == VOXELD__V1__RENDER_ENCODE__RENDER_TENSOR) {
+    if ((int)request->encode == (int)VOXELD__V1__RENDER_ENCODE__RENDER_TENSOR) {
         VXD_TRY(vxd_reply_rows(in->pixels, "pixels", r->n, &r->pixels, err));
     }
-    if (!request->encode == VOXELD__V1__RENDER_ENCODE__RENDER_TENSOR) {
+    if (!(int)request->encode == (int)VOXELD__V1__RENDER_ENCODE__RENDER_TENSOR) {
         VXD_TRY(vxd_reply_bytes(&in->image, "image", &r->image, &r->n_image_bytes, err));
     }
     if (in->view != NULL) {
