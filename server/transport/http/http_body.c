@@ -138,7 +138,8 @@ static enum MHD_Result keep_item(void *cls, enum MHD_ValueKind kind, const char 
 
 /* Copies the query string's items: they are used until the request ends, which may be
  * after the connection has. */
-static enum vxd_status read_query(struct vxd_http_exchange *exchange, struct vxd_err *err)
+enum vxd_status vxd_http_read_query(struct vxd_http_exchange *exchange,
+                                    struct vxd_err *err)
 {
     struct query_reader reader = {.exchange = exchange};
 
@@ -245,7 +246,7 @@ enum vxd_status vxd_http_check_body(struct vxd_http_exchange *exchange,
     enum vxd_status status;
 
     if (strcmp(exchange->verb, MHD_HTTP_METHOD_POST) == 0) {
-        VXD_TRY(read_query(exchange, err));
+        VXD_TRY(vxd_http_read_query(exchange, err));
         VXD_TRY(check_type(exchange, err));
         VXD_TRY(check_length(exchange, err));
         if (exchange->body_kind == VXD_BODY_PROTOBUF) {

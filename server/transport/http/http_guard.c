@@ -41,6 +41,7 @@ static const struct known_header known_headers[] = {
     KNOWN("X-Voxeld-Stream", stream),
     KNOWN("X-Voxeld-Keep-Last", keep_last),
     KNOWN("X-Voxeld-Max-Age-Ms", max_age_ms),
+    KNOWN("If-None-Match", if_none_match),
 };
 
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,

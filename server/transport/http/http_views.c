@@ -148,8 +148,8 @@ static void write_ready(struct vxd_http_exchange *exchange)
              &text);
 }
 
-/* Requires the scope read, as the methods that return the same do. */
-static enum vxd_status check_read(struct vxd_http_exchange *exchange, struct vxd_err *err)
+enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
+                                    struct vxd_err *err)
 {
     struct vxd_principal principal = {0};
     const char *token = NULL;
@@ -181,7 +181,7 @@ static const struct vxd_http_view views[] = {
     {"/style.css", false, NULL, write_style},
     {"/v1/health/live", true, NULL, write_live},
     {"/v1/health/ready", true, NULL, write_ready},
-    {"/metrics", false, check_read, write_metrics},
+    {"/metrics", false, vxd_http_check_read, write_metrics},
     {"/v1/openapi.json", false, NULL, write_openapi},
 };
 
