@@ -63,6 +63,9 @@ enum vxd_status vxd_render_draw_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_render_draw_cuda(struct vxd_queue *queue,
                                      const struct vxd_render_call *call,
                                      struct vxd_err *err);
+enum vxd_status vxd_render_draw_any_cuda(struct vxd_queue *queue,
+                                         const struct vxd_render_call *call,
+                                         struct vxd_err *err);
 
 #ifdef __cplusplus
 }
