@@ -577,6 +577,7 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 /* Named hash maps, networks, and scenes. */
 #include "voxeld_map.h"
 #include "voxeld_net.h"
+#include "voxeld_render.h"
 #include "voxeld_scene.h"
 
 #endif

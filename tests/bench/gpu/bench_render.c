@@ -212,6 +212,7 @@ static void set_picture(struct bench *bench)
         .ambient = 0.35,
         .sky_zenith = 0x5c8fd6,
         .sky_horizon = 0xdfe9f3,
+        .sky_ground = 0xc2c6ca,
         .sky = 1,
         .palette = palette,
         .n_palette = N_COLOURS,
