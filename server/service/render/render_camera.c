@@ -3,7 +3,7 @@
  * coarsely, then of the box around those cells, until the box is known to a part of its side. */
 #include <math.h>
 
-#include "server/service/render/render.h"
+#include "server/service/render/scene_render.h"
 
 enum {
     MAX_CELLS_SIDE = 32, /* of an export */
