@@ -613,6 +613,17 @@ static const struct vxd_method methods[] = {
      .submit = vxd_scene_frontiers_submit,
      .finish = vxd_scene_frontiers_finish,
      .release = vxd_scene_frontiers_release},
+    {.name = "scene_render",
+     .tag = VOXELD__V1__REQUEST__METHOD_SCENE_RENDER,
+     .summary = "A picture of a scene from a camera.",
+     .scope = VXD_SCOPE_READ,
+     .lane = VXD_LANE_READ,
+     .input = &voxeld__v1__scene_render_request__descriptor,
+     .output = &voxeld__v1__scene_render_response__descriptor,
+     .check = vxd_scene_render_check,
+     .submit = vxd_scene_render_submit,
+     .finish = vxd_scene_render_finish,
+     .release = vxd_scene_render_release},
 };
 
 const struct vxd_method_table *vxd_method_table(void)

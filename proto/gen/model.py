@@ -33,6 +33,7 @@ FILES = (
     "volume",
     "field",
     "grid",
+    "render",
     "rpc",
 )
 

@@ -314,5 +314,12 @@ enum vxd_status vxd_scene_frontiers_submit(struct vxd_request *request,
 enum vxd_status vxd_scene_frontiers_finish(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err);
 void vxd_scene_frontiers_release(struct vxd_request *request, struct vxd_queue *queue);
+/* service/render */
+enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_render_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_render_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_scene_render_release(struct vxd_request *request, struct vxd_queue *queue);
 
 #endif

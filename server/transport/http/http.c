@@ -45,6 +45,7 @@ void vxd_http_exchange_drop(struct vxd_http_exchange *exchange)
     }
     free(exchange->query_text);
     free(exchange->costmap_body);
+    free(exchange->picture_body);
     free(exchange);
 }
 
@@ -148,7 +149,10 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
 static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
                                             const char *url)
 {
-    const struct vxd_method *method = find_path(exchange, url);
+    const struct vxd_method *method =
+        vxd_http_is_picture(exchange, url)
+            ? vxd_method_by_name(exchange->http->server->methods, "scene_render")
+            : find_path(exchange, url);
 
     exchange->allow = allow_view;
     if (vxd_http_is_costmap(exchange, url)) {
@@ -255,6 +259,12 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
     }
     if (exchange->costmap_type != NULL) {
         VXD_TRY(vxd_http_read_costmap(exchange, err));
+        if (exchange->response != NULL) {
+            return VXD_OK;
+        }
+    }
+    if (exchange->picture_type != NULL) {
+        VXD_TRY(vxd_http_read_picture(exchange, err));
         if (exchange->response != NULL) {
             return VXD_OK;
         }
@@ -403,7 +413,10 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
 
         body.bytes = (const uint8_t *)(is_json ? "{}" : "");
         body.n_bytes = is_json ? 2 : 0;
-        if (exchange->get_body[0] != '\0') {
+        if (exchange->picture_body != NULL) {
+            body.bytes = (const uint8_t *)exchange->picture_body;
+            body.n_bytes = strlen(exchange->picture_body);
+        } else if (exchange->get_body[0] != '\0') {
             body.bytes = (const uint8_t *)exchange->get_body;
             body.n_bytes = strlen(exchange->get_body);
         }

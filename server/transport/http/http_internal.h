@@ -94,6 +94,11 @@ struct vxd_http_exchange {
     char costmap_scene[VXD_NAME_BYTES];
     char *costmap_body; /* JSON, malloc'ed */
     uint64_t costmap_digest;
+    /* A picture of a scene (http_pictures.c); NULL = the URL is none. */
+    const char *picture_type;
+    char picture_scene[VXD_NAME_BYTES];
+    char *picture_body; /* JSON, malloc'ed */
+    uint64_t picture_digest;
     struct vxd_query_item query[VXD_HTTP_MAX_QUERY];
     size_t n_query;
     char *query_text; /* owns the strings above: they outlive the connection's */
@@ -219,6 +224,19 @@ enum vxd_status vxd_http_read_costmap(struct vxd_http_exchange *exchange,
 
 /* Makes the response of a reply. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_http_set_costmap(struct vxd_http_exchange *exchange,
+                                     const ProtobufCMessage *output, struct vxd_err *err);
+
+/* http_pictures.c: whether a URL is a scene's picture; sets picture_type and picture_scene. */
+bool vxd_http_is_picture(struct vxd_http_exchange *exchange, const char *url);
+
+/* Makes picture_body from the query, or the response where the client has the picture.
+ * errors  INVALID_ARGUMENT (names the parameter), UNAUTHENTICATED, PERMISSION_DENIED,
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_read_picture(struct vxd_http_exchange *exchange,
+                                      struct vxd_err *err);
+
+/* Makes the response of a reply. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_set_picture(struct vxd_http_exchange *exchange,
                                      const ProtobufCMessage *output, struct vxd_err *err);
 
 #endif

@@ -203,6 +203,9 @@ static enum vxd_status set_output(struct vxd_http_exchange *exchange,
     if (exchange->costmap_type != NULL) {
         return vxd_http_set_costmap(exchange, output, err);
     }
+    if (exchange->picture_type != NULL) {
+        return vxd_http_set_picture(exchange, output, err);
+    }
     switch (exchange->reply_format) {
     case VXD_HTTP_JSON:
         status = vxd_json_write(output, &text, err);

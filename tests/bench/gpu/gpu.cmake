@@ -81,8 +81,13 @@ target_link_libraries(bench_surface PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
+# bench_render times pictures of scenes.
+add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_render PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
+  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps bench_render
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
       bench_gpu_dag_versions bench_surface bench_volume bench_field bench_grid
       ${bench_paper})
@@ -120,3 +125,5 @@ add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --back
 add_test(NAME bench_surface_smoke COMMAND bench_surface --backend cpu --images 2
   --size 50000 --repeat 1)
 add_test(NAME bench_volume_smoke COMMAND bench_volume --backend cpu --n 1 --voxel-mm 30)
+add_test(NAME bench_render_smoke COMMAND bench_render --backend cpu --depth 8 --repeat 1
+  --width 40 --height 24)
