@@ -169,6 +169,7 @@ voxeld_add_gpu_tests(/svdag/scan
   dag_carve           carve
   dag_drive           drive
   dag_scan            scan)
+target_sources(test_gpu_dag_carve PRIVATE support/svdag/svdag_rays.c)
 target_sources(test_gpu_dag_drive PRIVATE support/svdag/svdag_rays.c)
 target_sources(test_gpu_dag_scan PRIVATE support/svdag/svdag_rays.c)
 target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})

@@ -5,6 +5,7 @@
  * and the first scan separately, because its scene is empty.
  * usage: bench_gpu_svdag_scan [--backend cpu|cuda] [--threads N] [--scans N] [--bits 0|4|8|16]
  *                           [--free 0|1] [--size METRES] [--range METRES] [--step METRES]
+ *                           [--rays each|discretized]
  *                           [--cloud FILE.bin|FILE.npy] [--second FILE.bin|FILE.npy] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ struct bench {
     int n_scans;
     int bits;
     bool tracks_free;
+    bool discretize;
     double size_m;
     double range_m;
     double step_m;
@@ -103,7 +105,8 @@ static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *
                                   .n = bench->clouds[scan % 2].n_points,
                                   .base = {centre, centre, centre},
                                   .max_range = bench->range_m / bench->size_m,
-                                  .carve = true};
+                                  .carve = true,
+                                  .discretize = bench->discretize};
     struct vxd_svdag_op ops[2] = {
         {.shape = {.kind = VXD_SVDAG_VOXELS},
          .action = bench->tracks_free ? VXD_SVDAG_SET_FREE : VXD_SVDAG_ERASE},
@@ -205,6 +208,8 @@ static bool parse(int argc, char **argv, struct bench *bench)
             bench->bits = (int)number;
         } else if (strcmp(name, "--free") == 0) {
             bench->tracks_free = number != 0;
+        } else if (strcmp(name, "--rays") == 0) {
+            bench->discretize = strcmp(value, "discretized") == 0;
         } else if (strcmp(name, "--size") == 0) {
             bench->size_m = number;
         } else if (strcmp(name, "--range") == 0) {
