@@ -157,6 +157,9 @@ voxeld_add_gpu_tests(/svdag/edit
 target_link_options(test_gpu_dag_edit_alloc PRIVATE ${wrap_alloc})
 target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 
+voxeld_add_gpu_tests(/occupancy
+  occupancy           occupancy)
+
 voxeld_add_gpu_tests(/svdag/diff
   dag_diff            diff
   dag_export          export_cells)
