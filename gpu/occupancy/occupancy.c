@@ -7,18 +7,16 @@
 #include "gpu/occupancy/occupancy_backends.h"
 #include "gpu/svdag/store/store.h"
 
-enum {
-    BLOCK_VOXELS = 512
-};
+static const struct vxd_hashmap_spec map_spec = {
+    .key_dtype = VXD_INT64,
+    .n_components = 1,
+    .n_values = 1,
+    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}}};
 
 enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
                                      const struct vxd_occupancy_rule *rule, int depth,
                                      struct vxd_occupancy **out, struct vxd_err *err)
 {
-    const struct vxd_hashmap_spec spec = {.key_dtype = VXD_INT64,
-                                          .n_components = 1,
-                                          .n_values = 1,
-                                          .values = {{VXD_INT8, BLOCK_VOXELS}}};
     struct vxd_occupancy *layer = calloc(1, sizeof *layer);
     enum vxd_status status;
 
@@ -27,7 +25,7 @@ enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
     }
     layer->rule = *rule;
     layer->depth = depth;
-    status = vxd_hashmap_create(queue, &spec, &layer->map, err);
+    status = vxd_hashmap_create(queue, &map_spec, &layer->map, err);
     if (status != VXD_OK) {
         free(layer);
         return status;
@@ -90,6 +88,116 @@ enum vxd_status vxd_occupancy_mend(struct vxd_queue *queue, struct vxd_occupancy
     }
     return status;
 }
+
+enum vxd_status vxd_occupancy_clear(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                    struct vxd_err *err)
+{
+    layer->is_damaged = true;
+    return vxd_occupancy_mend(queue, layer, err);
+}
+
+/* Images ------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_occupancy_image_alloc(struct vxd_context *context, size_t n_blocks,
+                                          struct vxd_occupancy_image *out,
+                                          struct vxd_err *err)
+{
+    size_t n_bytes;
+    enum vxd_status status;
+
+    *out = (struct vxd_occupancy_image){.n_blocks = n_blocks};
+    if (!vxd_size_mul(n_blocks, VXD_OCCUPANCY_BLOCK_VOXELS, &n_bytes)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu blocks",
+                        n_blocks);
+    }
+    VXD_TRY(vxd_host_alloc(context, n_blocks * sizeof(int64_t), &out->keys, err));
+    VXD_TRY(vxd_host_alloc(context, n_bytes, &out->rows, err));
+out:
+    if (status != VXD_OK) {
+        vxd_occupancy_image_free(context, out);
+    }
+    return status;
+}
+
+void vxd_occupancy_image_free(struct vxd_context *context,
+                              struct vxd_occupancy_image *image)
+{
+    vxd_host_free(context, &image->keys);
+    vxd_host_free(context, &image->rows);
+    *image = (struct vxd_occupancy_image){0};
+}
+
+enum vxd_status vxd_occupancy_export(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     struct vxd_occupancy_image *out, struct vxd_err *err)
+{
+    struct vxd_hashmap_image image;
+    enum vxd_status status;
+
+    *out = (struct vxd_occupancy_image){0};
+    VXD_TRY(vxd_occupancy_mend(queue, layer, err));
+    VXD_TRY(vxd_hashmap_export(queue, layer->map, &image, err));
+    out->n_blocks = image.n_entries;
+    out->keys = image.keys;
+    out->rows = image.values[0];
+    image.keys = (struct vxd_buffer){0};
+    image.values[0] = (struct vxd_buffer){0};
+    vxd_hashmap_image_free(&image);
+out:
+    return status;
+}
+
+/* Checks what no layer of this rule and depth has. */
+static enum vxd_status check_image(const struct vxd_occupancy *layer,
+                                   const struct vxd_occupancy_image *image,
+                                   struct vxd_err *err)
+{
+    const int64_t n_keys = (int64_t)1 << (3 * layer->depth - 9);
+    const int64_t *keys = image->keys.ptr;
+    const int8_t *values = image->rows.ptr;
+
+    for (size_t i = 0; i < image->n_blocks; i++) {
+        if (keys[i] < 0 || keys[i] >= n_keys) {
+            return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                            "a block of log-odds is outside the scene");
+        }
+    }
+    for (size_t i = 0; i < image->n_blocks * VXD_OCCUPANCY_BLOCK_VOXELS; i++) {
+        if (values[i] != VXD_OCCUPANCY_UNKNOWN &&
+            (values[i] < layer->rule.low || values[i] > layer->rule.high)) {
+            return vxd_fail(err, VXD_DATA_LOSS, NULL, "a log-odds is beyond its clamps");
+        }
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_occupancy_import(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     const struct vxd_occupancy_image *image,
+                                     struct vxd_err *err)
+{
+    struct vxd_hashmap_image map = {.context = queue->context,
+                                    .spec = map_spec,
+                                    .n_entries = image->n_blocks,
+                                    .keys = image->keys};
+    struct vxd_hashmap *loaded = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(check_image(layer, image, err));
+    map.spec.capacity = image->n_blocks;
+    map.values[0] = image->rows;
+    VXD_TRY(vxd_host_alloc(queue->context, image->n_blocks * sizeof(int32_t),
+                           &map.indices, err));
+    for (size_t i = 0; i < image->n_blocks; i++) {
+        ((int32_t *)map.indices.ptr)[i] = (int32_t)i;
+    }
+    VXD_TRY(vxd_hashmap_import(queue, &map, &loaded, err));
+    vxd_hashmap_destroy(queue, layer->map);
+    layer->map = loaded;
+out:
+    vxd_host_free(queue->context, &map.indices);
+    return status;
+}
+
+/* Blocks ------------------------------------------------------------------------------ */
 
 /* The numbers of all blocks, ascending, in *memory. Blocking. */
 static enum vxd_status list_blocks(struct vxd_queue *queue, struct vxd_occupancy *layer,

@@ -61,29 +61,39 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-typedef void (*step_fn)(const struct vxd_occupancy_work work, uint64_t n);
+template <int STEP>
+static enum vxd_status launch(struct vxd_queue *queue,
+                              const struct vxd_occupancy_work *work, uint64_t n,
+                              struct vxd_err *err)
+{
+    const uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * 32;
+    const uint64_t needed = (n + THREADS - 1) / THREADS;
+    enum vxd_status status = vxd_cuda_enter(queue->context, err);
+
+    if (status != VXD_OK || n == 0) {
+        return status;
+    }
+    step_kernel<STEP><<<(unsigned)(needed < most ? needed : most), THREADS, 0,
+                        (cudaStream_t)queue->stream>>>(*work, n);
+    return vxd_cuda_launched(queue->context, "step_kernel", err);
+}
+
+typedef enum vxd_status (*launch_fn)(struct vxd_queue *queue,
+                                     const struct vxd_occupancy_work *work, uint64_t n,
+                                     struct vxd_err *err);
 
 enum vxd_status vxd_occupancy_run_cuda(struct vxd_queue *queue,
                                        enum vxd_occupancy_step step,
                                        const struct vxd_occupancy_work *work, uint64_t n,
                                        struct vxd_err *err)
 {
-    static const step_fn kernels[VXD_OCCUPANCY_N_STEPS] = {
-        step_kernel<VXD_OCCUPANCY_NUMBER>, step_kernel<VXD_OCCUPANCY_MARK>,
-        step_kernel<VXD_OCCUPANCY_JOIN>,   step_kernel<VXD_OCCUPANCY_BEGIN>,
-        step_kernel<VXD_OCCUPANCY_JUDGE>,  step_kernel<VXD_OCCUPANCY_FLAG>,
-        step_kernel<VXD_OCCUPANCY_LIST>,   step_kernel<VXD_OCCUPANCY_APPLY>,
-        step_kernel<VXD_OCCUPANCY_FOLLOW>, step_kernel<VXD_OCCUPANCY_COUNT>,
-        step_kernel<VXD_OCCUPANCY_LOCATE>, step_kernel<VXD_OCCUPANCY_READ>};
-    const uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * 32;
-    const uint64_t needed = (n + THREADS - 1) / THREADS;
-    const step_fn kernel = kernels[step];
-    enum vxd_status status = vxd_cuda_enter(queue->context, err);
+    static const launch_fn launches[VXD_OCCUPANCY_N_STEPS] = {
+        launch<VXD_OCCUPANCY_NUMBER>, launch<VXD_OCCUPANCY_MARK>,
+        launch<VXD_OCCUPANCY_JOIN>,   launch<VXD_OCCUPANCY_BEGIN>,
+        launch<VXD_OCCUPANCY_JUDGE>,  launch<VXD_OCCUPANCY_FLAG>,
+        launch<VXD_OCCUPANCY_LIST>,   launch<VXD_OCCUPANCY_APPLY>,
+        launch<VXD_OCCUPANCY_FOLLOW>, launch<VXD_OCCUPANCY_COUNT>,
+        launch<VXD_OCCUPANCY_LOCATE>, launch<VXD_OCCUPANCY_READ>};
 
-    if (status != VXD_OK || n == 0) {
-        return status;
-    }
-    kernel<<<(unsigned)(needed < most ? needed : most), THREADS, 0,
-             (cudaStream_t)queue->stream>>>(*work, n);
-    return vxd_cuda_launched(queue->context, "step_kernel", err);
+    return launches[step](queue, work, n, err);
 }

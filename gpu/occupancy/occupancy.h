@@ -70,6 +70,42 @@ enum vxd_status vxd_occupancy_copy(struct vxd_queue *queue,
                                    const struct vxd_occupancy *layer,
                                    struct vxd_occupancy **out, struct vxd_err *err);
 
+/* Forgets all values: they become the clamps of the scene's states.
+ * errors  RESOURCE_EXHAUSTED; the layer is unchanged */
+enum vxd_status vxd_occupancy_clear(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                    struct vxd_err *err);
+
+/* The blocks of a layer in host memory, for files. Zero-initialised it is none. */
+struct vxd_occupancy_image {
+    size_t n_blocks;
+    struct vxd_buffer keys; /* int64, Morton codes of blocks, in any order */
+    struct vxd_buffer rows; /* 512 int8 each, in Morton order */
+};
+
+#define VXD_OCCUPANCY_BLOCK_VOXELS 512
+
+/* Blocking; reads the layer alone, on any queue, while no other one uses it.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_export(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     struct vxd_occupancy_image *out,
+                                     struct vxd_err *err);
+/* Allocates an image for n blocks, contents undefined.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_image_alloc(struct vxd_context *context, size_t n_blocks,
+                                          struct vxd_occupancy_image *out,
+                                          struct vxd_err *err);
+void vxd_occupancy_image_free(struct vxd_context *context,
+                              struct vxd_occupancy_image *image);
+
+/* Gives a layer without values those of an image, whose states must be the scene's.
+ * Blocking.
+ * errors  DATA_LOSS           a block twice or outside the scene, a value outside the
+ *                             clamps; the layer is unchanged
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_import(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     const struct vxd_occupancy_image *image,
+                                     struct vxd_err *err);
+
 const struct vxd_occupancy_rule *
 vxd_occupancy_get_rule(const struct vxd_occupancy *layer);
 /* Device memory that it takes, and the most that it may take (0 = the context's budget). */

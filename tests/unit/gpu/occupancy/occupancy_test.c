@@ -426,6 +426,71 @@ static void copies(struct gpu_env *env)
     end(&fused);
 }
 
+static void images(struct gpu_env *env)
+{
+    const struct vxd_svdag_format format = {5, 0, true};
+    struct vxd_occupancy_image image;
+    struct vxd_occupancy *loaded;
+    struct fused fused;
+    struct vxd_err err = {0};
+    uint64_t state = 4;
+
+    begin(&fused, env, &format);
+    for (int k = 0; k < 3; k++) {
+        random_scan(&fused, &state);
+    }
+    REQUIRE(vxd_occupancy_create(env->queue, &fused.rule, format.depth, &loaded, &err) ==
+            VXD_OK);
+    REQUIRE(vxd_occupancy_export(env->queue, fused.layer, &image, &err) == VXD_OK);
+    CHECK_INT(vxd_occupancy_import(env->queue, loaded, &image, &err), VXD_OK);
+    CHECK_INT(count_wrong(&fused, loaded), 0);
+    vxd_occupancy_destroy(env->queue, fused.layer);
+    fused.layer = loaded;
+    random_scan(&fused, &state); /* it goes on from there */
+    CHECK_INT(count_wrong(&fused, fused.layer), 0);
+    ((int8_t *)image.rows.ptr)[7] = 105; /* above the clamp */
+    CHECK_INT(vxd_occupancy_import(env->queue, loaded, &image, &err), VXD_DATA_LOSS);
+    ((int8_t *)image.rows.ptr)[7] = 104;
+    ((int64_t *)image.keys.ptr)[0] = 64; /* a scene of 32^3 voxels has 64 blocks */
+    CHECK_INT(vxd_occupancy_import(env->queue, loaded, &image, &err), VXD_DATA_LOSS);
+    ((int64_t *)image.keys.ptr)[0] = ((int64_t *)image.keys.ptr)[1];
+    CHECK_INT(vxd_occupancy_import(env->queue, loaded, &image, &err), VXD_DATA_LOSS);
+    CHECK_INT(count_wrong(&fused, loaded), 0);
+    vxd_occupancy_image_free(env->context, &image);
+    end(&fused);
+}
+
+static void test_image_gives_the_same_layer_again(void)
+{
+    gpu_each_backend(images);
+}
+
+/* Without values, log-odds are the clamps of the states. */
+static void cleared(struct gpu_env *env)
+{
+    const struct vxd_svdag_format format = {5, 0, true};
+    struct fused fused;
+    struct vxd_err err = {0};
+    uint64_t state = 6;
+
+    begin(&fused, env, &format);
+    random_scan(&fused, &state);
+    random_scan(&fused, &state);
+    CHECK_INT(vxd_occupancy_clear(env->queue, fused.layer, &err), VXD_OK);
+    for (size_t i = 0; i < fused.n; i++) {
+        fused.odds[i] = clamp_of(&fused, fused.grid.voxels[i]);
+    }
+    CHECK_INT(count_wrong(&fused, fused.layer), 0);
+    random_scan(&fused, &state);
+    CHECK_INT(count_wrong(&fused, fused.layer), 0);
+    end(&fused);
+}
+
+static void test_cleared_layer_has_the_clamps_of_the_states(void)
+{
+    gpu_each_backend(cleared);
+}
+
 static void test_copy_has_the_values_of_its_origin(void)
 {
     gpu_each_backend(copies);
@@ -517,6 +582,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_scans_edits_and_undos_give_the_models_log_odds),
     VXD_TEST(test_voxel_of_five_hits_stays_after_a_miss_and_goes_after_nine),
     VXD_TEST(test_copy_has_the_values_of_its_origin),
+    VXD_TEST(test_image_gives_the_same_layer_again),
+    VXD_TEST(test_cleared_layer_has_the_clamps_of_the_states),
     VXD_TEST(test_scan_without_memory_for_its_blocks_changes_nothing),
     VXD_TEST(test_rule_of_octomaps_defaults_has_the_known_steps),
     VXD_TEST(test_rule_of_other_odds_is_within_a_hundredth_or_refused),
