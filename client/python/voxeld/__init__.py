@@ -43,6 +43,7 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
+from .fusion import LogOdds
 from .generated.map_records import (
     Entries,
     Erased,
@@ -145,6 +146,7 @@ __all__ = [
     "Item",
     "Lattice",
     "Log",
+    "LogOdds",
     "Map",
     "MapArray",
     "MapInfo",
