@@ -84,6 +84,7 @@ set(integration_tests
   network/net_reference
   network/networks
   scene/scene_durable
+  scene/scene_fusion
   scene/scene_histories
   scene/scene_limits
   scene/scene_tools
