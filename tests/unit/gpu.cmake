@@ -159,6 +159,16 @@ target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy)
+# Beside OctoMap's own library, where it is installed (Debian: liboctomap-dev).
+find_package(octomap QUIET)
+if(octomap_FOUND)
+  enable_language(CXX)
+  voxeld_add_gpu_tests(/occupancy
+    octomap             octomap)
+  target_sources(test_gpu_octomap PRIVATE support/occupancy/octomap_map.cpp)
+  target_include_directories(test_gpu_octomap SYSTEM PRIVATE ${OCTOMAP_INCLUDE_DIRS})
+  target_link_libraries(test_gpu_octomap PRIVATE ${OCTOMAP_LIBRARIES})
+endif()
 
 voxeld_add_gpu_tests(/svdag/diff
   dag_diff            diff
