@@ -266,7 +266,7 @@ static void test_scans_of_a_room_give_octomaps_states(void)
     gpu_each_backend(rooms);
 }
 
-/* Points of a scan in metres around the scene's middle; NULL: no data. */
+/* Points of a scan in quarter metres around the scene's middle; NULL: no data. */
 static float *read_scan(const char *name, size_t *n)
 {
     size_t n_bytes;
@@ -275,7 +275,7 @@ static float *read_scan(const char *name, size_t *n)
     *n = n_bytes / 16;
     for (size_t i = 0; rows != NULL && i < *n; i++) {
         for (int a = 0; a < 3; a++) {
-            rows[3 * i + (size_t)a] = rows[4 * i + (size_t)a] + SIDE / 2;
+            rows[3 * i + (size_t)a] = 4 * rows[4 * i + (size_t)a] + SIDE / 2;
         }
     }
     return rows;
@@ -295,7 +295,7 @@ static void drives(struct gpu_env *env)
         float *points = read_scan(names[k], &n);
 
         REQUIRE(points != NULL);
-        integrate(&pair, points, n, origin, 50);
+        integrate(&pair, points, n, origin, 60);
         free(points);
     }
     compare(&pair, &difference);
