@@ -88,6 +88,7 @@ set(integration_tests
   network/networks
   scene/pictures
   scene/scene_durable
+  scene/scene_fusion
   scene/scene_histories
   scene/scene_limits
   scene/scene_stop

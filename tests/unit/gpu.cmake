@@ -167,6 +167,19 @@ voxeld_add_gpu_tests(/svdag/edit
 target_link_options(test_gpu_dag_edit_alloc PRIVATE ${wrap_alloc})
 target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 
+voxeld_add_gpu_tests(/occupancy
+  occupancy           occupancy)
+# Beside OctoMap's own library, where it is installed (Debian: liboctomap-dev).
+find_package(octomap QUIET)
+if(octomap_FOUND)
+  enable_language(CXX)
+  voxeld_add_gpu_tests(/occupancy
+    octomap             octomap)
+  target_sources(test_gpu_octomap PRIVATE support/occupancy/octomap_map.cpp)
+  target_include_directories(test_gpu_octomap SYSTEM PRIVATE ${OCTOMAP_INCLUDE_DIRS})
+  target_link_libraries(test_gpu_octomap PRIVATE ${OCTOMAP_LIBRARIES})
+endif()
+
 voxeld_add_gpu_tests(/svdag/diff
   dag_diff            diff
   dag_export          export_cells)
@@ -182,6 +195,7 @@ voxeld_add_gpu_tests(/svdag/scan
   dag_carve           carve
   dag_drive           drive
   dag_scan            scan)
+target_sources(test_gpu_dag_carve PRIVATE support/svdag/svdag_rays.c)
 target_sources(test_gpu_dag_drive PRIVATE support/svdag/svdag_rays.c)
 target_sources(test_gpu_dag_scan PRIVATE support/svdag/svdag_rays.c)
 target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})

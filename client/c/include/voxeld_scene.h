@@ -54,6 +54,29 @@ enum voxeld_scene_fsync {
     VOXELD_FSYNC_OFF = 2       /* it outlives either when the system has written it */
 };
 
+/* How the scans of a scene meet what it has. */
+enum voxeld_scene_fusion {
+    /* LOG_ODDS with track_free, else LAST; equal to what an existing scene has */
+    VOXELD_FUSION_UNSPECIFIED = 0,
+    VOXELD_FUSION_LAST = 1, /* the last word counts */
+    /* A voxel is what most scans say, by OctoMap's rules: at most one hit or miss a scan, a
+     * state that changes where the log-odds cross the threshold. */
+    VOXELD_FUSION_LOG_ODDS = 2
+};
+
+/* Probabilities of LOG_ODDS; 0 counts as OctoMap's. */
+struct voxeld_scene_log_odds {
+    double hit;        /* 0.5 to 1; 0: 0.7 */
+    double miss;       /* 0 to 0.5; 0: 0.4 */
+    double clamp_low;  /* 0 to 0.5; 0: 0.1192 */
+    double clamp_high; /* 0.5 to 1; 0: 0.971 */
+    double occupied;   /* a voxel is from here on; 0: 0.5 */
+    /* In an info: log-odds of a step of the server's 8-bit numbers, and the largest relative
+     * error of the five, at most 0.01. */
+    double step;
+    double error;
+};
+
 struct voxeld_scene_create_request {
     const char *scene;
     double voxel_size_m;    /* edge; required */
@@ -75,6 +98,8 @@ struct voxeld_scene_create_request {
     bool durable;
     enum voxeld_scene_fsync fsync; /* of a durable scene, as the next */
     uint64_t journal_max_bytes;    /* then a snapshot file is written; 0: 256 MiB */
+    enum voxeld_scene_fusion fusion;
+    struct voxeld_scene_log_odds log_odds; /* where one is not 0, fusion is LOG_ODDS */
     struct voxeld_call call;
 };
 
@@ -105,6 +130,9 @@ struct voxeld_scene_info {
     bool durable;
     enum voxeld_scene_fsync fsync;
     uint64_t journal_max_bytes;
+    enum voxeld_scene_fusion fusion;
+    struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
+    uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
     /* From voxeld_scene_get only, of the version that was asked for. */
     uint64_t n_occupied;      /* voxels */
     uint64_t n_free;          /* voxels */
@@ -335,7 +363,12 @@ struct voxeld_scene_integrate_request {
     /* For carving: rays end at this range, and farther points hit nothing; 0: no
      * limit. */
     double max_range_m;
-    bool erase; /* for carving: erases voxels instead of marking them free */
+    /* For carving: erases voxels instead of marking them free; INVALID_ARGUMENT where the
+     * scene fuses by log-odds. */
+    bool erase;
+    /* For carving: one ray for each voxel that points hit, instead of one for each point:
+     * faster, and a few voxels that only other rays pass stay as they are. */
+    bool discretize;
     enum voxeld_scene_rule rule;
     uint32_t material;
     const char *field; /* LABEL: NULL counts as "label"; RAMP: as "intensity" */
@@ -366,6 +399,7 @@ struct voxeld_scene_integrated {
     uint64_t n_dropped; /* their label takes no material */
     uint64_t n_hit_voxels;
     uint64_t n_passed_voxels; /* free voxels and cells that rays went through */
+    uint64_t n_relabelled;    /* voxels that were occupied and took another material */
     double decode_ms;
     double carve_ms;
     double edit_ms;

@@ -11,6 +11,26 @@ _Static_assert((int)VOXELD_FSYNC_ALWAYS ==
                    (int)VOXELD_FSYNC_OFF == (int)VOXELD__V1__SCENE_FSYNC__SCENE_FSYNC_OFF,
                "one set of numbers");
 
+_Static_assert((int)VOXELD_FUSION_LAST ==
+                       (int)VOXELD__V1__SCENE_FUSION__SCENE_FUSION_LAST &&
+                   (int)VOXELD_FUSION_LOG_ODDS ==
+                       (int)VOXELD__V1__SCENE_FUSION__SCENE_FUSION_LOG_ODDS,
+               "one set of numbers");
+
+/* True where a probability was given. */
+static bool copy_log_odds(const struct voxeld_scene_log_odds *in,
+                          Voxeld__V1__SceneLogOdds *out)
+{
+    voxeld__v1__scene_log_odds__init(out);
+    out->hit = in->hit;
+    out->miss = in->miss;
+    out->clamp_low = in->clamp_low;
+    out->clamp_high = in->clamp_high;
+    out->occupied = in->occupied;
+    return in->hit != 0 || in->miss != 0 || in->clamp_low != 0 || in->clamp_high != 0 ||
+           in->occupied != 0;
+}
+
 Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out)
 {
     voxeld__v1__vec3__init(out);
@@ -105,6 +125,7 @@ enum voxeld_status voxeld_scene_create(struct voxeld_client *client,
     Voxeld__V1__SceneSpec spec = VOXELD__V1__SCENE_SPEC__INIT;
     Voxeld__V1__SceneRetention retention = VOXELD__V1__SCENE_RETENTION__INIT;
     Voxeld__V1__SceneDurability durability = VOXELD__V1__SCENE_DURABILITY__INIT;
+    Voxeld__V1__SceneLogOdds log_odds;
     Voxeld__V1__Vec3 origin;
     struct vxd_exchange call;
     Voxeld__V1__SceneCreateResponse *response;
@@ -119,6 +140,8 @@ enum voxeld_status voxeld_scene_create(struct voxeld_client *client,
     spec.depth = request->depth;
     spec.material_bits = request->material_bits;
     spec.track_free = request->track_free;
+    spec.fusion = (Voxeld__V1__SceneFusion)request->fusion;
+    spec.log_odds = copy_log_odds(&request->log_odds, &log_odds) ? &log_odds : NULL;
     spec.origin = request->has_origin ? vxd_scene_vec3(request->origin_m, &origin) : NULL;
     spec.frame_id = vxd_text_or_empty(request->frame_id);
     body.name = vxd_text_or_empty(request->scene);

@@ -338,6 +338,7 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->n_outside = in->n_outside;
     out->n_beyond = in->n_beyond;
     out->n_dropped = in->n_dropped;
+    out->n_relabelled = in->n_relabelled;
     (void)snprintf(out->digest, sizeof out->digest, "%s", in->digest);
     vxd_reply_timings(in->network, &out->network);
     out->n_hit_voxels = in->n_hit_voxels;
@@ -368,6 +369,7 @@ voxeld_scene_integrate(struct voxeld_client *client,
     VXD_TRY(build_cloud(&call, request->cloud, &body.cloud));
     carve.max_range_m = request->max_range_m;
     carve.erase = request->erase;
+    carve.discretize = request->discretize;
     rule.kind = (Voxeld__V1__SceneMaterialRule__Kind)request->rule;
     rule.material = request->material;
     rule.field = vxd_text_or_empty(request->field);

@@ -45,6 +45,7 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
+from .fusion import LogOdds
 from .generated.grid_records import Frontiers, Grid
 from .generated.map_records import (
     Entries,
@@ -166,6 +167,7 @@ __all__ = [
     "Item",
     "Lattice",
     "Log",
+    "LogOdds",
     "Map",
     "MapArray",
     "MapInfo",

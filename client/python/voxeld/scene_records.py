@@ -19,6 +19,7 @@ from .cloud import OF_NUMPY
 from .durability import fsync_of
 from .errors import InvalidArgument
 from .exchange import Array, Reply
+from .fusion import FUSIONS, LogOdds
 from .networks import Timings
 from .reply import bad, record_of
 
@@ -160,6 +161,8 @@ class SceneInfo:
     durable     "always", "everysec", "off", or None: a restart forgets it
     oldest_version  that is kept, snapshots aside
     n_sharing   scenes that share its memory, itself included: branches
+    fusion      "last" or "log-odds"; log_odds: None with last
+    log_odds_bytes  of n_bytes, of all scenes that share it
     """
 
     name: str
@@ -190,6 +193,9 @@ class SceneInfo:
     n_sharing: int
     durable: str | None
     journal_max_bytes: int
+    fusion: str
+    log_odds: LogOdds | None
+    log_odds_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,7 +225,8 @@ class Edited:
 @dataclasses.dataclass(frozen=True)
 class Integrated:
     """n_points = n_used + the four counts of others: not finite, outside the scene, beyond
-    max_range, of a label that takes no material. digest and network: of the network that the
+    max_range, of a label that takes no material. n_relabelled: voxels that were occupied and
+    took another material. digest and network: of the network that the
     cloud went through; "" and None without."""
 
     change: Change
@@ -231,6 +238,7 @@ class Integrated:
     n_outside: int
     n_beyond: int
     n_dropped: int
+    n_relabelled: int
     n_hit_voxels: int
     n_passed_voxels: int
     decode_ms: float
@@ -441,6 +449,8 @@ def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
         keep_seconds=message.retention.seconds,
         durable=fsync_of(message.durability.fsync) if message.HasField("durability") else None,
         journal_max_bytes=message.durability.journal_max_bytes,
+        fusion=FUSIONS[spec.fusion],
+        log_odds=record_of(LogOdds, spec.log_odds) if spec.HasField("log_odds") else None,
     )
 
 

@@ -19,6 +19,7 @@ from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .exchange import At, at_of
 from .generated import grid_client
+from .fusion import LogOdds, fusion_of, log_odds_of
 from .labels import Labels, labels_of
 from .networks import Timings
 from .pictures import Picture, Place, picture_of, request_of
@@ -71,6 +72,7 @@ class Scene(SceneVersions, SceneFields):
         self.origin = info.origin
         self.material_bits = info.material_bits
         self.track_free = info.track_free
+        self.fusion = info.fusion
         self.palette = info.palette
 
     def __repr__(self) -> str:
@@ -126,6 +128,7 @@ class Scene(SceneVersions, SceneFields):
         carve: bool = True,
         max_range: float = 0.0,
         erase: bool = False,
+        discretize: bool = False,
         rule: str = "constant",
         material: int = 0,
         field: str = "",
@@ -148,7 +151,9 @@ class Scene(SceneVersions, SceneFields):
         pose       sensor to map; rays start at its translation. With frame_id and stamp_ns
                    (echoed) for arrays only: a Cloud has its own
         max_range  metres: rays end here, and farther points hit nothing; 0: no limit
-        erase      erase what rays go through instead of marking it free
+        erase      erase what rays go through instead of marking it free; InvalidArgument where
+                   the scene fuses by log-odds
+        discretize one ray for each voxel that points hit, instead of one for each point
         rule       which material points take: "constant" (material), "label" (the field's
                    number, else material; field "": label), "colour" (the palette's nearest),
                    "ramp" (the palette as the field goes from low to high; field "": intensity)
@@ -176,7 +181,8 @@ class Scene(SceneVersions, SceneFields):
             message.rule.CopyFrom(rule_of(rule, material, field, range))
         if carve:
             kind = scene_pb2.SceneCarve
-            message.carve.CopyFrom(message_of(kind, "carve", max_range_m=max_range, erase=erase))
+            of_carve = {"max_range_m": max_range, "erase": erase, "discretize": discretize}
+            message.carve.CopyFrom(message_of(kind, "carve", **of_carve))
         cloud = scene_pb2.SceneIntegrateRequest.CLOUD_FIELD_NUMBER
         parts = wire.cloud_parts(clouds[0], "cloud", cloud)
         number = self._client._numbered(sequence)
@@ -522,6 +528,8 @@ class SceneCalls(Calls):
         depth: int = 0,
         material_bits: int = 0,
         track_free: bool = False,
+        fusion: str = "",
+        log_odds: LogOdds | None = None,
         origin: Sequence[float] | None = None,
         frame_id: str = "",
         palette: Sequence[Material] = (),
@@ -541,6 +549,10 @@ class SceneCalls(Calls):
         depth          4 to 21; 0: 17
         material_bits  a voxel: 0, 4, 8 or 16
         track_free     track free and unknown voxels apart; takes the highest material
+        fusion         "last" (the last word counts) or "log-odds" (OctoMap's rules: a voxel is
+                       what most scans say); "": log-odds with track_free, or what a scene
+                       that exists has
+        log_odds       probabilities of log-odds; None: OctoMap's
         origin         low corner in the map frame; None: the centre lies at (0, 0, 0)
         palette        names and colours of the materials, from 0
         max_bytes      device memory it may take; 0: what the server's limits give
@@ -558,7 +570,8 @@ class SceneCalls(Calls):
         spec = message_of(
             scene_pb2.SceneSpec, "spec",
             voxel_size_m=voxel_size, depth=depth, material_bits=material_bits,
-            track_free=track_free, frame_id=frame_id,
+            track_free=track_free, fusion=fusion_of(fusion), frame_id=frame_id,
+            log_odds=log_odds_of(log_odds),
             palette=[
                 message_of(scene_pb2.SceneMaterial, f"palette[{i}]", name=m.name, rgb=m.rgb)
                 for i, m in enumerate(palette)

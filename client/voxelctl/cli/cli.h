@@ -109,8 +109,11 @@ int ctl_flush(void);
 /* own_options.c ------------------------------------------------------------------------ */
 
 enum {
-    CTL_MAX_OWN = 64 /* a bit each */
+    CTL_MAX_OWN = 128 /* a bit each */
 };
+
+/* Sets of options. */
+__extension__ typedef unsigned __int128 ctl_bits;
 
 /* An option; its number is CTL_OPT_FIRST_OWN plus its place in the list. */
 struct ctl_own_option {
@@ -121,16 +124,16 @@ struct ctl_own_option {
 
 /* What an option means beside others. */
 struct ctl_relation {
-    uint64_t option;   /* its bit */
-    uint64_t needs;    /* the bit of an option that must be given, too; 0 = none */
-    uint64_t excludes; /* the bit of one that must not */
+    ctl_bits option;   /* its bit */
+    ctl_bits needs;    /* the bit of an option that must be given, too; 0 = none */
+    ctl_bits excludes; /* the bit of one that must not */
 };
 
 /* The manual of a noun's subcommand, and what its command line may be. */
 struct ctl_manual {
     struct ctl_command command; /* .run unused */
-    uint64_t options;           /* a bit for each that it takes, and ... */
-    uint64_t required;          /* ... must have */
+    ctl_bits options;           /* a bit for each that it takes, and ... */
+    ctl_bits required;          /* ... must have */
     size_t n_min;               /* words after the options */
     size_t n_max;
 };
@@ -140,8 +143,8 @@ struct ctl_own_options {
     size_t n_known;
     const struct ctl_relation *relations;
     size_t n_relations;
-    uint64_t taken;    /* a bit for each that this subcommand has, and ... */
-    uint64_t required; /* ... must have */
+    ctl_bits taken;    /* a bit for each that this subcommand has, and ... */
+    ctl_bits required; /* ... must have */
     size_t n_min;      /* words after the options */
     size_t n_max;
     /* Takes an option that was given; false where its value is invalid, or it may not

@@ -28,7 +28,7 @@ static void fill_options(const struct ctl_own_options *own, struct option *optio
     options[n] = (struct option){NULL, 0, NULL, 0};
 }
 
-static const char *name_of(const struct ctl_own_options *own, uint64_t bit)
+static const char *name_of(const struct ctl_own_options *own, ctl_bits bit)
 {
     size_t i = 0;
 
@@ -40,9 +40,9 @@ static const char *name_of(const struct ctl_own_options *own, uint64_t bit)
 
 /* Checks that the options that were given go with each other; *result after a message. */
 static bool go_together(const struct ctl_command *command,
-                        const struct ctl_own_options *own, uint64_t given, int *result)
+                        const struct ctl_own_options *own, ctl_bits given, int *result)
 {
-    uint64_t missing = own->required & ~given;
+    ctl_bits missing = own->required & ~given;
 
     if (missing != 0) {
         *result = ctl_usage(command->name, "no --%s", name_of(own, missing));
@@ -67,7 +67,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
                           int *result)
 {
     struct option options[MAX_SHARED + CTL_MAX_OWN];
-    uint64_t given = 0;
+    ctl_bits given = 0;
     size_t n_words;
     int id;
 
@@ -76,7 +76,7 @@ bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command 
         if (id >= CTL_OPT_FIRST_OWN) {
             const struct ctl_own_option *option = &own->known[id - CTL_OPT_FIRST_OWN];
 
-            given |= UINT64_C(1) << (id - CTL_OPT_FIRST_OWN);
+            given |= (ctl_bits)1 << (id - CTL_OPT_FIRST_OWN);
             if (!own->take(own->args, id, optarg)) {
                 *result = ctl_usage(command->name, "--%s%s%s: %s", option->name,
                                     option->is_flag ? "" : " ",

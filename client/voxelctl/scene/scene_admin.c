@@ -40,6 +40,26 @@ static void print_keeping_json(const struct voxeld_scene_info *scene)
     }
 }
 
+static void print_fusion_json(const struct voxeld_scene_info *scene)
+{
+    const struct voxeld_scene_log_odds *odds = &scene->log_odds;
+
+    if (scene->fusion != VOXELD_FUSION_LOG_ODDS) {
+        (void)fputs(", \"fusion\": \"last\", \"log_odds\": null", stdout);
+        return;
+    }
+    (void)fputs(", \"fusion\": \"log-odds\", \"log_odds\": {", stdout);
+    ctl_json_member_number(stdout, true, "hit", odds->hit);
+    ctl_json_member_number(stdout, false, "miss", odds->miss);
+    ctl_json_member_number(stdout, false, "clamp_low", odds->clamp_low);
+    ctl_json_member_number(stdout, false, "clamp_high", odds->clamp_high);
+    ctl_json_member_number(stdout, false, "occupied", odds->occupied);
+    ctl_json_member_number(stdout, false, "step", odds->step);
+    ctl_json_member_number(stdout, false, "error", odds->error);
+    (void)fputc('}', stdout);
+    ctl_json_member_count(stdout, false, "log_odds_bytes", scene->log_odds_bytes);
+}
+
 /* counted: set by info, which alone counts the voxels. */
 void ctl_scene_print_json(const struct voxeld_scene_info *scene, bool counted)
 {
@@ -55,6 +75,7 @@ void ctl_scene_print_json(const struct voxeld_scene_info *scene, bool counted)
         ctl_json_number(stdout, scene->origin_m[i]);
     }
     (void)fputc(']', stdout);
+    print_fusion_json(scene);
     ctl_json_member_string(stdout, false, "frame_id", scene->frame_id);
     print_palette_json(scene);
     ctl_json_member_count(stdout, false, "version", scene->version);
@@ -125,6 +146,14 @@ static void print_more(const struct voxeld_scene_info *scene)
     if (scene->max_bytes > 0) {
         (void)printf("limit       %s bytes\n", ctl_thousands(scene->max_bytes, number));
     }
+    if (scene->fusion == VOXELD_FUSION_LOG_ODDS) {
+        (void)printf("log-odds    %s bytes; hit %g, miss %g, clamps %g and %g, occupied "
+                     "from %g on (within %.2g %%)\n",
+                     ctl_thousands(scene->log_odds_bytes, number), scene->log_odds.hit,
+                     scene->log_odds.miss, scene->log_odds.clamp_low,
+                     scene->log_odds.clamp_high, scene->log_odds.occupied,
+                     100 * scene->log_odds.error);
+    }
     print_keeping(scene);
     (void)printf("low corner  %g, %g, %g%s%s\n", low[0], low[1], low[2],
                  scene->frame_id[0] != '\0' ? ", frame " : "", scene->frame_id);
@@ -152,6 +181,12 @@ ctl_scene_create_request(const struct ctl_scene_args *args, const char *name)
         .max_bytes = args->max_bytes,
         .keep_versions = args->keep_versions,
         .keep_seconds = args->keep_seconds,
+        .fusion = args->fusion,
+        .log_odds = {.hit = args->log_odds[0],
+                     .miss = args->log_odds[1],
+                     .clamp_low = args->log_odds[2],
+                     .clamp_high = args->log_odds[3],
+                     .occupied = args->log_odds[4]},
         .durable = ctl_scene_has(args, CTL_SCENE_DURABLE),
         .fsync = args->fsync,
         .journal_max_bytes = args->journal_max_bytes,
@@ -217,6 +252,15 @@ const struct ctl_scene_sub ctl_scene_create = {
              "  --track-free       track free and unknown voxels apart; takes the "
              "highest\n"
              "                     material\n"
+             "  --fusion NAME      how scans meet what is there: last (the last word "
+             "counts)\n"
+             "                     or log-odds (OctoMap's rules; default with "
+             "--track-free)\n"
+             "  --log-odds H,M,L,U,O\n"
+             "                     probabilities of a hit, a miss, the clamps, and from "
+             "which\n"
+             "                     on a voxel is occupied; 0: 0.7, 0.4, 0.1192, 0.971, "
+             "0.5\n"
              "  --origin X,Y,Z     low corner, metres; default: the centre lies at "
              "0,0,0\n"
              "  --frame NAME       the map frame\n"

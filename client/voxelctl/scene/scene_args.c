@@ -71,6 +71,10 @@ static const struct ctl_own_option known[] = {
     {"to-scene", "a name", false},
     {"limit", "1 to 10000", false},
     {"dry-run", "", true},
+    {"fusion", "last or log-odds", false},
+    {"log-odds",
+     "hit,miss,clamp low,clamp high,occupied: probabilities, 0 = the usual one", false},
+    {"discretize", "", true},
 };
 
 enum {
@@ -164,6 +168,15 @@ static bool take_choice(struct ctl_scene_args *args, enum ctl_scene_option id,
     return choice >= 0;
 }
 
+static bool take_fusion(struct ctl_scene_args *args, const char *value)
+{
+    static const char *const names[] = {"last", "log-odds", NULL};
+    int choice = ctl_parse_choice(value, names);
+
+    args->fusion = (enum voxeld_scene_fusion)(choice + VOXELD_FUSION_LAST);
+    return choice >= 0;
+}
+
 static bool take_version(struct ctl_scene_args *args, enum ctl_scene_option id,
                          const char *value)
 {
@@ -184,6 +197,10 @@ static bool take_version(struct ctl_scene_args *args, enum ctl_scene_option id,
         return parse_at(value, &args->from);
     case CTL_SCENE_TO:
         return parse_at(value, &args->to);
+    case CTL_SCENE_FUSION:
+        return take_fusion(args, value);
+    case CTL_SCENE_LOG_ODDS:
+        return ctl_parse_doubles(value, args->log_odds, 5) == 5;
     case CTL_SCENE_TO_SCENE:
         args->to_scene = value;
         return true;

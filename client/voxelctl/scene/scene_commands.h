@@ -76,10 +76,13 @@ enum ctl_scene_option {
     CTL_SCENE_TO_SCENE,
     CTL_SCENE_LIMIT,
     CTL_SCENE_DRY_RUN,
+    CTL_SCENE_FUSION,
+    CTL_SCENE_LOG_ODDS,
+    CTL_SCENE_DISCRETIZE,
     CTL_SCENE_END
 };
 
-#define CTL_SCENE_BIT(option) (UINT64_C(1) << ((option)-CTL_OPT_FIRST_OWN))
+#define CTL_SCENE_BIT(option) ((ctl_bits)1 << ((option)-CTL_OPT_FIRST_OWN))
 
 /* The options that make an operation of an edit. */
 #define CTL_SCENE_SHAPE_BITS                                                             \
@@ -101,6 +104,7 @@ enum ctl_scene_option {
      CTL_SCENE_BIT(CTL_SCENE_FRAME) | CTL_SCENE_BIT(CTL_SCENE_PALETTE) |                 \
      CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES) | CTL_SCENE_BIT(CTL_SCENE_KEEP) |                \
      CTL_SCENE_BIT(CTL_SCENE_KEEP_SECONDS) | CTL_SCENE_BIT(CTL_SCENE_DURABLE) |          \
+     CTL_SCENE_BIT(CTL_SCENE_FUSION) | CTL_SCENE_BIT(CTL_SCENE_LOG_ODDS) |               \
      CTL_SCENE_BIT(CTL_SCENE_JOURNAL_BYTES))
 
 /* The part of an operation that lies in a file. */
@@ -120,7 +124,7 @@ struct ctl_scene_file {
 struct ctl_scene_args {
     const char *const *words; /* after the options */
     size_t n_words;
-    uint64_t given;   /* CTL_SCENE_BIT of the options that were */
+    ctl_bits given;   /* CTL_SCENE_BIT of the options that were */
     bool makes_edits; /* shapes and actions are operations of an edit */
     double size_m;
     uint32_t depth;
@@ -131,6 +135,8 @@ struct ctl_scene_args {
     char palette_names[CTL_SCENE_MAX_PALETTE][64];
     size_t n_palette;
     uint64_t max_bytes;
+    enum voxeld_scene_fusion fusion;
+    double log_odds[5];                        /* hit, miss, clamps, occupied */
     struct voxeld_scene_operations operations; /* freed by scene.c */
     struct ctl_scene_file files[CTL_SCENE_MAX_FILES];
     size_t n_files;
@@ -167,7 +173,7 @@ struct ctl_scene_args {
 
 struct ctl_scene_sub {
     struct ctl_command command; /* .run unused */
-    uint64_t options;           /* bits of those it takes */
+    ctl_bits options;           /* bits of those it takes */
     size_t n_min;               /* words after the options */
     size_t n_max;
     bool makes_edits;

@@ -14,6 +14,7 @@ struct totals {
     uint64_t n_outside;
     uint64_t n_beyond;
     uint64_t n_dropped;
+    uint64_t n_relabelled;
     double network_ms;
     double decode_ms;
     double carve_ms;
@@ -36,6 +37,7 @@ static void add(struct totals *t, const struct voxeld_scene_integrated *done)
     t->n_outside += done->n_outside;
     t->n_beyond += done->n_beyond;
     t->n_dropped += done->n_dropped;
+    t->n_relabelled += done->n_relabelled;
     t->network_ms += done->network.voxelize_ms + done->network.sets_ms +
                      done->network.layers_ms + done->network.outputs_ms;
     t->decode_ms += done->decode_ms;
@@ -79,6 +81,7 @@ static void print_json(const char *scene, const struct totals *t)
     ctl_json_member_count(stdout, false, "n_outside", t->n_outside);
     ctl_json_member_count(stdout, false, "n_beyond", t->n_beyond);
     ctl_json_member_count(stdout, false, "n_dropped", t->n_dropped);
+    ctl_json_member_count(stdout, false, "n_relabelled", t->n_relabelled);
     ctl_json_member_number(stdout, false, "network_ms", t->network_ms);
     ctl_json_member_number(stdout, false, "decode_ms", t->decode_ms);
     ctl_json_member_number(stdout, false, "carve_ms", t->carve_ms);
@@ -92,7 +95,13 @@ static int print_totals(const struct ctl_globals *globals, const char *scene,
 {
     char text[5][32];
     char network[64] = "";
+    char relabelled[64] = "";
+    char number[32];
 
+    if (t->n_relabelled > 0) {
+        (void)snprintf(relabelled, sizeof relabelled, ", %s of another material",
+                       ctl_thousands(t->n_relabelled, number));
+    }
     if (t->network_ms > 0) {
         (void)snprintf(network, sizeof network, "the network %.1f, ", t->network_ms);
     }
@@ -101,13 +110,13 @@ static int print_totals(const struct ctl_globals *globals, const char *scene,
     } else {
         (void)printf(
             "%s: version %" PRIu64 ": %s of %s points of %zu files; voxels: %s added, %s "
-            "removed, %s freed; %.1f ms in the engine (%sdecoding %.1f, carving %.1f, "
+            "removed, %s freed%s; %.1f ms in the engine (%sdecoding %.1f, carving %.1f, "
             "editing %.1f)\n",
             scene, t->change.version, ctl_thousands(t->n_used, text[0]),
             ctl_thousands(t->n_points, text[1]), t->n_files,
             ctl_thousands(t->change.n_added, text[2]),
             ctl_thousands(t->change.n_removed, text[3]),
-            ctl_thousands(t->change.n_freed, text[4]), t->engine_ms, network,
+            ctl_thousands(t->change.n_freed, text[4]), relabelled, t->engine_ms, network,
             t->decode_ms, t->carve_ms, t->edit_ms);
     }
     return ctl_flush();
@@ -115,10 +124,10 @@ static int print_totals(const struct ctl_globals *globals, const char *scene,
 
 static int check_network(const struct ctl_scene_args *args)
 {
-    const uint64_t of_network = CTL_SCENE_BIT(CTL_SCENE_LABELS) |
+    const ctl_bits of_network = CTL_SCENE_BIT(CTL_SCENE_LABELS) |
                                 CTL_SCENE_BIT(CTL_SCENE_OUTPUT) |
                                 CTL_SCENE_BIT(CTL_SCENE_DIGEST);
-    const uint64_t of_rule =
+    const ctl_bits of_rule =
         CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
         CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE);
 
@@ -144,8 +153,10 @@ static int check(const struct ctl_scene_args *args)
     }
     if (ctl_scene_has(args, CTL_SCENE_NO_CARVE) &&
         (ctl_scene_has(args, CTL_SCENE_MAX_RANGE) ||
-         ctl_scene_has(args, CTL_SCENE_ERASE))) {
-        return ctl_usage("scene integrate", "--max-range and --erase are of carving");
+         ctl_scene_has(args, CTL_SCENE_ERASE) ||
+         ctl_scene_has(args, CTL_SCENE_DISCRETIZE))) {
+        return ctl_usage("scene integrate",
+                         "--max-range, --erase and --discretize are of carving");
     }
     return check_network(args);
 }
@@ -178,6 +189,7 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
                 .carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE),
                 .max_range_m = args->max_range_m,
                 .erase = ctl_scene_has(args, CTL_SCENE_ERASE),
+                .discretize = ctl_scene_has(args, CTL_SCENE_DISCRETIZE),
                 .rule = args->rule,
                 .material = args->material,
                 .field = args->field,
@@ -262,7 +274,9 @@ const struct ctl_scene_sub ctl_scene_integrate = {
              "  --no-carve         add points only\n"
              "  --max-range M      rays end here, and farther points hit nothing\n"
              "  --erase            erase what rays go through instead of marking it "
-             "free\n"
+             "free;\n"
+             "                     not where the scene fuses by log-odds\n"
+             "  --discretize       one ray a hit voxel instead of one a point\n"
              "  --material M       material of the points; default 0\n"
              "  --rule NAME        constant (default): all take --material; label: the\n"
              "                     field's number; colour: the palette's nearest; ramp: "
@@ -305,7 +319,7 @@ const struct ctl_scene_sub ctl_scene_integrate = {
                CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE) |
                CTL_SCENE_BIT(CTL_SCENE_NETWORK) | CTL_SCENE_BIT(CTL_SCENE_LABELS) |
                CTL_SCENE_BIT(CTL_SCENE_OUTPUT) | CTL_SCENE_BIT(CTL_SCENE_DIGEST) |
-               CTL_SCENE_BIT(CTL_SCENE_RETRY),
+               CTL_SCENE_BIT(CTL_SCENE_RETRY) | CTL_SCENE_BIT(CTL_SCENE_DISCRETIZE),
     .n_min = 1,
     .n_max = SIZE_MAX,
     .check = check,

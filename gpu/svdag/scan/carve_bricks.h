@@ -49,10 +49,10 @@ struct vxd_svdag_carve_runs {
     uint32_t *first_value; /* NULL, as is `values`: a list without values */
     uint16_t *values;
     uint32_t *
-        rays; /* points whose rays are cast: the first of each voxel, then those that hit nothing; NULL: none */
+        rays; /* the first point of each voxel, then those that hit nothing but have a ray; NULL: not needed */
     uint32_t n_hit;
     uint32_t n_voxels;
-    uint32_t n_rays; /* rays of both kinds */
+    uint32_t n_rays; /* elements of `rays` */
 };
 
 /* A hash table, with open addressing, of the bricks that rays pass, by their code plus

@@ -48,7 +48,7 @@ struct writing {
     uint64_t *masks;
     uint32_t *first_value;
     uint16_t *values;
-    uint32_t *rays; /* first point of each voxel; NULL: no rays are cast */
+    uint32_t *rays; /* first point of each voxel; NULL: they are not needed */
 };
 
 enum vxd_status vxd_svdag_scratch_take(struct vxd_context *context, size_t n_bytes,
@@ -286,10 +286,11 @@ out:
     return status;
 }
 
-/* Casts the rays of a scan after its hits were listed. `points` has capacity for the rays
- * behind its n_voxels elements. */
+/* Casts the rays of a scan after its hits were listed: those of all sorted points that
+ * have one, or, where `firsts` is not NULL, one for each hit voxel. `firsts` has n_voxels
+ * elements, and capacity for the rays of points that hit nothing behind them. */
 static enum vxd_status list_passed(struct vxd_pool *pool, const struct sorted *sorted,
-                                   uint32_t *points, size_t n_voxels,
+                                   uint32_t *firsts, size_t n_voxels,
                                    struct vxd_svdag_scan_result *result,
                                    struct vxd_err *err)
 {
@@ -298,12 +299,16 @@ static enum vxd_status list_passed(struct vxd_pool *pool, const struct sorted *s
     struct vxd_svdag_rays rays = {.queue = sorted->input->queue,
                                   .scan = &sorted->input->scan,
                                   .depth = sorted->input->format.depth,
-                                  .points = points,
-                                  .n = n_voxels + n_rays_only,
+                                  .points = sorted->points,
+                                  .n = n_hits + n_rays_only,
                                   .hits = &result->hits.voxels};
 
-    for (size_t i = 0; i < n_rays_only; i++) {
-        points[n_voxels + i] = sorted->points[n_hits + i];
+    if (firsts != NULL) {
+        for (size_t i = 0; i < n_rays_only; i++) {
+            firsts[n_voxels + i] = sorted->points[n_hits + i];
+        }
+        rays.points = firsts;
+        rays.n = n_voxels + n_rays_only;
     }
     return vxd_svdag_cast_passed(pool, &rays, &result->passed, &result->n_passed_voxels,
                                  err);
@@ -315,7 +320,7 @@ static enum vxd_status scan_job(struct vxd_pool *pool, const void *args,
     const struct input *input = args;
     struct vxd_svdag_scan_result result = {0};
     struct sorted sorted = {0};
-    uint32_t *rays = NULL;
+    uint32_t *firsts = NULL;
     size_t n_voxels = 0;
     enum vxd_status status;
 
@@ -325,14 +330,14 @@ static enum vxd_status scan_job(struct vxd_pool *pool, const void *args,
     result.n_beyond = atomic_load(&sorted.n_class[VXD_SVDAG_POINT_BEYOND]);
     result.n_outside = atomic_load(&sorted.n_class[VXD_SVDAG_POINT_OUTSIDE]);
     VXD_TRY(list_hits(pool, &sorted, (size_t)result.n_hit, &result.hits, &n_voxels,
-                      input->scan.carve, (size_t)atomic_load(&sorted.n_rays_only), &rays,
-                      err));
+                      input->scan.carve && input->scan.discretize,
+                      (size_t)atomic_load(&sorted.n_rays_only), &firsts, err));
     result.n_hit_voxels = n_voxels;
-    if (rays != NULL) {
-        VXD_TRY(list_passed(pool, &sorted, rays, n_voxels, &result, err));
+    if (input->scan.carve) {
+        VXD_TRY(list_passed(pool, &sorted, firsts, n_voxels, &result, err));
     }
 out:
-    vxd_svdag_scratch_give(input->queue->context, rays);
+    vxd_svdag_scratch_give(input->queue->context, firsts);
     vxd_svdag_scratch_give(input->queue->context, sorted.block);
     if (status == VXD_OK) {
         *input->result = result;

@@ -174,8 +174,8 @@ out:
     return status;
 }
 
-/* Writes the list of hits, and if wants_rays the points whose rays are cast. */
-static enum vxd_status list_hits(struct work *work, bool has_values, bool wants_rays,
+/* Writes the list of hits, and if wants_firsts the first point of each voxel. */
+static enum vxd_status list_hits(struct work *work, bool has_values, bool wants_firsts,
                                  struct vxd_svdag_voxel_list *list, struct vxd_err *err)
 {
     struct vxd_svdag_carve_runs *runs = &work->runs;
@@ -188,7 +188,7 @@ static enum vxd_status list_hits(struct work *work, bool has_values, bool wants_
     if (runs->n_hit > 0) {
         VXD_TRY(alloc_hits(work, has_values, list, err));
     }
-    if (wants_rays && runs->n_rays > 0) {
+    if (wants_firsts && runs->n_rays > 0) {
         VXD_TRY(vxd_device_alloc(work->queue, runs->n_rays * sizeof *runs->rays,
                                  &work->rays, err));
         runs->rays = work->rays.ptr;
@@ -234,17 +234,21 @@ static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passe
                                  struct vxd_err *err)
 {
     const struct vxd_svdag_carve_runs *runs = &work->runs;
+    /* All sorted points that have a ray, or one for each hit voxel. */
+    const bool is_each = runs->rays == NULL;
+    const uint32_t n_rays =
+        is_each ? runs->n_hit + (runs->n_rays - runs->n_voxels) : runs->n_rays;
     uint32_t n_bricks = MIN_BRICKS;
     enum vxd_status status = VXD_OK;
 
-    while (n_bricks < FIRST_BRICKS && n_bricks < runs->n_rays) {
+    while (n_bricks < FIRST_BRICKS && n_bricks < n_rays) {
         n_bricks *= 2;
     }
     for (;;) {
         struct vxd_svdag_carve_cast cast = {.scan = runs->input.scan,
                                             .depth = work->depth,
-                                            .points = runs->rays,
-                                            .n = runs->n_rays,
+                                            .points = is_each ? runs->points : runs->rays,
+                                            .n = n_rays,
                                             .counts = work->counts};
 
         VXD_TRY(vxd_queue_fill(work->queue, work->counts, 0, sizeof *work->counts, err));
@@ -370,8 +374,8 @@ enum vxd_status vxd_svdag_scan_voxels_cuda(struct vxd_queue *queue,
     result.n_beyond = work.readings->counts.n_class[VXD_SVDAG_POINT_BEYOND];
     result.n_outside = work.readings->counts.n_class[VXD_SVDAG_POINT_OUTSIDE];
     result.n_hit_voxels = work.readings->n_voxels;
-    VXD_TRY(list_hits(&work, true, scan->carve, &result.hits, err));
-    if (work.runs.rays != NULL) {
+    VXD_TRY(list_hits(&work, true, scan->carve && scan->discretize, &result.hits, err));
+    if (scan->carve && work.runs.n_rays > 0) {
         VXD_TRY(list_passed(&work, &result, err));
     }
 out:

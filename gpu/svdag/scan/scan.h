@@ -33,6 +33,10 @@ struct vxd_svdag_scan {
      * are not cast; their points still hit. */
     double max_range;
     bool carve;
+    /* One ray for each hit voxel, that of its first point by index, instead of one for
+     * each point: fewer rays, and a few voxels that only other points' rays pass are
+     * missed. */
+    bool discretize;
 };
 
 struct vxd_svdag_scan_result {
@@ -52,8 +56,8 @@ struct vxd_svdag_scan_result {
  *
  * A point is in voxel floor(p) + base. Its ray goes from the origin to the point and
  * passes the voxels that vxd_svdag_walk (carve_math.h) visits, except the last one, which
- * is the point's own. For each hit voxel one ray is cast, that of its first point by
- * index. One ray is cast for each point beyond the range or outside the scene. A voxel
+ * is the point's own. A ray is cast for each point, also for those beyond the range or
+ * outside the scene; with `discretize` the points that hit one voxel have one ray. A voxel
  * that any point hits is not passed by any ray.
  *
  * errors  INVALID_ARGUMENT    n above 2^28, an origin or range that is not finite, a base

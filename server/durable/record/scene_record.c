@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A record (numbers are base 128, the low seven bits first; s = signed, zigzag):
  *
- *      1  kind: 1 edit, 2 undo, 3 redo, 4 create, 5 branch, 6 drop, 7 integrate
+ *      1  kind: 1 edit, 2 undo, 3 redo, 4 create, 5 branch, 6 drop, 7 integrate, 8 fuse
  *      1  bytes of the head's name, 1 to 63, and the name
  *      1  bytes of the author's name, 0 to 63, and the name
  *      1  bytes of the client's name, 0 to 63, and the name
@@ -13,7 +13,9 @@
  *      1  bytes of the name of the head it comes from, 1 to 63, and the name
  *    create
  *         bytes of the spec (number), and the spec
- *    edit, integrate
+ *    fuse
+ *      1  0, or 1: it forgets
+ *    edit, integrate, fuse
  *         operations (number, 0 to 4096), and each of them (record_ops.c)
  *
  * and nothing behind. */
@@ -50,7 +52,8 @@ bool vxd_record_bad(struct vxd_record_reader *reader, const char *what)
 
 static bool has_ops(enum vxd_record_kind kind)
 {
-    return kind == VXD_RECORD_EDIT || kind == VXD_RECORD_INTEGRATE;
+    return kind == VXD_RECORD_EDIT || kind == VXD_RECORD_INTEGRATE ||
+           kind == VXD_RECORD_FUSE;
 }
 
 static bool has_of_version(enum vxd_record_kind kind)
@@ -73,7 +76,7 @@ static void put_version(struct vxd_bytes_out *out, const struct vxd_version *ver
 
 static enum vxd_status check_names(const struct vxd_record *record, struct vxd_err *err)
 {
-    if (record->kind < VXD_RECORD_EDIT || record->kind > VXD_RECORD_INTEGRATE) {
+    if (record->kind < VXD_RECORD_EDIT || record->kind > VXD_RECORD_FUSE) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "kind", "%d is no kind of record",
                         (int)record->kind);
     }
@@ -98,6 +101,24 @@ static enum vxd_status check_names(const struct vxd_record *record, struct vxd_e
     return VXD_OK;
 }
 
+static bool is_of_scan(const struct vxd_svdag_op *op)
+{
+    return op->shape.kind == VXD_SVDAG_VOXELS &&
+           (op->action == VXD_SVDAG_FILL || op->action == VXD_SVDAG_SET_FREE);
+}
+
+static enum vxd_status check_scan(const struct vxd_record *record, struct vxd_err *err)
+{
+    for (size_t i = 0; i < record->n_ops; i++) {
+        if (!is_of_scan(&record->ops[i])) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "ops",
+                            "%zu is not of a scan: no list that is filled or set free",
+                            i);
+        }
+    }
+    return VXD_OK;
+}
+
 static enum vxd_status put_rest(struct vxd_bytes_out *out,
                                 const struct vxd_record *record, struct vxd_err *err)
 {
@@ -112,6 +133,10 @@ static enum vxd_status put_rest(struct vxd_bytes_out *out,
         vxd_bytes_put_number(out, record->n_spec_bytes);
         vxd_bytes_put(out, record->spec, record->n_spec_bytes);
     } else if (has_ops(record->kind)) {
+        if (record->kind == VXD_RECORD_FUSE) {
+            vxd_bytes_put8(out, record->forgets ? 1 : 0);
+            VXD_TRY(check_scan(record, err));
+        }
         vxd_bytes_put_number(out, record->n_ops);
         for (size_t i = 0; i < record->n_ops; i++) {
             VXD_TRY(vxd_record_put_op(out, &record->ops[i], i, err));
@@ -217,7 +242,7 @@ static bool get_head(struct vxd_record_reader *reader, struct vxd_record *record
 {
     unsigned kind = vxd_bytes_get8(&reader->in);
 
-    if (reader->in.is_bad || kind < VXD_RECORD_EDIT || kind > VXD_RECORD_INTEGRATE) {
+    if (reader->in.is_bad || kind < VXD_RECORD_EDIT || kind > VXD_RECORD_FUSE) {
         return vxd_record_bad(reader, "no kind of record");
     }
     record->kind = (enum vxd_record_kind)kind;
@@ -236,11 +261,33 @@ static bool get_head(struct vxd_record_reader *reader, struct vxd_record *record
     return !reader->in.is_bad || vxd_record_bad(reader, "the record ends too soon");
 }
 
+/* What only a scan's record has, before and behind its operations. */
+static bool get_scan(struct vxd_record_reader *reader, struct vxd_record *record)
+{
+    unsigned forgets = vxd_bytes_get8(&reader->in);
+
+    if (reader->in.is_bad || forgets > 1) {
+        return vxd_record_bad(reader, "not a scan");
+    }
+    record->forgets = forgets == 1;
+    if (!get_ops(reader, record)) {
+        return false;
+    }
+    for (size_t i = 0; i < record->n_ops; i++) {
+        if (!is_of_scan(&record->ops[i])) {
+            return vxd_record_bad(reader, "an operation that is not of a scan");
+        }
+    }
+    return true;
+}
+
 static bool get_record(struct vxd_record_reader *reader, struct vxd_record *record)
 {
     if (!get_head(reader, record) ||
         (record->kind == VXD_RECORD_CREATE && !get_spec(reader, record)) ||
-        (has_ops(record->kind) && !get_ops(reader, record))) {
+        (record->kind == VXD_RECORD_FUSE && !get_scan(reader, record)) ||
+        (record->kind != VXD_RECORD_FUSE && has_ops(record->kind) &&
+         !get_ops(reader, record))) {
         return false;
     }
     if (reader->in.is_bad) {

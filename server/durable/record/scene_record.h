@@ -10,19 +10,25 @@
 
 enum {
     /* By which rules the engine turns operations into voxels. Raised when an old record would
-     * give another scene; older ones stay replayable. */
-    VXD_RULES_VERSION = 1,
+     * give another scene; older ones stay replayable. What needs no newer rules is written
+     * with the older ones, so that an older program reads it.
+     *   2  scenes that fuse scans by log-odds: FUSE, and what is of such scenes */
+    VXD_LAST_WORD_RULES = 1,
+    VXD_RULES_VERSION = 2,
     VXD_RECORD_NAME_BYTES = 64 /* with the zero */
 };
 
 enum vxd_record_kind {
-    VXD_RECORD_EDIT = 1,     /* operations, applied to the head */
-    VXD_RECORD_UNDO = 2,     /* of_version taken back where it still holds */
-    VXD_RECORD_REDO = 3,     /* of_version, an undo, taken back likewise */
-    VXD_RECORD_CREATE = 4,   /* the head, empty; spec is the owner's */
-    VXD_RECORD_BRANCH = 5,   /* the head, from `from` at of_version */
-    VXD_RECORD_DROP = 6,     /* the head */
-    VXD_RECORD_INTEGRATE = 7 /* as EDIT; of a scan */
+    VXD_RECORD_EDIT = 1,      /* operations, applied to the head */
+    VXD_RECORD_UNDO = 2,      /* of_version taken back where it still holds */
+    VXD_RECORD_REDO = 3,      /* of_version, an undo, taken back likewise */
+    VXD_RECORD_CREATE = 4,    /* the head, empty; spec is the owner's */
+    VXD_RECORD_BRANCH = 5,    /* the head, from `from` at of_version */
+    VXD_RECORD_DROP = 6,      /* the head */
+    VXD_RECORD_INTEGRATE = 7, /* as EDIT; of a scan */
+    /* A scan into a head that fuses by log-odds: what its rays passed as operations that set
+     * lists of voxels free, what its points hit as operations that fill such lists */
+    VXD_RECORD_FUSE = 8
 };
 
 struct vxd_version {
@@ -41,8 +47,9 @@ struct vxd_record {
     struct vxd_version of_version;    /* UNDO, REDO, BRANCH */
     char from[VXD_RECORD_NAME_BYTES]; /* BRANCH: the head branched from */
     const struct vxd_svdag_op
-        *ops;     /* EDIT, INTEGRATE: n_ops, 0 to VXD_SVDAG_MAX_OPS; lists in host */
+        *ops; /* EDIT, INTEGRATE, FUSE: n_ops, 0 to VXD_SVDAG_MAX_OPS; lists in host */
     size_t n_ops; /* memory */
+    bool forgets; /* FUSE: before it, all log-odds become the clamps of their states */
     const uint8_t *spec; /* CREATE */
     size_t n_spec_bytes;
 };

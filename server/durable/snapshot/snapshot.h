@@ -19,6 +19,7 @@ enum {
 enum vxd_snapshot_kind {
     VXD_SNAPSHOT_CATALOGUE = 1, /* heads, versions: what names the image's roots */
     VXD_SNAPSHOT_IMAGE = 2,     /* the engine's */
+    VXD_SNAPSHOT_LOG_ODDS = 3,  /* of scenes that have them */
     VXD_SNAPSHOT_END = 255      /* written by vxd_snapshot_finish */
 };
 

@@ -12,7 +12,7 @@
  *    112  12  zeros
  *    124   4  CRC of the bytes 0 to 123
  *   then chunks:
- *      0   4  kind: 1 catalogue, 2 image, 255 end; none is below the one before
+ *      0   4  kind: 1 catalogue, 2 image, 3 log-odds, 255 end; none is below the one before
  *      4   4  n, bytes in it, 1 to 2^20
  *      8   8  its number, from 0
  *     16   4  CRC of the bytes 0 to 15 of it and of what follows byte 24, going on from the CRC
@@ -181,7 +181,7 @@ static enum vxd_status read_chunk_head(struct vxd_snapshot_reader *reader,
     VXD_TRY(read_at(reader, bytes, sizeof bytes, reader->at, err));
     kind = vxd_get32(bytes);
     reader->n_payload = vxd_get32(bytes + 4);
-    if ((kind != VXD_SNAPSHOT_CATALOGUE && kind != VXD_SNAPSHOT_IMAGE &&
+    if (((kind < VXD_SNAPSHOT_CATALOGUE || kind > VXD_SNAPSHOT_LOG_ODDS) &&
          kind != VXD_SNAPSHOT_END) ||
         reader->n_payload < 1 || reader->n_payload > VXD_SNAPSHOT_CHUNK_BYTES ||
         vxd_get64(bytes + 8) != reader->n_chunks || vxd_get32(bytes + 20) != 0 ||

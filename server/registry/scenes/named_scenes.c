@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_internal.h"
 #include "server/registry/scenes/scenes_recover.h"
 #include "server/instance/instance.h"
@@ -92,7 +93,8 @@ bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene
                  a->format.material_bits == b->format.material_bits &&
                  a->format.tracks_free == b->format.tracks_free &&
                  a->voxel_size_m == b->voxel_size_m && a->n_palette == b->n_palette &&
-                 strcmp(a->frame_id, b->frame_id) == 0;
+                 strcmp(a->frame_id, b->frame_id) == 0 && a->fusion == b->fusion &&
+                 memcmp(&a->odds, &b->odds, sizeof a->odds) == 0;
 
     for (int i = 0; i < 3 && equal; i++) {
         equal = a->origin_m[i] == b->origin_m[i];
@@ -139,6 +141,7 @@ static void destroy(struct vxd_scene *scene, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = scene->scenes;
 
+    vxd_scene_free_log_odds(scene, queue);
     vxd_scene_family_leave(scene, queue);
     vxd_scene_history_free(&scene->history);
     vxd_host_free(scenes->context, &scene->palette_memory);
@@ -239,6 +242,9 @@ enum vxd_status vxd_scene_restore(struct vxd_scenes *scenes,
     } else {
         status = vxd_scene_family_new(scene, scenes->queue, err);
     }
+    if (status == VXD_OK) {
+        status = vxd_scene_new_log_odds(scene, NULL, scenes->queue, err);
+    }
     if (status != VXD_OK) {
         destroy(scene, scenes->queue);
         return status;
@@ -259,6 +265,7 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
         return status;
     }
     VXD_TRY(vxd_scene_family_new(scene, queue, err));
+    VXD_TRY(vxd_scene_new_log_odds(scene, NULL, queue, err));
     if (terms->durable) {
         scene->family->journal_id =
             vxd_journal_new_family(vxd_registry_get_journal(scenes->registry));
@@ -273,7 +280,7 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
+enum vxd_status vxd_scene_branch(struct vxd_scene *parent,
                                  const struct vxd_scene_state *from,
                                  const struct vxd_scene_terms *terms,
                                  struct vxd_queue *queue, struct vxd_scene **out,
@@ -287,9 +294,13 @@ enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
         return status;
     }
     vxd_scene_family_join(parent->family, scene);
+    status = vxd_scene_new_log_odds(
+        scene, vxd_scene_is_last(parent, from->version) ? parent : NULL, queue, err);
     /* No collection ends meanwhile on the write lane, so the pinned root is in the
      * family's store. */
-    status = vxd_scene_history_begin(scene, from->root, err);
+    if (status == VXD_OK) {
+        status = vxd_scene_history_begin(scene, from->root, err);
+    }
     if (status != VXD_OK) {
         destroy(scene, queue);
         return status;

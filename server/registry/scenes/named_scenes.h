@@ -14,6 +14,7 @@
 #ifndef VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
 #define VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
 
+#include "gpu/occupancy/occupancy.h"
 #include "gpu/svdag/svdag.h"
 #include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
@@ -39,6 +40,13 @@ struct vxd_scene_material {
     uint32_t rgb;     /* 0xRRGGBB */
 };
 
+/* How scans meet what a scene has. The numbers are the schema's. */
+enum vxd_scene_fusion {
+    VXD_SCENE_FUSION_UNSPECIFIED = 0, /* in requests alone */
+    VXD_SCENE_LAST = 1,               /* the last word counts */
+    VXD_SCENE_LOG_ODDS = 2 /* gpu/occupancy; only where free space is tracked */
+};
+
 /* What a scene is, apart from its name and its voxels. */
 struct vxd_scene_spec {
     struct vxd_svdag_format format;
@@ -47,6 +55,9 @@ struct vxd_scene_spec {
     char frame_id[VXD_SCENE_FRAME_BYTES];
     const struct vxd_scene_material *palette;
     size_t n_palette;
+    enum vxd_scene_fusion fusion;
+    struct vxd_occupancy_odds odds; /* LOG_ODDS; */
+    struct vxd_occupancy_rule rule; /* of them */
 };
 
 struct vxd_scene_terms {
@@ -122,6 +133,17 @@ struct vxd_scene_state {
     int64_t changed_unix_ns;
 };
 
+/* Log-odds of a scene's last version, whether it waits for the journal or not. They are
+ * the write lane's (scene_fusion.h). */
+struct vxd_scene_log_odds {
+    struct vxd_occupancy *layer; /* NULL: the scene has none */
+    uint64_t n_bytes;            /* as accounted; the mutex guards it */
+    /* A change failed after the layer had followed it, so all values are to be forgotten;
+     * and they were, which the next scan's record says. */
+    bool must_forget;
+    bool has_forgotten;
+};
+
 struct vxd_scene {
     struct vxd_scene_terms terms;
     struct vxd_scene_spec spec; /* its palette is its own */
@@ -133,6 +155,7 @@ struct vxd_scene {
     struct vxd_buffer palette_memory;
     struct vxd_scene_history history;
     struct vxd_scene_ages ages; /* the write lane's */
+    struct vxd_scene_log_odds log_odds;
     int references;
     bool is_named;          /* its name finds it */
     bool is_reserved;       /* its name is reserved for it */
@@ -154,7 +177,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
 /* Nobody may hold a scene any more. NULL is fine. */
 void vxd_scenes_destroy(struct vxd_scenes *scenes);
 
-/* Whether voxel size, place and palette are equal. */
+/* Whether voxel size, place, palette and fusion are equal. */
 bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene_spec *b);
 
 /* Returns the generation of a new scene, or of one that has lost something: a number
@@ -171,9 +194,10 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
                               struct vxd_err *err);
 
 /* Makes a scene that begins as a version of another one and shares its family, max_bytes
- * included. `from` is pinned of `parent`. On the write lane.
+ * included. `from` is pinned of `parent`; where that is its last version, its log-odds are
+ * copied. On the write lane.
  * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
+enum vxd_status vxd_scene_branch(struct vxd_scene *parent,
                                  const struct vxd_scene_state *from,
                                  const struct vxd_scene_terms *terms,
                                  struct vxd_queue *queue, struct vxd_scene **out,
@@ -216,6 +240,10 @@ enum vxd_status vxd_scene_pin(struct vxd_scene *scene, const struct vxd_scene_at
 
 /* Pins the last version, whether it waits for the journal or not. On the write lane. */
 void vxd_scene_pin_last(struct vxd_scene *scene, struct vxd_scene_state *out);
+
+/* Whether this is the number of the last version, whether that waits or not. On the write
+ * lane. */
+bool vxd_scene_is_last(const struct vxd_scene *scene, uint64_t version);
 
 /* Does nothing where no version is pinned. */
 void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,

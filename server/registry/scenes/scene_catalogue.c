@@ -2,13 +2,16 @@
 /* Scenes as bytes. Numbers are encoded as in bytes.h (base 128), doubles as their 8
  * bytes, little end first, and a text as its length and its bytes.
  *
- *   description   1                          layout
+ *   description   1, or 2 with what stands behind [2]
  *                 text name, text owner, number max_bytes, number keep_versions,
  *                 number keep_seconds, number fsync, number journal_max_bytes
  *                 number depth, number material_bits, number tracks_free (0, 1)
  *                 double voxel_size_m, 3 doubles origin_m, text frame_id
  *                 number n_palette, then each: text name, number rgb
  *                 number generation, signed created_unix_ns
+ *                 [2] of a scene that fuses by log-odds: 5 doubles odds (hit, miss, clamp_low,
+ *                 clamp_high, occupied), signed hit, miss, low, high, occupied in steps,
+ *                 2 doubles step and error
  *   version       number number, kind, of_version, undone_by, root; signed unix_ns;
  *                 numbers n_added, n_removed, n_changed, n_freed; text by, text client_id
  *   history       number n, n versions; number n_snapshots, each: text name, text by,
@@ -22,7 +25,8 @@
 #include "proto/base/name.h"
 
 enum {
-    LAYOUT = 1
+    LAYOUT = 1,
+    LOG_ODDS_LAYOUT = 2
 };
 
 /* --- writing ---------------------------------------------------------------------------- */
@@ -47,11 +51,29 @@ static void put_double(struct vxd_bytes_out *out, double value)
     vxd_bytes_put(out, bytes, sizeof bytes);
 }
 
+static void put_log_odds(struct vxd_bytes_out *out, const struct vxd_scene_spec *spec)
+{
+    put_double(out, spec->odds.hit);
+    put_double(out, spec->odds.miss);
+    put_double(out, spec->odds.clamp_low);
+    put_double(out, spec->odds.clamp_high);
+    put_double(out, spec->odds.occupied);
+    vxd_bytes_put_signed(out, spec->rule.hit);
+    vxd_bytes_put_signed(out, spec->rule.miss);
+    vxd_bytes_put_signed(out, spec->rule.low);
+    vxd_bytes_put_signed(out, spec->rule.high);
+    vxd_bytes_put_signed(out, spec->rule.occupied);
+    put_double(out, spec->rule.step);
+    put_double(out, spec->rule.error);
+}
+
 void vxd_scene_describe(struct vxd_bytes_out *out, const struct vxd_scene_terms *terms,
                         const struct vxd_scene_spec *spec, uint64_t generation,
                         int64_t created_unix_ns)
 {
-    vxd_bytes_put_number(out, LAYOUT);
+    bool fuses = spec->fusion == VXD_SCENE_LOG_ODDS;
+
+    vxd_bytes_put_number(out, fuses ? LOG_ODDS_LAYOUT : LAYOUT);
     put_text(out, terms->name);
     put_text(out, terms->owner);
     vxd_bytes_put_number(out, terms->max_bytes);
@@ -74,6 +96,9 @@ void vxd_scene_describe(struct vxd_bytes_out *out, const struct vxd_scene_terms 
     }
     vxd_bytes_put_number(out, generation);
     vxd_bytes_put_signed(out, created_unix_ns);
+    if (fuses) {
+        put_log_odds(out, spec);
+    }
 }
 
 static void put_version(struct vxd_bytes_out *out,
@@ -216,6 +241,36 @@ static void get_spec(struct vxd_bytes_in *in, struct vxd_scene_spec *spec)
     in->is_bad = in->is_bad || !(spec->voxel_size_m > 0);
 }
 
+/* Reads a number of steps, 0 where it is none. */
+static int32_t get_steps(struct vxd_bytes_in *in)
+{
+    int64_t value = vxd_bytes_get_signed(in);
+
+    in->is_bad = in->is_bad || value < -127 || value > 127;
+    return in->is_bad ? 0 : (int32_t)value;
+}
+
+static void get_log_odds(struct vxd_bytes_in *in, struct vxd_scene_spec *spec)
+{
+    struct vxd_occupancy_rule *rule = &spec->rule;
+
+    spec->odds.hit = get_double(in);
+    spec->odds.miss = get_double(in);
+    spec->odds.clamp_low = get_double(in);
+    spec->odds.clamp_high = get_double(in);
+    spec->odds.occupied = get_double(in);
+    rule->hit = get_steps(in);
+    rule->miss = get_steps(in);
+    rule->low = get_steps(in);
+    rule->high = get_steps(in);
+    rule->occupied = get_steps(in);
+    rule->step = get_double(in);
+    rule->error = get_double(in);
+    in->is_bad = in->is_bad || !spec->format.tracks_free || rule->hit <= 0 ||
+                 rule->miss >= 0 || rule->low >= rule->occupied ||
+                 rule->high < rule->occupied;
+}
+
 /* Allocates the entries, with space for their names behind them. */
 static enum vxd_status get_palette(struct vxd_bytes_in *in,
                                    struct vxd_scene_described *out, struct vxd_err *err)
@@ -246,10 +301,12 @@ enum vxd_status vxd_scene_read_description(struct vxd_bytes_in *in,
                                            struct vxd_scene_described *out,
                                            struct vxd_err *err)
 {
+    uint64_t layout;
     enum vxd_status status;
 
     memset(out, 0, sizeof *out);
-    if (vxd_bytes_get_number(in) != LAYOUT) {
+    layout = vxd_bytes_get_number(in);
+    if (layout != LAYOUT && layout != LOG_ODDS_LAYOUT) {
         return fail_bytes(err, in);
     }
     get_terms(in, &out->terms);
@@ -257,6 +314,10 @@ enum vxd_status vxd_scene_read_description(struct vxd_bytes_in *in,
     status = get_palette(in, out, err);
     out->generation = vxd_bytes_get_number(in);
     out->created_unix_ns = vxd_bytes_get_signed(in);
+    out->spec.fusion = layout == LAYOUT ? VXD_SCENE_LAST : VXD_SCENE_LOG_ODDS;
+    if (layout == LOG_ODDS_LAYOUT && status == VXD_OK) {
+        get_log_odds(in, &out->spec);
+    }
     if (status == VXD_OK && in->is_bad) {
         status = fail_bytes(err, in);
     }

@@ -8,6 +8,7 @@
 #include "gpu/svdag/collect/collect.h"
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_internal.h"
 #include "server/instance/instance.h"
 
@@ -20,7 +21,18 @@ enum {
 
 /* --- memory ----------------------------------------------------------------------------- */
 
-/* The bytes that the limits allow a store, including those it has already. */
+/* Bytes of all layers of log-odds of a family. The mutex is held. */
+static uint64_t count_layers(const struct vxd_scene_family *family)
+{
+    uint64_t n = 0;
+
+    for (const struct vxd_scene *s = family->first; s != NULL; s = s->next_in_family) {
+        n += s->log_odds.n_bytes;
+    }
+    return n;
+}
+
+/* The bytes that the limits allow a store or a layer, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
@@ -35,20 +47,25 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *fa
 
     vxd_scenes_lock(scenes);
     for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
-        if (f != family && strcmp(f->owner, family->owner) == 0) {
+        if (strcmp(f->owner, family->owner) == 0) {
             owners += f->store->n_bytes; /* only this lane changes it */
+            owners += count_layers(f);
         }
     }
     vxd_scenes_unlock(scenes);
+    owners -= own < owners ? own : owners;
     return (struct allowed_bytes){
         .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
         .of_owner =
             scenes->token_limit_bytes > owners ? scenes->token_limit_bytes - owners : 0};
 }
 
-static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
+/* `beside` are the bytes of the family that its max_bytes counts beside these. */
+static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own,
+                          uint64_t beside)
 {
     struct allowed_bytes allowed_bytes = find_allowed_bytes(family, own);
+    uint64_t most = family->max_bytes > beside ? family->max_bytes - beside : 1;
     uint64_t allowed = allowed_bytes.of_owner < allowed_bytes.of_all
                            ? allowed_bytes.of_owner
                            : allowed_bytes.of_all;
@@ -58,8 +75,8 @@ static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
          * collected in between. */
         return 0;
     }
-    if (family->max_bytes > 0 && family->max_bytes < allowed) {
-        allowed = family->max_bytes;
+    if (family->max_bytes > 0 && most < allowed) {
+        allowed = most;
     }
     return allowed > 0 ? allowed : 1; /* 0 would mean no limit */
 }
@@ -70,11 +87,21 @@ void vxd_scene_allow(struct vxd_scene *scene)
     const struct vxd_scenes *scenes = family->scenes;
 
     vxd_svdag_set_max_bytes(family->store->svdag,
-                            (size_t)allowance(family, family->store->n_bytes));
+                            (size_t)allowance(family, family->store->n_bytes,
+                                              vxd_scene_log_odds_bytes(scene)));
     /* What was allowed once comes back. */
     vxd_svdag_set_max_visits(family->store->svdag, atomic_load(&scenes->is_recovering)
                                                        ? UINT64_MAX
                                                        : scenes->limit_edit_regions);
+}
+
+uint64_t vxd_scene_layer_allowance(const struct vxd_scene *scene)
+{
+    const struct vxd_scene_family *family = scene->family;
+    uint64_t own = scene->log_odds.n_bytes;
+
+    return allowance(family, own,
+                     family->store->n_bytes + vxd_scene_log_odds_bytes(scene) - own);
 }
 
 static void explain(const struct vxd_scene_family *family, uint64_t own,
@@ -172,7 +199,8 @@ static enum vxd_status new_store(struct vxd_scene_family *family, struct vxd_que
     if (store == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
     }
-    spec.max_bytes = (size_t)allowance(family, own);
+    spec.max_bytes = (size_t)allowance(
+        family, own, family->first != NULL ? vxd_scene_log_odds_bytes(family->first) : 0);
     status = vxd_svdag_create(queue, &spec, &store->svdag, err);
     if (status != VXD_OK) {
         explain(family, own, err);

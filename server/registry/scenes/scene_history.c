@@ -188,6 +188,13 @@ enum vxd_status vxd_scene_pin(struct vxd_scene *scene, const struct vxd_scene_at
                     at->version, scene->terms.name, oldest, last);
 }
 
+bool vxd_scene_is_last(const struct vxd_scene *scene, uint64_t version)
+{
+    const struct vxd_scene_history *history = &scene->history;
+
+    return history->versions[history->n - 1].number == version;
+}
+
 void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,
                      struct vxd_queue *queue)
 {

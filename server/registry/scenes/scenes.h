@@ -4,6 +4,7 @@
 #define VXD_SERVER_REGISTRY_SCENES_SCENES_H
 
 #include "server/registry/scenes/named_scenes.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_journal.h"
 
 #endif

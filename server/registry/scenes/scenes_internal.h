@@ -71,6 +71,11 @@ struct vxd_scene_family {
     /* How many of them are made from an older version, which a later change may drop. No
      * snapshot is captured that would lack both. The mutex guards it. */
     size_t n_referring;
+    /* Changes that its layers of log-odds have followed, or are about to, and that have not
+     * ended; and whether a snapshot copies the layers, so that none may begin. The mutex
+     * guards both (scene_fusion.h). */
+    size_t n_fusing;
+    bool is_copied;
     /* What a start would take to apply the changes since a snapshot file was last asked for; the
      * write lane's. And what the last file took to write. */
     int64_t replay_ns;
@@ -94,6 +99,9 @@ void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue);
 /* NULL is fine. */
 void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *store,
                           struct vxd_queue *queue);
+/* The most bytes that the scene's layer of log-odds may take now; 0 = no limit. On the write
+ * lane. */
+uint64_t vxd_scene_layer_allowance(const struct vxd_scene *scene);
 /* Adds a root that the family's collection, if one is under way, has to keep as well. On
  * the write lane. */
 void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root);

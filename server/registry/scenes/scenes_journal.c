@@ -9,6 +9,7 @@
 #include "proto/base/clock.h"
 #include "server/request/request.h"
 #include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_recover.h"
 #include "server/instance/instance.h"
 
@@ -68,7 +69,9 @@ enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
                                 .version = {scene->generation, entry->version},
                                 .of_version = {0, of_version},
                                 .ops = ops,
-                                .n_ops = n_ops};
+                                .n_ops = n_ops,
+                                .forgets = entry->kind == VXD_RECORD_FUSE &&
+                                           scene->log_odds.has_forgotten};
     struct vxd_bytes_out description = {0};
     enum vxd_status status = VXD_OK;
 
@@ -215,7 +218,7 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     struct vxd_scene_family *family = scene->family;
     struct vxd_journal_record record = {.family = family->journal_id,
                                         .sequence = family->sequence + 1,
-                                        .rules_version = VXD_RULES_VERSION,
+                                        .rules_version = vxd_scene_rules(scene),
                                         .kind = (uint32_t)entry->kind,
                                         .bytes = entry->record.bytes,
                                         .n_bytes = entry->record.n_bytes};

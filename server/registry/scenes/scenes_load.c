@@ -5,13 +5,17 @@
  *               numbers into the list of roots
  *   image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
  *               then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and
- *               each root's reference in the image */
+ *               each root's reference in the image
+ *   log-odds    of each scene that has them, in the catalogue's order: 8 bytes layout (1), 8 bytes
+ *               0 or 1 (has_forgotten), 8 bytes n_blocks, then the blocks' Morton codes (8 bytes each) and their rows (512 int8
+ *               each; gpu/occupancy/occupancy.h) */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/svdag/image/image.h"
 #include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_recover.h"
 
 enum {
@@ -163,7 +167,8 @@ out:
 
 static enum vxd_status read_scene(struct vxd_scenes *scenes, uint32_t journal_id,
                                   uint64_t least_generation, struct vxd_bytes_in *in,
-                                  uint64_t n_roots, struct vxd_err *err)
+                                  uint64_t n_roots, struct vxd_scene **out,
+                                  struct vxd_err *err)
 {
     struct vxd_scene_described described;
     struct vxd_scene_history history = {0};
@@ -187,6 +192,7 @@ static enum vxd_status read_scene(struct vxd_scenes *scenes, uint32_t journal_id
     history.n_snapshots = 0;
     scene->history = history;
     memset(&history, 0, sizeof history);
+    *out = scene;
 out:
     vxd_scene_history_free(&history);
     free(described.palette);
@@ -232,12 +238,50 @@ static enum vxd_status load_roots(struct vxd_scenes *scenes, uint32_t journal_id
     return VXD_OK;
 }
 
+/* Reads so many bytes of log-odds. */
+static enum vxd_status get_log_odds(struct vxd_snapshot_reader *reader, void *to,
+                                    size_t n_bytes, struct vxd_err *err)
+{
+    size_t n_read;
+    enum vxd_status status =
+        vxd_snapshot_read(reader, VXD_SNAPSHOT_LOG_ODDS, to, n_bytes, &n_read, err);
+
+    return status != VXD_OK || n_read == n_bytes
+               ? status
+               : vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's log-odds are cut off");
+}
+
+static enum vxd_status load_layer(struct vxd_scene *scene,
+                                  struct vxd_snapshot_reader *reader, struct vxd_err *err)
+{
+    struct vxd_context *context = scene->scenes->context;
+    struct vxd_occupancy_image image = {0};
+    uint64_t head[3];
+    enum vxd_status status;
+
+    VXD_TRY(get_log_odds(reader, head, sizeof head, err));
+    if (head[0] != VXD_SCENE_LOG_ODDS_LAYOUT || head[1] > 1 ||
+        head[2] > vxd_snapshot_get_size(reader) / VXD_OCCUPANCY_BLOCK_VOXELS) {
+        VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's log-odds are damaged"));
+    }
+    VXD_TRY(vxd_occupancy_image_alloc(context, (size_t)head[2], &image, err));
+    if (head[2] > 0) {
+        VXD_TRY(get_log_odds(reader, image.keys.ptr, image.keys.n_bytes, err));
+        VXD_TRY(get_log_odds(reader, image.rows.ptr, image.rows.n_bytes, err));
+    }
+    VXD_TRY(vxd_scene_import_log_odds(scene, &image, head[1] == 1, err));
+out:
+    vxd_occupancy_image_free(context, &image);
+    return status;
+}
+
 enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
                                 uint64_t least_generation,
                                 struct vxd_snapshot_reader *reader, struct vxd_err *err)
 {
     struct vxd_bytes_out catalogue = {0};
     struct image image = {0};
+    struct vxd_scene **loaded = NULL;
     struct vxd_bytes_in in;
     uint64_t n_scenes;
     enum vxd_status status;
@@ -249,15 +293,25 @@ enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
     if (in.is_bad || n_scenes == 0 || n_scenes > MAX_SCENES) {
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's catalogue is damaged"));
     }
+    loaded = calloc((size_t)n_scenes, sizeof *loaded);
+    if (loaded == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for scenes"));
+    }
     for (uint64_t i = 0; i < n_scenes; i++) {
-        VXD_TRY(
-            read_scene(scenes, journal_id, least_generation, &in, image.n_roots, err));
+        VXD_TRY(read_scene(scenes, journal_id, least_generation, &in, image.n_roots,
+                           &loaded[i], err));
     }
     VXD_TRY(in.at == in.n ? VXD_OK
                           : vxd_fail(err, VXD_DATA_LOSS, NULL,
                                      "more follows a snapshot's catalogue"));
-    status = load_roots(scenes, journal_id, &image, err);
+    VXD_TRY(load_roots(scenes, journal_id, &image, err));
+    for (uint64_t i = 0; i < n_scenes; i++) {
+        if (vxd_scene_fuses(loaded[i])) {
+            VXD_TRY(load_layer(loaded[i], reader, err));
+        }
+    }
 out:
+    free(loaded);
     free(catalogue.bytes);
     free_image(scenes->context, &image);
     return status;

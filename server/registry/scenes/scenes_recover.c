@@ -12,6 +12,7 @@
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_journal.h"
 #include "server/registry/scenes/scenes_replay.h"
 
@@ -219,6 +220,9 @@ static enum vxd_status branch(struct recovery *recovery, uint32_t id,
         vxd_scene_set_generation(scene, recovery->least_generation,
                                  record->version.epoch);
         status = vxd_scene_history_begin(scene, state.root, err);
+    }
+    if (status == VXD_OK && vxd_scene_is_last(from, state.version)) {
+        status = vxd_scene_new_log_odds(scene, from, recovery->scenes->queue, err);
     }
     vxd_scene_unpin(recovery->scenes, &state, recovery->scenes->queue);
 out:

@@ -15,6 +15,10 @@ extern const struct vxd_durable_kind vxd_scenes_kind;
 enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
                                 struct vxd_err *err);
 
+enum {
+    VXD_SCENE_LOG_ODDS_LAYOUT = 1 /* of a snapshot file's log-odds (scenes_load.c) */
+};
+
 /* scenes_load.c. Loads what a snapshot file has of a family, which has no scene yet: its
  * scenes are made, and their roots are loaded.
  * errors  DATA_LOSS, RESOURCE_EXHAUSTED, those of the reader */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu/svdag/edit/edit.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_recover.h"
 
 /* Lists that the engine takes from device memory. */
@@ -53,11 +54,44 @@ static size_t count_ops(const struct vxd_record_decoded *records, size_t n)
     return n_ops;
 }
 
-/* All operations of n records. */
-static enum vxd_status edit(struct vxd_queue *queue, const struct vxd_scene_state *state,
+/* A scan by log-odds, or any other edit. */
+static enum vxd_status run_ops(struct vxd_scene *scene,
+                               const struct vxd_scene_state *state,
+                               const struct vxd_record *record,
+                               const struct vxd_svdag_op *ops, size_t n_ops,
+                               struct vxd_svdag_edit_result *result, struct vxd_err *err)
+{
+    struct vxd_queue *queue = scene->scenes->queue;
+    struct vxd_occupancy_plan *plan = NULL;
+    enum vxd_status status;
+
+    if (record->kind != VXD_RECORD_FUSE) {
+        VXD_TRY(vxd_svdag_edit_wait(queue, state->svdag, state->root, ops, n_ops, result,
+                                    err));
+        return vxd_scene_follow_change(scene, state, result->root, queue, err);
+    }
+    if (!vxd_scene_fuses(scene)) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                        "a record fuses a scan into \"%s\", which has no log-odds",
+                        scene->terms.name);
+    }
+    if (record->forgets) {
+        VXD_TRY(vxd_occupancy_clear(queue, scene->log_odds.layer, err));
+    }
+    VXD_TRY(vxd_scene_fuse(scene, state, queue, ops, n_ops, &plan, result, err));
+    scene->log_odds.has_forgotten = false;
+    status = vxd_scene_apply_scan(scene, queue, plan, err);
+out:
+    vxd_occupancy_plan_free(queue, plan);
+    return status;
+}
+
+/* All operations of n records; of a scene that fuses, n is 1. */
+static enum vxd_status edit(struct vxd_scene *scene, const struct vxd_scene_state *state,
                             const struct vxd_record_decoded *records, size_t n,
                             struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
+    struct vxd_queue *queue = scene->scenes->queue;
     size_t n_ops = count_ops(records, n);
     struct vxd_buffer(*buffers)[4] = calloc(n_ops + 1, sizeof *buffers);
     struct vxd_svdag_op *ops = calloc(n_ops + 1, sizeof *ops);
@@ -75,8 +109,7 @@ static enum vxd_status edit(struct vxd_queue *queue, const struct vxd_scene_stat
     for (size_t i = 0; i < n_ops; i++) {
         VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
     }
-    status =
-        vxd_svdag_edit_wait(queue, state->svdag, state->root, ops, n_ops, result, err);
+    status = run_ops(scene, state, &records[0].record, ops, n_ops, result, err);
 out:
     for (size_t i = 0; buffers != NULL && i < n_ops; i++) {
         for (int k = 0; k < 4; k++) {
@@ -91,10 +124,11 @@ out:
 
 static enum vxd_scene_made_by made_by(enum vxd_record_kind kind)
 {
-    return kind == VXD_RECORD_UNDO        ? VXD_SCENE_UNDONE
-           : kind == VXD_RECORD_REDO      ? VXD_SCENE_REDONE
-           : kind == VXD_RECORD_INTEGRATE ? VXD_SCENE_INTEGRATED
-                                          : VXD_SCENE_EDITED;
+    return kind == VXD_RECORD_UNDO   ? VXD_SCENE_UNDONE
+           : kind == VXD_RECORD_REDO ? VXD_SCENE_REDONE
+           : kind == VXD_RECORD_INTEGRATE || kind == VXD_RECORD_FUSE
+               ? VXD_SCENE_INTEGRATED
+               : VXD_SCENE_EDITED;
 }
 
 /* Checks that the records make the next versions.
@@ -129,6 +163,8 @@ static enum vxd_status undo(struct vxd_scene *scene, const struct vxd_scene_stat
                                    record->of_version.n, NULL, &undoing, err));
     VXD_TRY(vxd_svdag_undo_wait(scene->scenes->queue, state->svdag, state->root,
                                 undoing.before, undoing.after, result, err));
+    status =
+        vxd_scene_follow_change(scene, state, result->root, scene->scenes->queue, err);
 out:
     return status;
 }
@@ -174,7 +210,7 @@ enum vxd_status vxd_scene_replay(struct vxd_scene *scene, uint64_t least_generat
     if (first->of_version.n > 0) {
         VXD_TRY(undo(scene, &state, first, &result, err));
     } else {
-        VXD_TRY(edit(queue, &state, records, n, &result, err));
+        VXD_TRY(edit(scene, &state, records, n, &result, err));
     }
     vxd_scene_account(scene);
     for (size_t i = 0; i < n; i++) {

@@ -4,6 +4,7 @@
  * are asked for before that: one that is branched from, and one that is undone or has a
  * name together with the one before it, which shows what it changed. The terms keep the
  * last versions of a life. */
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_replay.h"
 #include "gpu/svdag/edit/edit.h"
 
@@ -206,6 +207,9 @@ size_t vxd_scene_plan_count(struct vxd_scene_plan *plan, const struct vxd_scene 
     struct vxd_svdag_edit_batch batch = {.backend = plan->backend};
     size_t n_together = 0;
 
+    if (vxd_scene_fuses(scene)) {
+        return 1; /* log-odds depend on every version */
+    }
     while (life != NULL && !plan->is_useless && n_together < n) {
         const struct vxd_record *next = &records[n_together].record;
 

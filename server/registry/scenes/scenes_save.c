@@ -9,6 +9,7 @@
 #include "gpu/svdag/image/image.h"
 #include "proto/base/clock.h"
 #include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scene_fusion.h"
 #include "server/registry/scenes/scenes_recover.h"
 
 enum {
@@ -26,6 +27,11 @@ struct capture {
     struct vxd_bytes_out catalogue;
     uint32_t *roots;
     size_t n_roots;
+    /* Scenes with log-odds in the catalogue's order, held until their layers are copied. */
+    struct vxd_scene **fusing;
+    struct vxd_occupancy_image *images;
+    bool *have_forgotten;
+    size_t n_fusing;
 };
 
 /* --- what everybody sees ------------------------------------------------------------------- */
@@ -43,15 +49,15 @@ static size_t count_roots(const struct vxd_scene_family *family, size_t *n_scene
 }
 
 /* Locks at a moment when no waiting change is made from an older version: that version
- * may be out of the history already while the change is not yet in it. */
-static bool lock_for_capture(struct vxd_scenes *scenes,
-                             const struct vxd_scene_family *family)
+ * may be out of the history already while the change is not yet in it. Nor may a layer of
+ * log-odds be ahead of what everybody sees; it stays so until vxd_scene_end_copy. */
+static bool lock_for_capture(struct vxd_scenes *scenes, struct vxd_scene_family *family)
 {
     const struct timespec step = {.tv_nsec = TAKE_STEP_NS};
 
     for (int i = 0; i < TAKE_TRIES; i++) {
         vxd_scenes_lock(scenes);
-        if (family->n_referring == 0) {
+        if (family->n_referring == 0 && vxd_scene_begin_copy(family->first)) {
             return true;
         }
         vxd_scenes_unlock(scenes);
@@ -69,7 +75,7 @@ static void copy_family(struct capture *capture)
     capture->save->head.sequence = family->decided;
     (void)count_roots(family, &n_scenes);
     vxd_bytes_put_number(&capture->catalogue, n_scenes);
-    for (const struct vxd_scene *s = family->first; s != NULL; s = s->next_in_family) {
+    for (struct vxd_scene *s = family->first; s != NULL; s = s->next_in_family) {
         if (!s->is_named) {
             continue; /* it was dropped, and somebody still holds it */
         }
@@ -77,6 +83,10 @@ static void copy_family(struct capture *capture)
                            s->created_unix_ns);
         vxd_scene_write_history(&capture->catalogue, &s->history, capture->roots,
                                 &capture->n_roots);
+        if (vxd_scene_fuses(s)) {
+            s->references++;
+            capture->fusing[capture->n_fusing++] = s;
+        }
     }
 }
 
@@ -97,32 +107,69 @@ static struct vxd_scene *hold_one(struct vxd_scenes *scenes, uint32_t journal_id
     return scene;
 }
 
+/* Copies the layers of log-odds; the write lane's next change of the family waits. */
+static enum vxd_status copy_layers(struct capture *capture, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i < capture->n_fusing; i++) {
+        VXD_TRY(vxd_scene_copy_log_odds(capture->fusing[i], capture->save->queue,
+                                        &capture->images[i], &capture->have_forgotten[i],
+                                        err));
+    }
+out:
+    return status;
+}
+
+static void free_layers(struct capture *capture)
+{
+    struct vxd_queue *queue = capture->save->queue;
+
+    for (size_t i = 0; i < capture->n_fusing; i++) {
+        vxd_occupancy_image_free(vxd_queue_context(queue), &capture->images[i]);
+        vxd_scene_drop(capture->fusing[i], queue);
+    }
+    free(capture->fusing);
+    free(capture->images);
+    free(capture->have_forgotten);
+}
+
 static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
                             struct vxd_err *err)
 {
     struct vxd_snapshot_head *head = &capture->save->head;
     size_t n_scenes;
+    size_t most_scenes;
     size_t n_roots;
+    enum vxd_status status;
 
     capture->family = capture->scene->family;
     head->epoch = capture->scene->generation;
-    head->rules_version = VXD_RULES_VERSION;
+    head->rules_version = vxd_scene_rules(capture->scene);
     (void)snprintf(head->name, sizeof head->name, "%s", capture->scene->terms.name);
     vxd_scenes_lock(scenes);
     n_roots = count_roots(capture->family, &n_scenes);
     vxd_scenes_unlock(scenes);
     /* A few more versions may be added before the mutex is locked again. */
     n_roots += n_roots / 8 + 64;
+    most_scenes = n_scenes + 64;
     capture->roots = calloc(n_roots, sizeof *capture->roots);
-    if (capture->roots == NULL) {
+    capture->fusing = calloc(most_scenes, sizeof *capture->fusing);
+    capture->images = calloc(most_scenes, sizeof *capture->images);
+    capture->have_forgotten = calloc(most_scenes, sizeof *capture->have_forgotten);
+    if (capture->roots == NULL || capture->fusing == NULL || capture->images == NULL ||
+        capture->have_forgotten == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
     }
     if (!lock_for_capture(scenes, capture->family)) {
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                        "undos or branches follow one another without a pause");
+                        "undos, branches or fused scans follow one another without a "
+                        "pause");
     }
-    if (count_roots(capture->family, &n_scenes) > n_roots || n_scenes == 0) {
+    if (count_roots(capture->family, &n_scenes) > n_roots || n_scenes == 0 ||
+        n_scenes > most_scenes) {
         vxd_scenes_unlock(scenes);
+        vxd_scene_end_copy(capture->scene);
         return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the scene changes too fast");
     }
     copy_family(capture);
@@ -130,9 +177,12 @@ static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
     capture->state.svdag = capture->family->store->svdag;
     capture->state.store->references++;
     vxd_scenes_unlock(scenes);
-    return !capture->catalogue.is_out_of_memory
-               ? VXD_OK
-               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a catalogue");
+    status = copy_layers(capture, err);
+    vxd_scene_end_copy(capture->scene);
+    if (status == VXD_OK && capture->catalogue.is_out_of_memory) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a catalogue");
+    }
+    return status;
 }
 
 /* --- the file --------------------------------------------------------------------------- */
@@ -196,6 +246,30 @@ out:
     return status;
 }
 
+/* Log-odds of one scene after the other (scenes_load.c). */
+static enum vxd_status write_layers(const struct capture *capture,
+                                    struct vxd_snapshot_writer *writer,
+                                    struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i < capture->n_fusing; i++) {
+        const struct vxd_occupancy_image *image = &capture->images[i];
+        /* Files are little-endian, and so are all hosts that this is built for (base.h). */
+        const uint64_t head[3] = {VXD_SCENE_LOG_ODDS_LAYOUT,
+                                  capture->have_forgotten[i] ? 1 : 0, image->n_blocks};
+
+        VXD_TRY(
+            vxd_snapshot_write(writer, VXD_SNAPSHOT_LOG_ODDS, head, sizeof head, err));
+        VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_LOG_ODDS, image->keys.ptr,
+                                   image->n_blocks * sizeof(int64_t), err));
+        VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_LOG_ODDS, image->rows.ptr,
+                                   image->n_blocks * VXD_OCCUPANCY_BLOCK_VOXELS, err));
+    }
+out:
+    return status;
+}
+
 static enum vxd_status write_file(void *user, struct vxd_snapshot_writer *writer,
                                   struct vxd_err *err)
 {
@@ -205,6 +279,7 @@ static enum vxd_status write_file(void *user, struct vxd_snapshot_writer *writer
     VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_CATALOGUE, capture->catalogue.bytes,
                                capture->catalogue.n, err));
     VXD_TRY(write_image(capture, writer, err));
+    VXD_TRY(write_layers(capture, writer, err));
 out:
     return status;
 }
@@ -227,6 +302,7 @@ enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
 out:
     free(capture.catalogue.bytes);
     free(capture.roots);
+    free_layers(&capture);
     vxd_scene_unpin(scenes, &capture.state, save->queue);
     vxd_scene_drop(capture.scene, save->queue);
     return status;

@@ -125,6 +125,21 @@ static enum vxd_status take_erase(void *query, const struct vxd_query_item *item
     return VXD_OK;
 }
 
+static enum vxd_status take_discretize(void *query, const struct vxd_query_item *item)
+{
+    struct query *q = query;
+    bool discretize = strcmp(item->value, "true") == 0;
+
+    if (!discretize) {
+        return take_carve(q, item);
+    }
+    if (need_carve(q) != VXD_OK) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    q->carve->discretize = true;
+    return VXD_OK;
+}
+
 static enum vxd_status take_range(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;
@@ -286,6 +301,7 @@ static const struct vxd_query_key query_keys[] = {
     {"pose", take_pose},
     {"carve", take_carve},
     {"max_range", take_range},
+    {"discretize", take_discretize},
     {"erase", take_erase},
     {"rule", take_rule},
     {"material", take_material},

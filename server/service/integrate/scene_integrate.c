@@ -297,7 +297,9 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
     const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
     struct vxd_cloud cloud = {0};
-    struct vxd_svdag_scan scan = {.carve = input->carve != NULL};
+    struct vxd_svdag_scan scan = {.carve = input->carve != NULL,
+                                  .discretize =
+                                      input->carve != NULL && input->carve->discretize};
     size_t n_kept;
     size_t n_dropped;
     enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
@@ -373,7 +375,7 @@ out:
 }
 
 /* All passed voxels come before all hit ones, whichever sweep hit them. Voxels that
- * dropped points hit are left as they are. */
+ * dropped points hit are left as they are. Log-odds take the same lists. */
 static size_t make_ops(struct integrate_job *job,
                        const Voxeld__V1__SceneIntegrateRequest *input)
 {
@@ -429,6 +431,21 @@ static enum vxd_status new_reply(struct vxd_request *request, struct vxd_err *er
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scan");
 }
 
+/* Whether the scene takes such carving. */
+static enum vxd_status check_carve(const struct vxd_scene *scene,
+                                   const Voxeld__V1__SceneCarve *carve,
+                                   struct vxd_err *err)
+{
+    if (carve == NULL || !carve->erase || !vxd_scene_fuses(scene)) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.erase",
+                    "is set, but the scene \"%s\" fuses scans by log-odds, in which "
+                    "what rays pass becomes free: leave it out, or make the scene with "
+                    "fusion SCENE_FUSION_LAST",
+                    scene->terms.name);
+}
+
 static double lap_ms(int64_t *since_ns)
 {
     int64_t now = vxd_clock_ns();
@@ -451,14 +468,18 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
     VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
+    VXD_TRY(check_carve(job->base.scene, input->carve, err));
     VXD_TRY(choose_base(job, err));
     VXD_TRY(decode(request, queue, err));
     VXD_TRY(choose_materials(request, queue, err));
     job->reply->decode_ms = lap_ms(&since_ns);
     VXD_TRY(cast(request, queue, err));
     job->reply->carve_ms = lap_ms(&since_ns);
-    VXD_TRY(vxd_scene_apply(request, queue, VXD_RECORD_INTEGRATE, job->ops,
-                            make_ops(job, input), &job->result, err));
+    VXD_TRY(vxd_scene_apply(request, queue,
+                            vxd_scene_fuses(job->base.scene) ? VXD_RECORD_FUSE
+                                                             : VXD_RECORD_INTEGRATE,
+                            job->ops, make_ops(job, input), &job->result, err));
+    job->reply->n_relabelled = job->result.n_changed;
     job->reply->edit_ms = lap_ms(&since_ns);
     request->output = &job->reply->base;
 out:

@@ -46,6 +46,10 @@ struct vxd_scene_commit {
     struct vxd_commit base;
     struct vxd_scene_entry entry;
     bool is_handed_over;
+    /* Of a scene that fuses its scans: the change has begun, and the layer of log-odds has
+     * followed it (scene_fusion.h). */
+    bool is_fusing;
+    bool has_followed;
     void (*effect)(struct vxd_request *request, bool committed);
 };
 
@@ -157,8 +161,16 @@ enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
                                        struct vxd_err *err);
 void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
 
+/* Follows a change that has been prepared, where the scene has log-odds.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_follow(struct vxd_request *request, struct vxd_queue *queue,
+                                 uint32_t root, struct vxd_err *err);
+/* Ends what vxd_scene_begin_change began of log-odds. */
+void vxd_scene_end_following(struct vxd_scene_job *job);
+
 /* Edits the newest version within what the scene may take, waits, and prepares the change
- * for the journal as this kind.
+ * for the journal as this kind. FUSE: the operations are a scan's lists, which log-odds
+ * turn into those that the scene gets.
  * errors  as vxd_svdag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
@@ -286,6 +298,11 @@ enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err);
 enum vxd_status vxd_scene_read_spec(struct vxd_request *request,
                                     const Voxeld__V1__SceneSpec *spec,
                                     struct vxd_scene_spec *out, struct vxd_err *err);
+
+/* Decides how scans are fused where a spec does not say: as the scene that exists does, or,
+ * with NULL, by log-odds where free space is tracked. */
+enum vxd_status vxd_scene_choose_fusion(const struct vxd_scene_spec *existing,
+                                        struct vxd_scene_spec *spec, struct vxd_err *err);
 
 /* Returns the bytes of an arena that an info of this scene fits in; and makes one in the
  * arena.

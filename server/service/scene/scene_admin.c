@@ -111,6 +111,8 @@ enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
     if (job->reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    VXD_TRY(
+        vxd_scene_choose_fusion(scene != NULL ? &scene->spec : NULL, &job->spec, err));
     if (scene != NULL && (!vxd_scene_spec_equal(&scene->spec, &job->spec) ||
                           !are_terms_equal(scene, &job->terms))) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",

@@ -150,6 +150,7 @@ static void end(struct vxd_request *request, bool committed)
     if (job->commit.is_handed_over) {
         vxd_scene_end_record(scene, &job->commit.entry, committed);
     }
+    vxd_scene_end_following(job);
 }
 
 void vxd_scene_conclude(struct vxd_request *request,
@@ -159,6 +160,7 @@ void vxd_scene_conclude(struct vxd_request *request,
 
     if (!vxd_scene_is_durable(scene_of(job))) {
         effect(request, true);
+        vxd_scene_end_following(job);
         return;
     }
     job->commit.effect = effect;
@@ -174,6 +176,9 @@ static void show_version(struct vxd_request *request, bool committed)
     if (vxd_scene_is_durable(job->scene)) {
         vxd_scene_decide_version(job->scene, job->commit.entry.version, committed);
     }
+    if (!committed && job->commit.has_followed) {
+        vxd_scene_fusing_failed(job->scene);
+    }
     if (committed) {
         vxd_metrics_count_publish(request->server->metrics,
                                   (double)(vxd_clock_ns() - request->ran_ns) / 1e9);
@@ -185,7 +190,7 @@ void vxd_scene_publish(struct vxd_request *request,
                        enum vxd_scene_made_by kind, uint64_t of_version,
                        Voxeld__V1__SceneChange *change)
 {
-    const struct vxd_scene_job *job = request->state;
+    struct vxd_scene_job *job = request->state;
     struct vxd_scene_version version = {.kind = kind,
                                         .of_version = of_version,
                                         .root = result->root,
@@ -205,6 +210,9 @@ void vxd_scene_publish(struct vxd_request *request,
     change->n_freed = result->n_freed;
     for (int i = 0; i <= VXD_SVDAG_MAX_DEPTH; i++) {
         change->n_new_nodes += result->n_new[i];
+    }
+    if (job->commit.entry.kind == VXD_RECORD_FUSE) {
+        job->scene->log_odds.has_forgotten = false; /* its record says so */
     }
     vxd_scene_conclude(request, show_version);
 }

@@ -125,6 +125,64 @@ static enum vxd_status read_format(const Voxeld__V1__SceneSpec *spec,
     return VXD_OK;
 }
 
+/* Reads how scans are fused; UNSPECIFIED stays where a scene may exist. */
+static enum vxd_status read_fusion(const Voxeld__V1__SceneSpec *spec,
+                                   struct vxd_scene_spec *out, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneLogOdds *given = spec->log_odds;
+    int fusion = (int)spec->fusion;
+    char field[VXD_SCENE_PATH_BYTES];
+
+    if (fusion < VXD_SCENE_FUSION_UNSPECIFIED || fusion > VXD_SCENE_LOG_ODDS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.fusion",
+                        "is %d; known: SCENE_FUSION_LAST, SCENE_FUSION_LOG_ODDS", fusion);
+    }
+    if (given != NULL && fusion == VXD_SCENE_LAST) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.log_odds",
+                        "are given, but spec.fusion is SCENE_FUSION_LAST");
+    }
+    out->fusion = given != NULL ? VXD_SCENE_LOG_ODDS : (enum vxd_scene_fusion)fusion;
+    if (out->fusion == VXD_SCENE_LOG_ODDS && !spec->track_free) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT,
+                        given != NULL ? "spec.log_odds" : "spec.fusion",
+                        "log-odds need track_free: without it no voxel is free");
+    }
+    if (out->fusion != VXD_SCENE_LOG_ODDS) {
+        return VXD_OK;
+    }
+    if (given != NULL) {
+        out->odds = (struct vxd_occupancy_odds){.hit = given->hit,
+                                                .miss = given->miss,
+                                                .clamp_low = given->clamp_low,
+                                                .clamp_high = given->clamp_high,
+                                                .occupied = given->occupied};
+    }
+    if (vxd_occupancy_rule_of(&out->odds, &out->rule, err) == VXD_OK) {
+        return VXD_OK;
+    }
+    (void)snprintf(field, sizeof field, "spec.log_odds.%.32s", err->field);
+    (void)snprintf(err->field, sizeof err->field, "%s", field);
+    return err->code;
+}
+
+enum vxd_status vxd_scene_choose_fusion(const struct vxd_scene_spec *existing,
+                                        struct vxd_scene_spec *spec, struct vxd_err *err)
+{
+    if (spec->fusion != VXD_SCENE_FUSION_UNSPECIFIED) {
+        return VXD_OK;
+    }
+    if (existing != NULL) {
+        spec->fusion = existing->fusion;
+        spec->odds = existing->odds;
+        spec->rule = existing->rule;
+        return VXD_OK;
+    }
+    spec->fusion = spec->format.tracks_free ? VXD_SCENE_LOG_ODDS : VXD_SCENE_LAST;
+    return spec->fusion == VXD_SCENE_LOG_ODDS
+               ? vxd_occupancy_rule_of(&spec->odds, &spec->rule, err)
+               : VXD_OK;
+}
+
 static enum vxd_status read_origin(const Voxeld__V1__SceneSpec *spec,
                                    struct vxd_scene_spec *out, struct vxd_err *err)
 {
@@ -166,6 +224,7 @@ enum vxd_status vxd_scene_read_spec(struct vxd_request *request,
     }
     out->voxel_size_m = spec->voxel_size_m;
     VXD_TRY(read_format(spec, &out->format, err));
+    VXD_TRY(read_fusion(spec, out, err));
     VXD_TRY(read_origin(spec, out, err));
     if (strlen(spec->frame_id) >= VXD_SCENE_FRAME_BYTES) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.frame_id",
@@ -237,10 +296,25 @@ static enum vxd_status new_spec(struct vxd_decoder *arena,
     copy->depth = (uint32_t)spec->format.depth;
     copy->material_bits = (uint32_t)spec->format.material_bits;
     copy->track_free = spec->format.tracks_free;
+    copy->fusion = (Voxeld__V1__SceneFusion)spec->fusion;
     copy->origin->x = spec->origin_m[0];
     copy->origin->y = spec->origin_m[1];
     copy->origin->z = spec->origin_m[2];
     *out = copy;
+    if (spec->fusion == VXD_SCENE_LOG_ODDS) {
+        copy->log_odds =
+            vxd_message_new(arena, &voxeld__v1__scene_log_odds__descriptor, err);
+        if (copy->log_odds == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        copy->log_odds->hit = spec->odds.hit;
+        copy->log_odds->miss = spec->odds.miss;
+        copy->log_odds->clamp_low = spec->odds.clamp_low;
+        copy->log_odds->clamp_high = spec->odds.clamp_high;
+        copy->log_odds->occupied = spec->odds.occupied;
+        copy->log_odds->step = spec->rule.step;
+        copy->log_odds->error = spec->rule.error;
+    }
     return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
 }
 
@@ -296,7 +370,8 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
     info->n_snapshots = (uint32_t)summary.n_snapshots;
     info->n_sharing = (uint32_t)summary.n_sharing;
     info->generation = scene->generation;
-    info->n_bytes = usage.n_bytes;
+    info->log_odds_bytes = vxd_scene_log_odds_bytes(scene);
+    info->n_bytes = usage.n_bytes + info->log_odds_bytes;
     info->max_bytes = scene->terms.max_bytes;
     info->node_bytes = usage.node_bytes;
     info->n_nodes = usage.n_leaves + usage.n_inner;

@@ -315,6 +315,8 @@ enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
     }
     VXD_TRY(vxd_scene_check_version(job, if_version, err));
     VXD_TRY(vxd_scene_reserve_version(job->scene, err));
+    VXD_TRY(vxd_scene_begin_fusing(job->scene, queue, err));
+    job->commit.is_fusing = true;
     vxd_scene_allow(job->scene);
     vxd_svdag_set_stop(job->state.svdag, is_over, request);
 out:
@@ -332,6 +334,46 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
     vxd_scene_explain(job->scene, err);
 }
 
+enum vxd_status vxd_scene_follow(struct vxd_request *request, struct vxd_queue *queue,
+                                 uint32_t root, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    enum vxd_status status =
+        vxd_scene_follow_change(job->scene, &job->state, root, queue, err);
+
+    job->commit.has_followed = status == VXD_OK;
+    return status;
+}
+
+void vxd_scene_end_following(struct vxd_scene_job *job)
+{
+    if (job->commit.is_fusing) {
+        vxd_scene_end_fusing(job->scene);
+    }
+    job->commit.is_fusing = false;
+    job->commit.has_followed = false;
+}
+
+/* Edits, and updates log-odds once the change is prepared. */
+static enum vxd_status fuse(struct vxd_request *request, struct vxd_queue *queue,
+                            const struct vxd_svdag_op *ops, size_t n_ops,
+                            struct vxd_svdag_edit_result *result, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    struct vxd_occupancy_plan *plan = NULL;
+    enum vxd_status status =
+        vxd_scene_fuse(job->scene, &job->state, queue, ops, n_ops, &plan, result, err);
+
+    vxd_scene_end_change(request, err);
+    VXD_TRY(status);
+    VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_FUSE, ops, n_ops, 0, err));
+    job->commit.has_followed = true;
+    status = vxd_scene_apply_scan(job->scene, queue, plan, err);
+out:
+    vxd_occupancy_plan_free(queue, plan);
+    return status;
+}
+
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
                                 size_t n_ops, struct vxd_svdag_edit_result *result,
@@ -341,11 +383,15 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
+    if (kind == VXD_RECORD_FUSE) {
+        return fuse(request, queue, ops, n_ops, result, err);
+    }
     status = vxd_svdag_edit_wait(queue, job->state.svdag, job->state.root, ops, n_ops,
                                  result, err);
     vxd_scene_end_change(request, err);
     VXD_TRY(status);
-    status = vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err);
+    VXD_TRY(vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err));
+    status = vxd_scene_follow(request, queue, result->root, err);
 out:
     return status;
 }
@@ -354,6 +400,11 @@ void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_scene_job *job = request->state;
 
+    if (job->commit.has_followed) {
+        /* The change ended before anybody could see it. */
+        vxd_scene_fusing_failed(job->scene);
+    }
+    vxd_scene_end_following(job);
     vxd_scene_free_blocks(request, queue);
     vxd_decoder_destroy(job->arena);
     job->arena = NULL;

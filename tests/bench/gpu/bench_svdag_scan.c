@@ -5,11 +5,13 @@
  * and the first scan separately, because its scene is empty.
  * usage: bench_gpu_svdag_scan [--backend cpu|cuda] [--threads N] [--scans N] [--bits 0|4|8|16]
  *                           [--free 0|1] [--size METRES] [--range METRES] [--step METRES]
+ *                           [--rays each|discretized] [--fusion last|log-odds]
  *                           [--cloud FILE.bin|FILE.npy] [--second FILE.bin|FILE.npy] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/occupancy/occupancy.h"
 #include "gpu/svdag/scan/scan.h"
 #include "gpu/svdag/edit/edit.h"
 #include "gpu/voxel/voxel.h"
@@ -22,12 +24,14 @@
 enum stage {
     STAGE_DECODE,
     STAGE_SCAN,
+    STAGE_FUSE, /* of log-odds */
     STAGE_EDIT,
     STAGE_ALL,
     N_STAGES
 };
 
-static const char *const stage_names[N_STAGES] = {"decode", "cast", "edit", "all"};
+static const char *const stage_names[N_STAGES] = {"decode", "cast", "fuse", "edit",
+                                                  "all"};
 
 struct bench {
     enum vxd_backend backend;
@@ -35,6 +39,8 @@ struct bench {
     int n_scans;
     int bits;
     bool tracks_free;
+    bool discretize;
+    bool fuses;
     double size_m;
     double range_m;
     double step_m;
@@ -44,6 +50,7 @@ struct bench {
     struct vxd_buffer records[2];
     struct vxd_buffer points;
     struct vxd_svdag *svdag;
+    struct vxd_occupancy *layer; /* NULL: the last word */
     uint32_t root;
     double times[N_STAGES][MAX_SCANS]; /* ms */
     struct vxd_svdag_scan_result last; /* its numbers */
@@ -94,6 +101,46 @@ out:
     return status;
 }
 
+/* Without log-odds the passed voxels become free and then the hit ones occupied; with them,
+ * the hit ones are filled and then those freed that the plan says. */
+static enum vxd_status edit(struct bench *bench, double at[N_STAGES], struct vxd_err *err)
+{
+    struct vxd_queue *queue = bench->device.queue;
+    const struct vxd_svdag_voxels *hits = &bench->last.hits.voxels;
+    const struct vxd_svdag_voxels *passed = &bench->last.passed.voxels;
+    const enum vxd_svdag_action frees =
+        bench->tracks_free ? VXD_SVDAG_SET_FREE : VXD_SVDAG_ERASE;
+    struct vxd_svdag_op ops[2] = {
+        {.shape = {.kind = VXD_SVDAG_VOXELS, .voxels = *passed}, .action = frees},
+        {.shape = {.kind = VXD_SVDAG_VOXELS, .voxels = *hits}, .action = VXD_SVDAG_FILL}};
+    struct vxd_occupancy_plan *plan = NULL;
+    double since;
+    enum vxd_status status = VXD_OK;
+
+    at[STAGE_FUSE] = bench_now_s();
+    if (bench->layer != NULL) {
+        ops[0] = ops[1];
+        ops[1].action = frees;
+        VXD_TRY(vxd_occupancy_plan_scan(queue, bench->layer, bench->svdag, bench->root,
+                                        hits, 1, passed, 1, &plan, &ops[1].shape.voxels,
+                                        err));
+    }
+    at[STAGE_EDIT] = bench_now_s();
+    VXD_TRY(vxd_svdag_edit_wait(queue, bench->svdag, bench->root, ops, 2, &bench->change,
+                                err));
+    at[STAGE_ALL] = bench_now_s();
+    if (plan != NULL) {
+        VXD_TRY(vxd_occupancy_apply(queue, bench->layer, plan, err));
+        since = at[STAGE_ALL];
+        at[STAGE_ALL] = bench_now_s();
+        /* Counts as fusing. */
+        at[STAGE_EDIT] += at[STAGE_ALL] - since;
+    }
+out:
+    vxd_occupancy_plan_free(queue, plan);
+    return status;
+}
+
 static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
@@ -103,11 +150,8 @@ static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *
                                   .n = bench->clouds[scan % 2].n_points,
                                   .base = {centre, centre, centre},
                                   .max_range = bench->range_m / bench->size_m,
-                                  .carve = true};
-    struct vxd_svdag_op ops[2] = {
-        {.shape = {.kind = VXD_SVDAG_VOXELS},
-         .action = bench->tracks_free ? VXD_SVDAG_SET_FREE : VXD_SVDAG_ERASE},
-        {.shape = {.kind = VXD_SVDAG_VOXELS}, .action = VXD_SVDAG_FILL}};
+                                  .carve = true,
+                                  .discretize = bench->discretize};
     double at[N_STAGES];
     enum vxd_status status;
 
@@ -118,12 +162,7 @@ static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *
     at[STAGE_SCAN] = bench_now_s();
     VXD_TRY(vxd_svdag_scan_voxels(queue, format, &args, &bench->last, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    at[STAGE_EDIT] = bench_now_s();
-    ops[0].shape.voxels = bench->last.passed.voxels;
-    ops[1].shape.voxels = bench->last.hits.voxels;
-    VXD_TRY(vxd_svdag_edit_wait(queue, bench->svdag, bench->root, ops, 2, &bench->change,
-                                err));
-    at[STAGE_ALL] = bench_now_s();
+    VXD_TRY(edit(bench, at, err));
     bench->root = bench->change.root;
     for (int stage = 0; stage < STAGE_ALL; stage++) {
         bench->times[stage][scan] = (at[stage + 1] - at[stage]) * 1e3;
@@ -133,6 +172,18 @@ out:
     vxd_svdag_voxel_list_free(queue, &bench->last.hits);
     vxd_svdag_voxel_list_free(queue, &bench->last.passed);
     return status;
+}
+
+static void print_layer(struct bench *bench)
+{
+    struct vxd_occupancy_stats stats;
+
+    if (bench->layer != NULL && vxd_occupancy_get_stats(bench->device.queue, bench->layer,
+                                                        &stats, NULL) == VXD_OK) {
+        (void)printf("log-odds: %zu blocks, %llu observed voxels, %zu bytes: %.2f each\n",
+                     stats.n_blocks, (unsigned long long)stats.n_observed, stats.n_bytes,
+                     (double)stats.n_bytes / (double)stats.n_observed);
+    }
 }
 
 static void print(struct bench *bench)
@@ -165,17 +216,29 @@ static void print(struct bench *bench)
 static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 {
     struct vxd_svdag_spec spec = {.format = {DEPTH, bench->bits, bench->tracks_free}};
+    struct vxd_occupancy_odds odds = {0};
+    struct vxd_occupancy_rule rule;
     enum vxd_status status;
 
     VXD_TRY(bench_device_create(bench->backend, bench->n_threads, &bench->device, err));
     VXD_TRY(load(bench, err));
     VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &bench->svdag, err));
+    if (bench->fuses) {
+        VXD_TRY(vxd_occupancy_rule_of(&odds, &rule, err));
+        VXD_TRY(
+            vxd_occupancy_create(bench->device.queue, &rule, DEPTH, &bench->layer, err));
+    }
     for (int scan = 0; scan < bench->n_scans; scan++) {
         VXD_TRY(integrate(bench, scan, err));
+        if (scan == 0) {
+            print_layer(bench);
+        }
     }
+    print_layer(bench);
     print(bench);
 out:
     if (bench->device.queue != NULL) {
+        vxd_occupancy_destroy(bench->device.queue, bench->layer);
         vxd_svdag_destroy(bench->device.queue, bench->svdag);
         vxd_device_free(bench->device.queue, &bench->points);
         vxd_device_free(bench->device.queue, &bench->records[0]);
@@ -205,6 +268,10 @@ static bool parse(int argc, char **argv, struct bench *bench)
             bench->bits = (int)number;
         } else if (strcmp(name, "--free") == 0) {
             bench->tracks_free = number != 0;
+        } else if (strcmp(name, "--rays") == 0) {
+            bench->discretize = strcmp(value, "discretized") == 0;
+        } else if (strcmp(name, "--fusion") == 0) {
+            bench->fuses = strcmp(value, "log-odds") == 0;
         } else if (strcmp(name, "--size") == 0) {
             bench->size_m = number;
         } else if (strcmp(name, "--range") == 0) {

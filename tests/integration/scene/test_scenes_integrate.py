@@ -104,7 +104,8 @@ def test_room_is_filled_where_rays_end_and_free_where_they_went(scenes: Scenes) 
 def test_object_that_moved_is_gone_from_where_it_was(
     scenes: Scenes, tracks_free: bool, erase: bool
 ) -> None:
-    scenes.call("scene_create", name="s", spec=spec(8, 0.1, track_free=tracks_free))
+    made = spec(8, 0.1, track_free=tracks_free, fusion="SCENE_FUSION_LAST")
+    scenes.call("scene_create", name="s", spec=made)
     scan = room(np.random.default_rng(1), (0, 0, 0), 60000)
     carve = scene_pb2.SceneCarve(erase=erase)
     scenes.edit("s", ball((2, 0, 0), 0.6))

@@ -198,7 +198,7 @@ void gpu_svdag_scan_grid_run(struct gpu_svdag_scan_grid *grid,
             grid->n_outside += index < 0;
         }
         if (index >= 0) {
-            has_ray = has_ray && grid->hit[index] == 0;
+            has_ray = has_ray && !(scan->discretize && grid->hit[index] != 0);
             grid->hit[index] = 1;
             grid->value[index] =
                 scan->values != NULL ? scan->values[i] : (int32_t)scan->value;

@@ -19,6 +19,9 @@ SCENE_FILL: SceneAction
 SCENE_FSYNC_ALWAYS: SceneFsync
 SCENE_FSYNC_EVERYSEC: SceneFsync
 SCENE_FSYNC_OFF: SceneFsync
+SCENE_FUSION_LAST: SceneFusion
+SCENE_FUSION_LOG_ODDS: SceneFusion
+SCENE_FUSION_UNSPECIFIED: SceneFusion
 SCENE_PAINT: SceneAction
 SCENE_PLY: SceneFormat
 SCENE_REPLACE: SceneAction
@@ -65,12 +68,14 @@ class SceneCapsule(_message.Message):
     def __init__(self, a: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., b: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., radius: _Optional[float] = ...) -> None: ...
 
 class SceneCarve(_message.Message):
-    __slots__ = ["erase", "max_range_m"]
+    __slots__ = ["discretize", "erase", "max_range_m"]
+    DISCRETIZE_FIELD_NUMBER: _ClassVar[int]
     ERASE_FIELD_NUMBER: _ClassVar[int]
     MAX_RANGE_M_FIELD_NUMBER: _ClassVar[int]
+    discretize: bool
     erase: bool
     max_range_m: float
-    def __init__(self, max_range_m: _Optional[float] = ..., erase: bool = ...) -> None: ...
+    def __init__(self, max_range_m: _Optional[float] = ..., erase: bool = ..., discretize: bool = ...) -> None: ...
 
 class SceneCastRaysRequest(_message.Message):
     __slots__ = ["at", "directions", "max_range_m", "name", "origins"]
@@ -282,13 +287,14 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
+    __slots__ = ["changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     LIVE_NODE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LOG_ODDS_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODE_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -309,6 +315,7 @@ class SceneInfo(_message.Message):
     durability: SceneDurability
     generation: int
     live_node_bytes: int
+    log_odds_bytes: int
     max_bytes: int
     n_bytes: int
     n_free: int
@@ -323,7 +330,7 @@ class SceneInfo(_message.Message):
     retention: SceneRetention
     spec: SceneSpec
     version: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
     __slots__ = ["carve", "cloud", "expect_digest", "if_version", "label_to_material", "name", "network", "output", "rule"]
@@ -348,7 +355,7 @@ class SceneIntegrateRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
 
 class SceneIntegrateResponse(_message.Message):
-    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_used", "network", "stamp_ns"]
+    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_used", "network", "stamp_ns"]
     CARVE_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DECODE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -364,6 +371,7 @@ class SceneIntegrateResponse(_message.Message):
     N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
     N_PASSED_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
+    N_RELABELLED_FIELD_NUMBER: _ClassVar[int]
     N_USED_FIELD_NUMBER: _ClassVar[int]
     STAMP_NS_FIELD_NUMBER: _ClassVar[int]
     carve_ms: float
@@ -380,10 +388,11 @@ class SceneIntegrateResponse(_message.Message):
     n_outside: int
     n_passed_voxels: int
     n_points: int
+    n_relabelled: int
     n_used: int
     network: _network_pb2.NetworkTimings
     stamp_ns: int
-    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ...) -> None: ...
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ...) -> None: ...
 
 class SceneLabel(_message.Message):
     __slots__ = ["label", "label_name", "material", "material_name"]
@@ -410,6 +419,24 @@ class SceneListResponse(_message.Message):
     n_bytes: int
     scenes: _containers.RepeatedCompositeFieldContainer[SceneInfo]
     def __init__(self, scenes: _Optional[_Iterable[_Union[SceneInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
+
+class SceneLogOdds(_message.Message):
+    __slots__ = ["clamp_high", "clamp_low", "error", "hit", "miss", "occupied", "step"]
+    CLAMP_HIGH_FIELD_NUMBER: _ClassVar[int]
+    CLAMP_LOW_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    HIT_FIELD_NUMBER: _ClassVar[int]
+    MISS_FIELD_NUMBER: _ClassVar[int]
+    OCCUPIED_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    clamp_high: float
+    clamp_low: float
+    error: float
+    hit: float
+    miss: float
+    occupied: float
+    step: float
+    def __init__(self, hit: _Optional[float] = ..., miss: _Optional[float] = ..., clamp_low: _Optional[float] = ..., clamp_high: _Optional[float] = ..., occupied: _Optional[float] = ..., step: _Optional[float] = ..., error: _Optional[float] = ...) -> None: ...
 
 class SceneMaterial(_message.Message):
     __slots__ = ["name", "rgb"]
@@ -545,9 +572,11 @@ class SceneSeen(_message.Message):
     def __init__(self, version: _Optional[int] = ..., generation: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class SceneSpec(_message.Message):
-    __slots__ = ["depth", "frame_id", "material_bits", "origin", "palette", "track_free", "voxel_size_m"]
+    __slots__ = ["depth", "frame_id", "fusion", "log_odds", "material_bits", "origin", "palette", "track_free", "voxel_size_m"]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     FRAME_ID_FIELD_NUMBER: _ClassVar[int]
+    FUSION_FIELD_NUMBER: _ClassVar[int]
+    LOG_ODDS_FIELD_NUMBER: _ClassVar[int]
     MATERIAL_BITS_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     PALETTE_FIELD_NUMBER: _ClassVar[int]
@@ -555,12 +584,14 @@ class SceneSpec(_message.Message):
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
     depth: int
     frame_id: str
+    fusion: SceneFusion
+    log_odds: SceneLogOdds
     material_bits: int
     origin: _common_pb2.Vec3
     palette: _containers.RepeatedCompositeFieldContainer[SceneMaterial]
     track_free: bool
     voxel_size_m: float
-    def __init__(self, voxel_size_m: _Optional[float] = ..., depth: _Optional[int] = ..., material_bits: _Optional[int] = ..., track_free: bool = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., frame_id: _Optional[str] = ..., palette: _Optional[_Iterable[_Union[SceneMaterial, _Mapping]]] = ...) -> None: ...
+    def __init__(self, voxel_size_m: _Optional[float] = ..., depth: _Optional[int] = ..., material_bits: _Optional[int] = ..., track_free: bool = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., frame_id: _Optional[str] = ..., palette: _Optional[_Iterable[_Union[SceneMaterial, _Mapping]]] = ..., fusion: _Optional[_Union[SceneFusion, str]] = ..., log_odds: _Optional[_Union[SceneLogOdds, _Mapping]] = ...) -> None: ...
 
 class SceneValuesRequest(_message.Message):
     __slots__ = ["at", "name", "points"]
@@ -581,6 +612,9 @@ class SceneValuesResponse(_message.Message):
     seen: SceneSeen
     states: _common_pb2.Tensor
     def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SceneFusion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
 class SceneFsync(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

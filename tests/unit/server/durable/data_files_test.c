@@ -294,7 +294,7 @@ static void test_record_with_a_name_of_no_length_or_no_end_is_refused(void)
 
 static void test_record_of_no_kind_is_refused(void)
 {
-    static const int kinds[] = {VXD_RECORD_EDIT - 1, VXD_RECORD_INTEGRATE + 1};
+    static const int kinds[] = {VXD_RECORD_EDIT - 1, VXD_RECORD_FUSE + 1};
 
     for (int i = 0; i < 2; i++) {
         const struct vxd_record record = {
@@ -310,7 +310,7 @@ static void test_record_of_no_kind_is_refused(void)
 
 static void test_other_kinds_of_records_come_back(void)
 {
-    for (int kind = VXD_RECORD_UNDO; kind <= VXD_RECORD_INTEGRATE; kind++) {
+    for (int kind = VXD_RECORD_UNDO; kind <= VXD_RECORD_FUSE; kind++) {
         const struct vxd_record record = {.kind = (enum vxd_record_kind)kind,
                                           .head = "yard",
                                           .unix_ns = -5,
@@ -332,6 +332,66 @@ static void test_other_kinds_of_records_come_back(void)
         vxd_record_decoded_free(&decoded);
         vxd_record_bytes_free(&bytes);
     }
+}
+
+static void test_record_of_a_fused_scan_comes_back_with_its_lists_alone(void)
+{
+    static const uint64_t codes[2] = {3, 9};
+    static const uint64_t masks[2] = {UINT64_MAX, 6};
+    struct vxd_svdag_op ops[2] = {
+        {.shape = {.kind = VXD_SVDAG_VOXELS, .voxels = {codes, masks, NULL, NULL, 2}},
+         .action = VXD_SVDAG_SET_FREE},
+        {.shape = {.kind = VXD_SVDAG_VOXELS, .voxels = {codes, masks, NULL, NULL, 1}},
+         .action = VXD_SVDAG_FILL,
+         .value = 3}};
+
+    for (int forgets = 0; forgets < 2; forgets++) {
+        const struct vxd_record record = {.kind = VXD_RECORD_FUSE,
+                                          .head = "yard",
+                                          .version = {1, 4},
+                                          .ops = ops,
+                                          .n_ops = 2,
+                                          .forgets = forgets == 1};
+        struct vxd_record_bytes bytes = {0};
+        struct vxd_record_decoded decoded = {0};
+
+        REQUIRE(vxd_record_encode(&record, &bytes, NULL) == VXD_OK);
+        REQUIRE(vxd_record_decode(bytes.bytes, bytes.n_bytes, VXD_RULES_VERSION, 0,
+                                  &decoded, NULL) == VXD_OK);
+        CHECK_INT(decoded.record.forgets, forgets);
+        REQUIRE(decoded.record.n_ops == 2);
+        CHECK_INT(decoded.record.ops[0].action, VXD_SVDAG_SET_FREE);
+        CHECK_INT(decoded.record.ops[0].shape.voxels.n, 2);
+        CHECK_INT(decoded.record.ops[1].action, VXD_SVDAG_FILL);
+        CHECK(decoded.record.ops[1].shape.voxels.masks[0] == UINT64_MAX);
+        vxd_record_decoded_free(&decoded);
+        vxd_record_bytes_free(&bytes);
+    }
+}
+
+static void test_record_of_a_fused_scan_without_a_list_is_refused(void)
+{
+    const struct vxd_svdag_op op = {
+        .shape = {.kind = VXD_SVDAG_BOX, .high = {256, 256, 256}},
+        .action = VXD_SVDAG_FILL};
+    struct vxd_record record = {.kind = VXD_RECORD_FUSE,
+                                .head = "yard",
+                                .version = {1, 4},
+                                .ops = &op,
+                                .n_ops = 1};
+    struct vxd_record_bytes bytes = {0};
+    struct vxd_record_decoded decoded = {0};
+    struct vxd_err err = {0};
+
+    CHECK_INT(vxd_record_encode(&record, &bytes, &err), VXD_INVALID_ARGUMENT);
+    CHECK_STR(err.field, "ops");
+    record.kind = VXD_RECORD_INTEGRATE;
+    REQUIRE(vxd_record_encode(&record, &bytes, &err) == VXD_OK);
+    bytes.bytes[0] = VXD_RECORD_FUSE; /* without the byte that says whether it forgets */
+    CHECK_INT(vxd_record_decode(bytes.bytes, bytes.n_bytes, VXD_RULES_VERSION, 0,
+                                &decoded, &err),
+              VXD_DATA_LOSS);
+    vxd_record_bytes_free(&bytes);
 }
 
 /* Snapshots --------------------------------------------------------------------------------- */
@@ -572,6 +632,8 @@ int main(int argc, char **argv)
         VXD_TEST(test_record_with_a_name_of_no_length_or_no_end_is_refused),
         VXD_TEST(test_record_of_no_kind_is_refused),
         VXD_TEST(test_other_kinds_of_records_come_back),
+        VXD_TEST(test_record_of_a_fused_scan_comes_back_with_its_lists_alone),
+        VXD_TEST(test_record_of_a_fused_scan_without_a_list_is_refused),
         VXD_TEST(test_snapshot_comes_back_in_any_pieces),
         VXD_TEST(test_any_damage_of_a_snapshot_is_found),
         VXD_TEST(test_verify_changes_nothing_and_finds_damage),

@@ -6,6 +6,7 @@
 
 #include "gpu/svdag/scan/carve_math.h"
 #include "gpu/svdag/store/store.h"
+#include "tests/support/svdag/svdag_rays.h"
 #include "tests/support/svdag/svdag_run.h"
 
 static void free_result(struct gpu_env *env, struct vxd_svdag_scan_result *result)
@@ -201,6 +202,69 @@ static void test_scan_beyond_the_longest_ray_hits_without_one(void)
     gpu_each_backend(longest_ray);
 }
 
+/* Points of few voxels at some distance, whose rays all differ: what each ray passes alone
+ * is passed when they come together, and with one ray a voxel some of it is not. */
+static void rays_together(struct gpu_env *env)
+{
+    enum {
+        N = 400,
+        SIDE = 64,
+        N_VOXELS = SIDE * SIDE * SIDE
+    };
+    const struct vxd_svdag_format format = {6, 0, true};
+    static float points[3 * N];
+    struct gpu_svdag_scan_grid apart;
+    struct gpu_svdag_scan_grid together;
+    struct vxd_svdag_scan scan = {.origin = {1.3, 2.7, 1.9}, .carve = true};
+    struct vxd_svdag_scan_result result;
+    struct vxd_err err = {0};
+    uint64_t n_together;
+    uint64_t state = 5;
+
+    for (int i = 0; i < N; i++) {
+        for (int a = 0; a < 3; a++) {
+            points[3 * i + a] = gpu_random_float(&state, 50, 54);
+        }
+    }
+    gpu_svdag_scan_grid_make(&apart, format.depth);
+    gpu_svdag_scan_grid_make(&together, format.depth);
+    memset(apart.passed, 0, N_VOXELS);
+    memset(apart.hit, 0, N_VOXELS);
+    memset(together.passed, 0, N_VOXELS);
+    scan.n = 1;
+    for (int i = 0; i < N; i++) {
+        uint64_t n_voxels;
+
+        scan.points = points + 3 * i;
+        CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
+        CHECK(gpu_svdag_list_to_grid(&result.passed.voxels, SIDE, apart.passed, NULL,
+                                     &n_voxels));
+        CHECK(gpu_svdag_list_to_grid(&result.hits.voxels, SIDE, apart.hit, NULL,
+                                     &n_voxels));
+        free_result(env, &result);
+    }
+    scan.points = points;
+    scan.n = N;
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK(gpu_svdag_list_to_grid(&result.passed.voxels, SIDE, together.passed, NULL,
+                                 &n_together));
+    for (size_t i = 0; i < N_VOXELS; i++) {
+        CHECK_INT(together.passed[i], apart.passed[i] != 0 && apart.hit[i] == 0);
+    }
+    free_result(env, &result);
+    scan.discretize = true;
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK(result.n_passed_voxels < n_together);
+    free_result(env, &result);
+    gpu_svdag_scan_grid_free(&together);
+    gpu_svdag_scan_grid_free(&apart);
+}
+
+static void test_scan_empties_what_lies_before_each_point(void)
+{
+    gpu_each_backend(rays_together);
+}
+
 /* Scenes ----------------------------------------------------------------------------------- */
 
 /* The nearest of a room's walls (hit from inside) and a box's faces (hit from outside)
@@ -327,6 +391,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_walk_too_long_or_too_far_is_refused),
     VXD_TEST(test_scan_of_one_long_ray_is_the_walk),
     VXD_TEST(test_scan_beyond_the_longest_ray_hits_without_one),
+    VXD_TEST(test_scan_empties_what_lies_before_each_point),
     VXD_TEST(test_scan_after_an_object_moved_clears_where_it_was),
 };
 

@@ -69,7 +69,8 @@ static void random_scan(struct vxd_svdag_scan *scan,
 
     *scan = (struct vxd_svdag_scan){.points = points,
                                     .n = gpu_random(state) % MAX_POINTS,
-                                    .carve = gpu_random(state) % 8 != 0};
+                                    .carve = gpu_random(state) % 8 != 0,
+                                    .discretize = gpu_random(state) % 4 == 0};
     scan->value = (uint32_t)(gpu_random(state) % vxd_svdag_n_materials(format));
     scan->values = gpu_random(state) % 4 == 0 ? NULL : values;
     if (gpu_random(state) % 2 == 0) {

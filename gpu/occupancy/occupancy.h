@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Occupancy fused by log-odds: what a scene's scans have seen of each voxel, beside the
+ * SVDAG that has the voxels' states.
+ *
+ * A layer has an int8 for each voxel of the 8^3 blocks that scans have touched, in a hash
+ * map from blocks to rows. A value is a log-odds in steps (struct vxd_occupancy_rule), or
+ * VXD_OCCUPANCY_UNKNOWN where the voxel was never observed. The state of a voxel in a
+ * block and its value always agree: unknown, occupied where the value is at least the
+ * rule's threshold, else free. Voxels outside of blocks have the clamp of their state.
+ *
+ * A scan is a plan (which reads the layer and gives the voxels that become free), an edit
+ * of the scene, and then the plan's application, which cannot fail. So an edit that fails
+ * leaves the layer as it was. One queue at a time uses a layer, as a hash map.
+ *
+ * source  OctoMap (Hornung et al. 2013), equations 2 to 4; a voxel gets at most one update
+ *         a scan, and a hit in it beats every miss, as in OcTree::computeUpdate */
+#ifndef VXD_GPU_OCCUPANCY_OCCUPANCY_H
+#define VXD_GPU_OCCUPANCY_OCCUPANCY_H
+
+#include "gpu/svdag/brush/brush.h"
+#include "gpu/svdag/svdag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VXD_OCCUPANCY_UNKNOWN (-128)
+
+/* Probabilities; each 0 stands for OctoMap's default: 0.7, 0.4, 0.1192, 0.971, 0.5. */
+struct vxd_occupancy_odds {
+    double hit;        /* of a voxel that a point hits; 0.5 to 1 */
+    double miss;       /* of one that a ray passes; 0 to 0.5 */
+    double clamp_low;  /* the log-odds never go below; 0 to 0.5 */
+    double clamp_high; /* nor above; 0.5 to 1 */
+    double occupied;   /* occupied from here on; between the clamps */
+};
+
+/* The same in steps of log-odds. */
+struct vxd_occupancy_rule {
+    int32_t hit;
+    int32_t miss; /* negative */
+    int32_t low;  /* the clamps; -127 to 127 */
+    int32_t high;
+    int32_t occupied; /* a value from here on is occupied; low < occupied <= high */
+    double step;      /* log-odds of a step */
+    double error;     /* the largest relative error of the numbers above */
+};
+
+/* Finds the step with the least error; OctoMap's defaults have 0.0338: +25, -12, -59, 104.
+ * *odds gets its defaults filled in.
+ * errors  INVALID_ARGUMENT  a probability out of its range, err.field "hit", ...; or numbers
+ *                           that no step brings within 1 % in 8 bits */
+enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
+                                      struct vxd_occupancy_rule *out,
+                                      struct vxd_err *err);
+
+struct vxd_occupancy;
+
+/* errors  RESOURCE_EXHAUSTED
+ * owner   the caller; empty, for scenes of this depth */
+enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
+                                     const struct vxd_occupancy_rule *rule, int depth,
+                                     struct vxd_occupancy **out, struct vxd_err *err);
+/* In queue order; NULL is fine. */
+void vxd_occupancy_destroy(struct vxd_queue *queue, struct vxd_occupancy *layer);
+
+/* Makes an equal layer. Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_copy(struct vxd_queue *queue,
+                                   const struct vxd_occupancy *layer,
+                                   struct vxd_occupancy **out, struct vxd_err *err);
+
+/* Forgets all values: they become the clamps of the scene's states.
+ * errors  RESOURCE_EXHAUSTED; the layer is unchanged */
+enum vxd_status vxd_occupancy_clear(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                    struct vxd_err *err);
+
+/* The blocks of a layer in host memory, for files. Zero-initialised it is none. */
+struct vxd_occupancy_image {
+    size_t n_blocks;
+    struct vxd_buffer keys; /* int64, Morton codes of blocks, in any order */
+    struct vxd_buffer rows; /* 512 int8 each, in Morton order */
+};
+
+#define VXD_OCCUPANCY_BLOCK_VOXELS 512
+
+/* Blocking; reads the layer alone, on any queue, while no other one uses it.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_export(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     struct vxd_occupancy_image *out,
+                                     struct vxd_err *err);
+/* Allocates an image for n blocks, contents undefined.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_image_alloc(struct vxd_context *context, size_t n_blocks,
+                                          struct vxd_occupancy_image *out,
+                                          struct vxd_err *err);
+void vxd_occupancy_image_free(struct vxd_context *context,
+                              struct vxd_occupancy_image *image);
+
+/* Gives a layer without values those of an image, whose states must be the scene's.
+ * Blocking.
+ * errors  DATA_LOSS           a block twice or outside the scene, a value outside the
+ *                             clamps; the layer is unchanged
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_import(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     const struct vxd_occupancy_image *image,
+                                     struct vxd_err *err);
+
+const struct vxd_occupancy_rule *
+vxd_occupancy_get_rule(const struct vxd_occupancy *layer);
+/* Device memory that it takes, and the most that it may take (0 = the context's budget). */
+size_t vxd_occupancy_n_bytes(const struct vxd_occupancy *layer);
+void vxd_occupancy_set_max_bytes(struct vxd_occupancy *layer, size_t max_bytes);
+
+/* What a scan does to a layer and to its scene. */
+struct vxd_occupancy_plan;
+
+/* Plans the update of one scan: each voxel of the hit lists gets a hit, each other voxel of
+ * the passed lists a miss. Blocks that are new to the layer are added with the clamps of
+ * their voxels' states.
+ *
+ * The scene becomes what the layer says by an edit that fills the hits, and then frees
+ * *freed: the voxels that become free, and the hit ones that are still free.
+ *
+ * in      root    of svdag, the scene that the layer is of; it must not change until the
+ *                 edit
+ *         hits, passed  lists in device memory, n_hits and n_passed of them, in any order;
+ *                 those of gpu/svdag/scan; borrowed until the call returns
+ * out     *out    the caller's (vxd_occupancy_plan_free), also valid after the layer grew
+ *         *freed  a list in the plan's memory, ascending
+ * errors  INVALID_ARGUMENT    more than 2^30 leaves in all lists
+ *         RESOURCE_EXHAUSTED  over max_bytes or the budget; the layer means what it meant.
+ *                             Where the machine has no memory for a queue's entry either,
+ *                             it forgets its values: all become clamps
+ * sync    blocking */
+enum vxd_status vxd_occupancy_plan_scan(
+    struct vxd_queue *queue, struct vxd_occupancy *layer, const struct vxd_svdag *svdag,
+    uint32_t root, const struct vxd_svdag_voxels *hits, size_t n_hits,
+    const struct vxd_svdag_voxels *passed, size_t n_passed,
+    struct vxd_occupancy_plan **out, struct vxd_svdag_voxels *freed, struct vxd_err *err);
+
+/* Updates the layer as planned; nothing else may have changed it since.
+ * errors  UNAVAILABLE, INTERNAL  of the device alone
+ * sync    blocking */
+enum vxd_status vxd_occupancy_apply(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                    const struct vxd_occupancy_plan *plan,
+                                    struct vxd_err *err);
+
+/* In queue order; NULL is fine. */
+void vxd_occupancy_plan_free(struct vxd_queue *queue, struct vxd_occupancy_plan *plan);
+
+/* Follows a change of the scene that was no scan: voxels whose state in `after` is another
+ * than in `before` get the clamp of their state; the others keep their values.
+ *
+ * cost    a descent of both trees a block, to where they are equal
+ * errors  RESOURCE_EXHAUSTED (no memory for the list of blocks; nothing has changed)
+ * sync    blocking */
+enum vxd_status vxd_occupancy_follow(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     const struct vxd_svdag *svdag, uint32_t before,
+                                     uint32_t after, struct vxd_err *err);
+
+/* Values of voxels.
+ *
+ * in      voxels  n x 3 int32, device memory; outside the scene is UNKNOWN
+ * out     values  n int8, device memory
+ * errors  RESOURCE_EXHAUSTED
+ * sync    asynchronous */
+enum vxd_status vxd_occupancy_values(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                                     const struct vxd_svdag *svdag, uint32_t root,
+                                     const int32_t *voxels, size_t n, int8_t *values,
+                                     struct vxd_err *err);
+
+struct vxd_occupancy_stats {
+    size_t n_blocks;
+    uint64_t n_observed; /* voxels of blocks that are not UNKNOWN; modulo 2^32 */
+    size_t n_bytes;
+};
+
+/* Blocking. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_get_stats(struct vxd_queue *queue,
+                                        struct vxd_occupancy *layer,
+                                        struct vxd_occupancy_stats *out,
+                                        struct vxd_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
