@@ -18,6 +18,7 @@
 #include "server/registry/scenes/scenes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
+#include "server/service/watch/watch.h"
 
 /* Opens the engine. "auto" tries the GPU and logs once why the CPU is used instead. */
 static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
@@ -111,6 +112,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
+    VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
     if (status != VXD_OK) {
@@ -121,11 +123,13 @@ out:
 
 void vxd_server_close(struct vxd_server *server)
 {
+    vxd_watch_refuse(server->watch);
     vxd_scheduler_destroy(server->scheduler);
     vxd_registry_close_journal(server->registry);
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_scenes_destroy(server->scenes);
+    vxd_watch_destroy(server->watch);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
@@ -138,6 +142,7 @@ void vxd_server_close(struct vxd_server *server)
     server->maps = NULL;
     server->networks = NULL;
     server->scenes = NULL;
+    server->watch = NULL;
     server->registry = NULL;
     server->context = NULL;
     server->once = NULL;

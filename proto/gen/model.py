@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "schema"
 FOLDER = SCHEMA / "voxeld" / "v1"
 OPTIONS = FOLDER / "options.proto"
-FILES = ("common", "admin", "voxelize", "hashmap", "network", "scene", "scene_version", "rpc")
+FILES = ("common", "admin", "voxelize", "hashmap", "network", "scene", "scene_version", "watch", "rpc")
 
 Types = descriptor_pb2.FieldDescriptorProto
 INTEGERS_32 = {Types.TYPE_INT32, Types.TYPE_UINT32, Types.TYPE_FIXED32, Types.TYPE_SINT32}
@@ -48,6 +48,10 @@ UNIT_ENDINGS = {"_m": "m", "_s": "s", "_ms": "ms", "_ns": "ns", "_bytes": "bytes
 def snake(name: str) -> str:
     """MapCreateRequest as map_create_request."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def plural(noun: str) -> str:
+    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
 def json_name(name: str) -> str:

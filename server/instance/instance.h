@@ -43,6 +43,7 @@ struct vxd_scenes;
 struct vxd_schedule_calls;
 struct vxd_scheduler;
 struct vxd_slowlog;
+struct vxd_watch;
 
 /* What SIGHUP may change while requests run; everything else in config stays as it was at
  * the start. */
@@ -65,6 +66,7 @@ struct vxd_server {
     struct vxd_maps *maps;
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
+    struct vxd_watch *watch; /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;
     const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */
     atomic_int state;                          /* enum vxd_server_state */

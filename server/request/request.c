@@ -545,12 +545,20 @@ static void note_slow(const struct vxd_request *request)
     vxd_slowlog_add(server->slowlog, &entry);
 }
 
+static int64_t waited_ns(const struct vxd_request *request, int64_t now)
+{
+    int64_t since = atomic_load(&request->waits_since_ns);
+
+    return atomic_load(&request->waited_ns) + (since != 0 ? now - since : 0);
+}
+
 bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                         const ProtobufCMessage *output)
 {
     struct vxd_server *server = request->server;
     int64_t now = vxd_clock_ns();
     int64_t started = atomic_load(&request->started_ns);
+    int64_t waited = waited_ns(request, now);
     bool queues = request->lane != VXD_LANE_NONE;
 
     if (atomic_exchange(&request->answered, 1) != 0) {
@@ -559,9 +567,10 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     server->schedule->unwatch(server->scheduler, request);
     if (queues) {
         request->queue_ms =
-            (double)((started != 0 ? started : now) - request->received_ns) / 1e6;
+            (double)((started != 0 ? started : now) - request->received_ns - waited) /
+            1e6;
     }
-    request->total_ms = (double)(now - request->received_ns) / 1e6;
+    request->total_ms = (double)(now - request->received_ns - waited) / 1e6;
     if (err != NULL) {
         request->err = *err;
     }

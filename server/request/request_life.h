@@ -81,6 +81,11 @@ struct vxd_request {
     int64_t deadline_ns;
     int64_t max_age_ns;         /* absolute; INT64_MAX = none */
     _Atomic int64_t started_ns; /* first submit; 0 before */
+    /* Waiting that the request itself asks for, until something happens: when it began (0: it
+     * does not wait), and how long it took. It counts neither as queueing nor as running. */
+    _Atomic int64_t waits_since_ns;
+    _Atomic int64_t waited_ns;
+    bool holds_place; /* a watch whose connection is counted among the watchers */
     int64_t
         engine_ns;  /* spent in stages so far, submitting and waiting; finish reads it */
     int64_t ran_ns; /* when the last stage had run, or the commit was decided */
