@@ -138,7 +138,8 @@ static enum MHD_Result keep_item(void *cls, enum MHD_ValueKind kind, const char 
 
 /* Copies the query string's items: they are used until the request ends, which may be
  * after the connection has. */
-static enum vxd_status read_query(struct vxd_http_exchange *exchange, struct vxd_err *err)
+enum vxd_status vxd_http_read_query(struct vxd_http_exchange *exchange,
+                                    struct vxd_err *err)
 {
     struct query_reader reader = {.exchange = exchange};
 
@@ -245,7 +246,7 @@ enum vxd_status vxd_http_check_body(struct vxd_http_exchange *exchange,
     enum vxd_status status;
 
     if (strcmp(exchange->verb, MHD_HTTP_METHOD_POST) == 0) {
-        VXD_TRY(read_query(exchange, err));
+        VXD_TRY(vxd_http_read_query(exchange, err));
         VXD_TRY(check_type(exchange, err));
         VXD_TRY(check_length(exchange, err));
         if (exchange->body_kind == VXD_BODY_PROTOBUF) {
@@ -264,14 +265,14 @@ out:
     return status;
 }
 
-enum vxd_status vxd_http_token(const struct vxd_http_exchange *exchange,
-                               const char **token, struct vxd_err *err)
+enum vxd_status vxd_http_token(struct vxd_http_exchange *exchange, const char **token,
+                               struct vxd_err *err)
 {
     const char *value = exchange->headers.authorization;
 
     *token = NULL;
     if (value == NULL) {
-        return VXD_OK;
+        return vxd_http_cookie_token(exchange, token, err);
     }
     if (strncasecmp(value, BEARER, strlen(BEARER)) != 0) {
         return vxd_fail(err, VXD_UNAUTHENTICATED, "Authorization",
@@ -293,7 +294,7 @@ static enum vxd_status read_number(const char *name, const char *text, uint64_t 
                     (unsigned long long)limit);
 }
 
-static enum vxd_status read_request_header(const struct vxd_http_exchange *exchange,
+static enum vxd_status read_request_header(struct vxd_http_exchange *exchange,
                                            struct vxd_request_header *out,
                                            struct vxd_err *err)
 {
