@@ -469,6 +469,7 @@ static const struct vxd_method methods[] = {
      .summary = "What has changed since a version; waits until something has.",
      .scope = VXD_SCOPE_READ,
      .lane = VXD_LANE_READ,
+     .waits_apart = true,
      .input = &voxeld__v1__scene_watch_request__descriptor,
      .output = &voxeld__v1__scene_watch_response__descriptor,
      .check = vxd_scene_watch_check,
@@ -476,6 +477,7 @@ static const struct vxd_method methods[] = {
      .finish = vxd_scene_watch_finish,
      .release = vxd_scene_release,
      .forget = vxd_scene_watch_forget,
+     .unpark = vxd_scene_watch_unpark,
      .prerequisite = vxd_scene_watch_prerequisite},
 };
 

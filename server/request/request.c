@@ -411,14 +411,15 @@ static bool has_number(const struct vxd_request *request)
 
 /* A full queue refuses a request before anything of it is decoded, since under overload
  * nearly every request ends here. Exempt are requests that supersede another, whose place
- * they take, and those that may repeat a request that ran. */
+ * they take, those that may repeat a request that ran, and those that wait elsewhere. */
 static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_server *server = request->server;
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     bool repeats = request->method->changes != NULL && has_number(request);
 
-    return request->lane == VXD_LANE_NONE || replaces || repeats
+    return request->lane == VXD_LANE_NONE || request->method->waits_apart || replaces ||
+                   repeats
                ? VXD_OK
                : server->schedule->check_capacity(server->scheduler, err);
 }
@@ -584,6 +585,10 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
         vxd_metrics_count_points(server->metrics, request->n_points);
     }
     request->reply_fn(request, &request->err, output);
+    if (request->method != NULL && request->method->unpark != NULL &&
+        atomic_load(&request->waits_since_ns) != 0) {
+        request->method->unpark(request);
+    }
     log_request(request);
     note_slow(request);
     atomic_fetch_sub(&server->n_open, 1);

@@ -241,5 +241,6 @@ enum vxd_status vxd_scene_watch_submit(struct vxd_request *request,
 enum vxd_status vxd_scene_watch_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 void vxd_scene_watch_forget(struct vxd_request *request);
+void vxd_scene_watch_unpark(struct vxd_request *request);
 
 #endif

@@ -95,6 +95,7 @@ set(integration_tests
   scene/scenes_query
   scene/semantic
   scene/semantic_clients
+  scene/watch
   transport/connections
   transport/guard
   transport/hostile
@@ -124,6 +125,6 @@ set_tests_properties(integration_overload integration_load integration_bench int
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
              integration_python_versions integration_map_durable
-             integration_net_clients integration_backends
+             integration_net_clients integration_backends integration_watch
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

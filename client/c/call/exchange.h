@@ -83,7 +83,7 @@ size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all
  * errors  INTERNAL            the reply contradicts itself or the request
  *         RESOURCE_EXHAUSTED */
 
-/* Counts the rows of an array of one axis, where nothing else says how many there are. */
+/* Counts the rows of an array, where nothing else says how many there are. */
 enum vxd_status vxd_reply_n_rows(const Voxeld__V1__Tensor *tensor, const char *name,
                                  size_t *n, struct vxd_err *err);
 
@@ -91,6 +91,11 @@ enum vxd_status vxd_reply_n_rows(const Voxeld__V1__Tensor *tensor, const char *n
 enum vxd_status vxd_reply_mask(const Voxeld__V1__Tensor *tensor, const char *name,
                                bool requested, size_t n, const uint8_t **out,
                                struct vxd_err *err);
+
+/* Opens n numbers of a byte. */
+enum vxd_status vxd_reply_uint8s(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 bool requested, size_t n, const uint8_t **out,
+                                 struct vxd_err *err);
 
 /* Opens n x n_columns numbers, none below `lowest`. */
 enum vxd_status vxd_reply_numbers(const Voxeld__V1__Tensor *tensor, const char *name,

@@ -150,7 +150,7 @@ static enum vxd_status open_scene_watch(struct vxd_exchange *call,
     VXD_TRY(vxd_reply_n_rows(in->cells, "cells", &r->n, err));
     VXD_TRY(
         vxd_reply_numbers(in->cells, "cells", true, r->n, 3, INT32_MIN, &r->cells, err));
-    VXD_TRY(vxd_reply_mask(in->changes, "changes", true, r->n, &r->changes, err));
+    VXD_TRY(vxd_reply_uint8s(in->changes, "changes", true, r->n, &r->changes, err));
     r->n_cells = in->n_cells;
     vxd_reply_vec3(in->origin, r->origin);
     r->cell_size_m = in->cell_size_m;

@@ -102,6 +102,7 @@ from .version_records import (
     Verified,
     Version,
 )
+from .watching import Heads, Watched, WatchPoint
 
 __version__ = "0.1.0"
 
@@ -134,6 +135,7 @@ __all__ = [
     "Field",
     "Found",
     "HalfSpace",
+    "Heads",
     "Heightfield",
     "InferItem",
     "InferOutput",
@@ -186,6 +188,8 @@ __all__ = [
     "VoxelState",
     "VoxelValues",
     "Voxels",
+    "WatchPoint",
+    "Watched",
     "connect",
     "repeat",
 ]

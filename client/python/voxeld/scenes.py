@@ -48,8 +48,9 @@ from .scene_records import (
 )
 from .scene_versions import SceneVersions
 from .version_records import At, at_of
+from .watching import SceneWatches
 
-class Scene(SceneVersions):
+class Scene(SceneVersions, SceneWatches):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
 
     A voxel is occupied, with a material, or not; where the scene tracks free space it is

@@ -112,15 +112,15 @@ enum vxd_status vxd_scene_watch_prerequisite(struct vxd_request *request, bool *
     if (until_ns > request->deadline_ns - SPARE_NS) {
         until_ns = request->deadline_ns - SPARE_NS;
     }
-    if (input->after == NULL || until_ns <= vxd_clock_ns() || is_newer(request)) {
-        return VXD_OK;
+    if (input->after == NULL || is_newer(request)) {
+        until_ns = 0;
     }
     /* From here on its reference is the list's, and so is its life. */
     vxd_request_hold(request);
     status = vxd_watch_park(watch, request, input->name, until_ns, &job->watcher, err);
     *waits = status == VXD_OK;
     /* The change may have come between the look and the parking. */
-    if (status == VXD_OK && is_newer(request)) {
+    if (status == VXD_OK && until_ns > 0 && is_newer(request)) {
         vxd_watch_notify(watch, input->name);
     }
     vxd_request_drop(request);
@@ -132,6 +132,11 @@ void vxd_scene_watch_forget(struct vxd_request *request)
     struct watch_job *job = request->state;
 
     vxd_watch_forget(request->server->watch, &job->watcher);
+}
+
+void vxd_scene_watch_unpark(struct vxd_request *request)
+{
+    vxd_watch_unpark(request->server->watch);
 }
 
 /* --- looking ------------------------------------------------------------------------------ */

@@ -220,19 +220,12 @@ enum vxd_status vxd_watch_park(struct vxd_watch *watch, struct vxd_request *requ
                                const char *name, int64_t until_ns,
                                struct vxd_watcher *watcher, struct vxd_err *err)
 {
-    bool has_answered = false;
     enum vxd_status status = VXD_OK;
 
     watcher->request = request;
     watcher->name = name;
     watcher->until_ns = until_ns;
     (void)pthread_mutex_lock(&watch->mutex);
-    for (struct vxd_watcher *w = watch->first; w != NULL; w = w->next) {
-        if (is_answered(w)) {
-            give_place(watch, &w->place);
-            has_answered = true;
-        }
-    }
     if (watch->refuses) {
         status = vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");
     } else if (!request->holds_place) {
@@ -245,8 +238,6 @@ enum vxd_status vxd_watch_park(struct vxd_watch *watch, struct vxd_request *requ
         watcher->next = watch->first;
         watch->first = watcher;
         atomic_fetch_add(&watch->n_parked, 1);
-    }
-    if (status == VXD_OK || has_answered) {
         (void)pthread_cond_signal(&watch->wake);
     }
     (void)pthread_mutex_unlock(&watch->mutex);
@@ -270,6 +261,13 @@ void vxd_watch_notify(struct vxd_watch *watch, const char *name)
     if (is_any_due) {
         (void)pthread_cond_signal(&watch->wake);
     }
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+void vxd_watch_unpark(struct vxd_watch *watch)
+{
+    (void)pthread_mutex_lock(&watch->mutex);
+    (void)pthread_cond_signal(&watch->wake);
     (void)pthread_mutex_unlock(&watch->mutex);
 }
 

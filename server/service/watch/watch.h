@@ -49,7 +49,8 @@ enum vxd_status vxd_watch_take_place(struct vxd_watch *watch,
                                      struct vxd_err *err);
 void vxd_watch_give_place(struct vxd_watch *watch, struct vxd_watch_place *place);
 
-/* Parks a request until its scene may have changed, or the time is over; it is queued then.
+/* Parks a request until its scene may have changed, or the time is over, which it may be already;
+ * a lane gets it then, when not too many others have theirs.
  * watcher is zeroed.
  * errors  RESOURCE_EXHAUSTED  as vxd_watch_take_place
  *         UNAVAILABLE         the server shuts down */
@@ -59,6 +60,9 @@ enum vxd_status vxd_watch_park(struct vxd_watch *watch, struct vxd_request *requ
 
 /* The scene of this name may have changed. */
 void vxd_watch_notify(struct vxd_watch *watch, const char *name);
+
+/* A parked request was answered. */
+void vxd_watch_unpark(struct vxd_watch *watch);
 
 /* The request of a watcher is gone. */
 void vxd_watch_forget(struct vxd_watch *watch, struct vxd_watcher *watcher);
