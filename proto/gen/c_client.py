@@ -396,7 +396,7 @@ out:
             return [*lines, f"VXD_TRY(vxd_reply_numbers({call}, &r->{member}, err));"]
         if words == "UINT8":
             call = f'in->{f.name}, "{f.name}", {requested or "true"}, r->n'
-            kind = "mask" if f.range is None else "uint8s"
+            kind = "mask" if f.range is None or f.range.high <= 1 else "uint8s"
             return [*lines, f"VXD_TRY(vxd_reply_{kind}({call}, &r->{member}, err));"]
         call = f'VXD_TRY(vxd_reply_rows(in->{f.name}, "{f.name}", r->n, &r->{member}, err));'
         return [*lines, *self.only_if(requested, [call])]

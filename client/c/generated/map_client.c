@@ -415,9 +415,9 @@ static enum vxd_status open_map_insert(struct vxd_exchange *call,
     VXD_TRY(vxd_reply_numbers(in->indices, "indices",
                               !request->counts_only && !header->arrays_dropped, r->n, 1,
                               -1, &r->indices, err));
-    VXD_TRY(vxd_reply_uint8s(in->is_new, "is_new",
-                             !request->counts_only && !header->arrays_dropped, r->n,
-                             &r->is_new, err));
+    VXD_TRY(vxd_reply_mask(in->is_new, "is_new",
+                           !request->counts_only && !header->arrays_dropped, r->n,
+                           &r->is_new, err));
     r->n_new = in->n_new;
     r->n_entries = in->n_entries;
     r->erase_epoch = in->erase_epoch;
@@ -497,7 +497,7 @@ static enum vxd_status open_map_find(struct vxd_exchange *call,
     r->n = request->indices != NULL ? request->n_indices : request->keys.n;
     VXD_TRY(
         vxd_reply_numbers(in->indices, "indices", true, r->n, 1, -1, &r->indices, err));
-    VXD_TRY(vxd_reply_uint8s(in->found, "found", true, r->n, &r->found, err));
+    VXD_TRY(vxd_reply_mask(in->found, "found", true, r->n, &r->found, err));
     r->n_found = in->n_found;
     VXD_TRY(vxd_reply_named_rows(
         reply, in->values, in->n_values,
@@ -575,10 +575,10 @@ static enum vxd_status open_map_erase(struct vxd_exchange *call,
     r->replayed = header->replayed;
     r->arrays_dropped = header->arrays_dropped;
     r->n = request->keys.n;
-    VXD_TRY(vxd_reply_uint8s(in->erased, "erased",
-                             !request->counts_only && !request->all &&
-                                 !header->arrays_dropped,
-                             r->n, &r->erased, err));
+    VXD_TRY(
+        vxd_reply_mask(in->erased, "erased",
+                       !request->counts_only && !request->all && !header->arrays_dropped,
+                       r->n, &r->erased, err));
     r->n_erased = in->n_erased;
     r->n_entries = in->n_entries;
     r->erase_epoch = in->erase_epoch;
@@ -657,9 +657,9 @@ static enum vxd_status open_map_update(struct vxd_exchange *call,
     r->replayed = header->replayed;
     r->arrays_dropped = header->arrays_dropped;
     r->n = request->indices != NULL ? request->n_indices : request->keys.n;
-    VXD_TRY(vxd_reply_uint8s(in->updated, "updated",
-                             !request->counts_only && !header->arrays_dropped, r->n,
-                             &r->updated, err));
+    VXD_TRY(vxd_reply_mask(in->updated, "updated",
+                           !request->counts_only && !header->arrays_dropped, r->n,
+                           &r->updated, err));
     r->n_updated = in->n_updated;
     r->n_entries = in->n_entries;
     r->n_new = in->n_new;

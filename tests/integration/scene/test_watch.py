@@ -326,8 +326,8 @@ def test_slow_reader_does_not_grow_memory(tmp_path: Path) -> None:
         wait_until(lambda: watchers(daemon) == 1, 10, "it watches")
 
         def fill(i: int) -> None:
-            low = (4 * (i % 60), 4 * (i // 60), 0)
-            scenes.edit("yard", box(low, [x + 4 for x in low[:2]] + [200]), in_voxels=True)
+            low = (8 * (i % 32), 8 * (i // 32), 0)
+            scenes.edit("yard", box(low, [x + 8 for x in low[:2]] + [240]), in_voxels=True)
 
         fill(0)
         before = 0
@@ -344,7 +344,7 @@ def test_slow_reader_does_not_grow_memory(tmp_path: Path) -> None:
             assert line
             if b'"toVersion":"' in line:
                 versions.append(int(line.split(b'"toVersion":"')[1].split(b'"')[0]))
-        assert len(set(versions)) < N_STALLED // 3, "it was told each version by itself"
+        assert len(set(versions)) < N_STALLED // 2, "it was told each version by itself"
         stalled.close()
 
 
