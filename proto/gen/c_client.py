@@ -352,7 +352,7 @@ out:
         member = f"request->{self.member(f)}"
         if value:
             if f.enum_of.name in self.face["enums"]:
-                return f"{member} == {f.enum_of.c_value(value)}"
+                return f"(int){member} == (int){f.enum_of.c_value(value)}"
             return member if value == f.enum_of.values[-1].name else f"!{member}"
         return member if f.type == Types.TYPE_BOOL else f"{member} > 0"
 

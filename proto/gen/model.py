@@ -30,6 +30,7 @@ FILES = (
     "network",
     "scene",
     "scene_version",
+    "render",
     "watch",
     "rpc",
 )

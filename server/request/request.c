@@ -129,6 +129,7 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
     request->server = server;
     request->peer_uid = header->peer_uid;
     request->received_ns = vxd_clock_ns();
+    request->began_ns = header->began_ns > 0 ? header->began_ns : request->received_ns;
     request->deadline_ns =
         request->received_ns +
         atomic_load(&server->limits.default_timeout_ms) * INT64_C(1000000);
@@ -452,9 +453,11 @@ void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body
     struct vxd_err err = {0};
     enum vxd_status status;
 
+    request->whole_ns = vxd_clock_ns();
     VXD_TRY(check_queue(request, &err));
     VXD_TRY(server->schedule->watch(server->scheduler, request, &err));
     VXD_TRY(decode_and_check(request, body, &err));
+    atomic_store(&request->decoded_ns, vxd_clock_ns());
     if (request->lane == VXD_LANE_NONE) {
         (void)vxd_request_answer(request, NULL, request->output);
     } else if (atomic_load(&request->answered) == 0) {
@@ -553,6 +556,31 @@ static int64_t waited_ns(const struct vxd_request *request, int64_t now)
     return atomic_load(&request->waited_ns) + (since != 0 ? now - since : 0);
 }
 
+/* Milliseconds between two times, 0 where one of them is not known. */
+static double span_ms(int64_t from_ns, int64_t to_ns)
+{
+    return from_ns > 0 && to_ns > from_ns ? (double)(to_ns - from_ns) / 1e6 : 0;
+}
+
+/* The deadline may answer while the request is at any of its stages: what is not over yet
+ * counts until now. */
+static void set_stages(struct vxd_request *request, int64_t now, int64_t waited)
+{
+    int64_t decoded = atomic_load(&request->decoded_ns);
+    int64_t started = atomic_load(&request->started_ns);
+    int64_t handed_over = atomic_load(&request->handed_over_ns);
+    int64_t decided = atomic_load(&request->decided_ns);
+    bool queues = request->lane != VXD_LANE_NONE;
+
+    request->stages = (struct vxd_stage_times){
+        .receive_ms = span_ms(request->began_ns, request->whole_ns),
+        .decode_ms = span_ms(request->whole_ns, decoded != 0 ? decoded : now),
+        .wait_ms = queues ? span_ms(decoded + waited, started != 0 ? started : now) : 0,
+        .engine_ms = (double)atomic_load(&request->engine_ns) / 1e6,
+        .commit_ms = span_ms(handed_over, decided != 0 ? decided : now),
+    };
+}
+
 bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                         const ProtobufCMessage *output)
 {
@@ -572,6 +600,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
             1e6;
     }
     request->total_ms = (double)(now - request->received_ns - waited) / 1e6;
+    set_stages(request, now, waited);
     if (err != NULL) {
         request->err = *err;
     }

@@ -38,6 +38,7 @@ struct vxd_request_header {
     uint32_t timeout_ms;
     uint32_t keep_last;
     uint32_t max_age_ms;
+    int64_t began_ns; /* when the first byte of the message came; 0: now */
     const char *peer; /* "ipc", "tcp 10.0.0.7:4242", "http 127.0.0.1:5555": for logs, and
                        * the fairness key where client_id is empty */
     int64_t peer_uid; /* -1 where unknown */
@@ -60,6 +61,15 @@ struct vxd_body {
     size_t n_query;
 };
 
+/* Where a request's time went, for its reply. A stage that it has not reached is 0. */
+struct vxd_stage_times {
+    double receive_ms; /* from the first byte of the message to its last */
+    double decode_ms;  /* unpacking and checking it */
+    double wait_ms;    /* in the queue, until a lane took it */
+    double engine_ms;  /* on lanes, in all stages together */
+    double commit_ms;  /* a durable change's wait for the journal */
+};
+
 struct vxd_commit;
 struct vxd_once_record;
 
@@ -77,17 +87,22 @@ struct vxd_request {
     uint64_t sequence;
     bool resends;
     uint32_t keep_last;
-    int64_t received_ns; /* monotonic clock, like all *_ns here */
+    int64_t began_ns; /* the first byte came; monotonic clock, like all *_ns here */
+    int64_t received_ns;
     int64_t deadline_ns;
     int64_t max_age_ns;         /* absolute; INT64_MAX = none */
+    int64_t whole_ns;           /* the whole body was there; 0 before */
+    _Atomic int64_t decoded_ns; /* decoded and checked; 0 before */
     _Atomic int64_t started_ns; /* first submit; 0 before */
     /* Waiting that the request itself asks for, until something happens: when it began (0: it
      * does not wait), and how long it took. It counts neither as queueing nor as running. */
     _Atomic int64_t waits_since_ns;
     _Atomic int64_t waited_ns;
     bool holds_place; /* a watch whose connection is counted among the watchers */
-    int64_t
-        engine_ns;  /* spent in stages so far, submitting and waiting; finish reads it */
+    _Atomic int64_t
+        engine_ns; /* spent in stages so far, submitting and waiting; finish reads it */
+    _Atomic int64_t handed_over_ns; /* to the journal; 0 before */
+    _Atomic int64_t decided_ns;     /* by the journal; 0 before */
     int64_t ran_ns; /* when the last stage had run, or the commit was decided */
     uint64_t body_bytes;
     uint64_t reserved_bytes; /* this request's share of the server's inflight_bytes */
@@ -136,6 +151,7 @@ struct vxd_request {
     struct vxd_err err;
     double queue_ms;
     double total_ms;
+    struct vxd_stage_times stages;
 
     /* Set by the transport. reply_fn packs and sends the reply; it may run on any thread,
      * must not block and must not touch the request after it returns. At a deadline it

@@ -136,6 +136,7 @@ static void note_decided(struct vxd_request *request, const struct vxd_err *err)
     struct vxd_scheduler *scheduler = lane->scheduler;
 
     request->ran_ns = vxd_clock_ns();
+    atomic_store(&request->decided_ns, request->ran_ns);
     commit->err = (struct vxd_err){0};
     if (err != NULL) {
         commit->err = *err;
@@ -173,6 +174,7 @@ static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *requ
     lane->running = NULL;
     lane->n_committing++;
     (void)pthread_mutex_unlock(&scheduler->mutex);
+    atomic_store(&request->handed_over_ns, vxd_clock_ns());
     status = request->commit->begin(request, err);
     if (status != VXD_OK) {
         (void)pthread_mutex_lock(&scheduler->mutex);
@@ -234,6 +236,7 @@ static void run_request(struct vxd_lane *lane, struct vxd_request *request)
     }
     (void)vxd_request_answer(request, NULL, request->output);
     for (struct vxd_request *r = request->companions; r != NULL; r = r->next_companion) {
+        atomic_store(&r->engine_ns, atomic_load(&request->engine_ns));
         (void)vxd_request_answer(r, NULL, r->output);
     }
     end_once(request, NULL);

@@ -232,6 +232,13 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 void vxd_scene_integrate_forget(struct vxd_request *request);
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);
 
+/* service/render */
+enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_render_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_render_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_scene_render_release(struct vxd_request *request, struct vxd_queue *queue);
 /* service/watch */
 enum vxd_status vxd_scene_watch_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_watch_prerequisite(struct vxd_request *request, bool *waits,

@@ -27,6 +27,12 @@ voxeld_add_tests(unit/client/c
 
 voxeld_add_tests(unit/client/files LIBRARIES voxeld_files m TESTS
   client_arrays    array_file)
+get_target_property(image_sources voxeld_image SOURCES)
+if(image_sources MATCHES "image_png" AND image_sources MATCHES "image_jpeg")
+  voxeld_add_tests(unit/client/files LIBRARIES voxeld_image TESTS
+    client_images    image)
+  target_link_options(test_client_images PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
+endif()
 voxeld_add_tests(unit/proto LIBRARIES voxeld_files m TESTS
   client_json      json_file)
 

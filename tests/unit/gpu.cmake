@@ -161,6 +161,9 @@ voxeld_add_gpu_tests(/svdag/diff
   dag_diff            diff
   dag_export          export_cells)
 
+voxeld_add_gpu_tests(/render
+  render              render)
+
 voxeld_add_gpu_tests(/svdag/query
   dag_query           query
   dag_rays            rays)

@@ -338,11 +338,33 @@ static void end_receive(struct vxd_call *call)
     }
 }
 
+/* Keeps where the time of a call went, for voxeld_last_timings. */
+static void keep_timings(struct voxeld_client *client,
+                         const Voxeld__V1__ResponseHeader *header)
+{
+    const Voxeld__V1__StageTimes *stages = header->stages;
+    struct voxeld_timings timings = {0};
+
+    if (stages != NULL) {
+        timings = (struct voxeld_timings){.receive_ms = stages->receive_ms,
+                                          .decode_ms = stages->decode_ms,
+                                          .wait_ms = stages->wait_ms,
+                                          .engine_ms = stages->engine_ms,
+                                          .commit_ms = stages->commit_ms,
+                                          .total_ms = header->total_ms};
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    client->timings = timings;
+    client->has_timings = stages != NULL;
+    (void)pthread_mutex_unlock(&client->mutex);
+}
+
 /* Opens the reply of a call that has ended. */
 static enum vxd_status finish(struct vxd_call *call, struct vxd_reply *reply,
                               struct vxd_err *err)
 {
     nng_msg *message = call->message;
+    enum vxd_status status;
 
     if (call->result == NNG_ETIMEDOUT) {
         return vxd_fail(err, VXD_DEADLINE_EXCEEDED, NULL, "no reply within %u ms",
@@ -354,7 +376,11 @@ static enum vxd_status finish(struct vxd_call *call, struct vxd_reply *reply,
             err);
     }
     call->message = NULL;
-    return vxd_reply_open(message, call->method, reply, err);
+    status = vxd_reply_open(message, call->method, reply, err);
+    if (status == VXD_OK) {
+        keep_timings(call->client, reply->response->header);
+    }
+    return status;
 }
 
 enum vxd_status vxd_client_call(struct voxeld_client *client,

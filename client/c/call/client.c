@@ -386,6 +386,17 @@ bool voxeld_is_connected(struct voxeld_client *client)
     return connected;
 }
 
+bool voxeld_last_timings(struct voxeld_client *client, struct voxeld_timings *out)
+{
+    bool has_timings;
+
+    (void)pthread_mutex_lock(&client->mutex);
+    *out = client->timings;
+    has_timings = client->has_timings;
+    (void)pthread_mutex_unlock(&client->mutex);
+    return has_timings;
+}
+
 int voxeld_fd(struct voxeld_client *client)
 {
     return client->fds[0];

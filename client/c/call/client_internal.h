@@ -37,6 +37,8 @@ struct voxeld_client {
     uint64_t max_message_bytes;
     uint64_t n_ids;
     uint64_t last_sequence;
+    struct voxeld_timings timings; /* of the last call that succeeded */
+    bool has_timings;
     bool closing;
     bool closed;              /* nng_close has returned */
     bool abandoned;           /* nobody waits for `closed` any more */

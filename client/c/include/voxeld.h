@@ -138,6 +138,22 @@ VOXELD_API void voxeld_close(struct voxeld_client *client);
 /* Whether a connection stands at this moment. */
 VOXELD_API bool voxeld_is_connected(struct voxeld_client *client);
 
+/* Where the time of a call went in the server, in milliseconds; 0 for a stage that it did not
+ * reach. What the caller waited beyond total_ms is the way to the server and back. */
+struct voxeld_timings {
+    double receive_ms; /* from the first byte of the request to its last */
+    double decode_ms;  /* unpacking and checking it */
+    double wait_ms;    /* in the queue, until the engine took it */
+    double engine_ms;
+    double commit_ms; /* a durable change's wait for the journal */
+    double total_ms;  /* from arrival to reply */
+};
+
+/* Fills *out for the last call of this client that succeeded, of whichever thread. False, and
+ * zeros, before the first one and with a server older than 0.2.0, which does not say it. */
+VOXELD_API bool voxeld_last_timings(struct voxeld_client *client,
+                                    struct voxeld_timings *out);
+
 /* Options of a single call; all may be left out.
  *
  * Exactly once. A call that changes something on the server takes effect once a

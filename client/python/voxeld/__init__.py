@@ -21,6 +21,7 @@ Conventions, as everywhere in voxeld: positions are metres, frames right-handed,
 Failures are exceptions of class voxeld.Error, one subclass a status code.
 """
 
+from .calls import StageTimes
 from .client import Client, connect
 from .cloud import Cloud, DType, Field, Pose, Sweep
 from .errors import (
@@ -174,6 +175,7 @@ __all__ = [
     "ServerInfo",
     "SlowRequest",
     "Snapshot",
+    "StageTimes",
     "Status",
     "Sweep",
     "Timings",

@@ -9,6 +9,7 @@ import os
 import secrets
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2
@@ -48,6 +49,40 @@ def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, m
     return response, arrays
 
 
+@dataclass(frozen=True)
+class StageTimes:
+    """Where the time of a call went in the server, in milliseconds; 0 for a stage that it did not
+    reach.
+
+    receive_ms  from the first byte of the request to its last
+    decode_ms   unpacking and checking it
+    wait_ms     in the queue, until the engine took it
+    commit_ms   a durable change's wait for the journal
+    total_ms    from arrival to reply
+    """
+
+    receive_ms: float
+    decode_ms: float
+    wait_ms: float
+    engine_ms: float
+    commit_ms: float
+    total_ms: float
+
+
+def stage_times(header: rpc_pb2.ResponseHeader) -> StageTimes | None:
+    if not header.HasField("stages"):
+        return None
+    stages = header.stages
+    return StageTimes(
+        stages.receive_ms,
+        stages.decode_ms,
+        stages.wait_ms,
+        stages.engine_ms,
+        stages.commit_ms,
+        header.total_ms,
+    )
+
+
 class Calls:
     """Sends requests and opens their replies; Client adds a method for each of the server's."""
 
@@ -77,6 +112,7 @@ class Calls:
         self._mutex = threading.Lock()
         # The server's limit, and the number of the connection that it was learnt on.
         self._limit = (0, 0)
+        self._last_times: StageTimes | None = None
         self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
         if wait != 0:
             try:
@@ -84,6 +120,12 @@ class Calls:
             except BaseException:
                 self._connection.close()
                 raise
+
+    @property
+    def last_times(self) -> StageTimes | None:
+        """Where the time of the last call that succeeded went in the server. None before the
+        first one, and with a server older than 0.2.0."""
+        return self._last_times
 
     @property
     def url(self) -> str:
@@ -138,11 +180,13 @@ class Calls:
         head = rpc_pb2.Request(header=header).SerializeToString()
         try:
             data = self._connection.exchange([head, *parts], timeout_s)
-            return opened(data, method)
+            response, arrays = opened(data, method)
         except Error as e:
             e.request_id = header.request_id
             e.sequence = header.sequence
             raise
+        self._last_times = stage_times(response.header)
+        return response, arrays
 
     def _get_server_info(
         self, timeout: float | None, request_id: str | None

@@ -264,7 +264,8 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
 {
     struct vxd_http_exchange *exchange = request->transport;
     struct vxd_err reply_err = *err;
-    char timing[96];
+    char timing[192];
+    const struct vxd_stage_times *stages = &request->stages;
 
     if (exchange->abandoned) {
         return;
@@ -280,8 +281,12 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
         }
         vxd_http_set_error(exchange, request->id, &reply_err);
     }
-    (void)snprintf(timing, sizeof timing, "queue;dur=%.3f, total;dur=%.3f",
-                   request->queue_ms, request->total_ms);
+    (void)snprintf(timing, sizeof timing,
+                   "receive;dur=%.3f, decode;dur=%.3f, wait;dur=%.3f, engine;dur=%.3f, "
+                   "commit;dur=%.3f, queue;dur=%.3f, total;dur=%.3f",
+                   stages->receive_ms, stages->decode_ms, stages->wait_ms,
+                   stages->engine_ms, stages->commit_ms, request->queue_ms,
+                   request->total_ms);
     vxd_http_add_header(exchange, "Server-Timing", timing);
     if (exchange->suspended) {
         vxd_http_hangup_forget(exchange->http, exchange->connection);

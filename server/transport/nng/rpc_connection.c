@@ -145,6 +145,7 @@ static void run_message(struct vxd_rpc_connection *connection,
     struct vxd_rpc *rpc = connection->loop->rpc;
 
     vxd_upload_memory_complete(rpc->server, &take_message->memory);
+    take_message->began_ns = connection->began_ns;
     end_arrival(connection);
     connection->n_turn++;
     count_open(connection);

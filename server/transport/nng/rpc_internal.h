@@ -29,6 +29,7 @@ struct vxd_rpc_message {
     uint8_t *bytes;
     size_t n_bytes;
     size_t n_there;
+    int64_t began_ns; /* when its first byte came */
     struct vxd_upload_memory
         memory; /* holds the bytes; empty: they stand behind the struct */
     struct vxd_server *server;
@@ -222,6 +223,7 @@ struct vxd_rpc_answer {
     bool arrays_dropped;
     double queue_ms;
     double total_ms;
+    const struct vxd_stage_times *stages; /* NULL: of no request */
 };
 
 /* A Response with its head and route; NULL when memory ran out. Its big data are copied by the

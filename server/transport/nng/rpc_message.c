@@ -103,6 +103,7 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
                                     .tag = message->tag,
                                     .queue_ms = request->queue_ms,
                                     .total_ms = request->total_ms,
+                                    .stages = &request->stages,
                                     .replayed = is_ok && atomic_load(&request->replayed),
                                     .arrays_dropped =
                                         is_ok && atomic_load(&request->arrays_dropped)};
@@ -268,7 +269,8 @@ static struct vxd_request *make_request(struct vxd_rpc_message *message,
     const uint8_t *bytes = message->bytes + message->route.n_bytes;
     size_t n_bytes = message->n_bytes - message->route.n_bytes;
     struct vxd_request_header header = {.peer_uid = connection->uid,
-                                        .peer = connection->peer};
+                                        .peer = connection->peer,
+                                        .began_ns = message->began_ns};
     struct vxd_decoder *decoder = NULL;
     struct vxd_request *request = NULL;
     struct vxd_err header_err = {0};

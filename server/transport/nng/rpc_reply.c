@@ -95,6 +95,7 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
                                    const struct vxd_rpc_answer *answer)
 {
     Voxeld__V1__ResponseHeader header = VOXELD__V1__RESPONSE_HEADER__INIT;
+    Voxeld__V1__StageTimes stages = VOXELD__V1__STAGE_TIMES__INIT;
     char id[VXD_NAME_BYTES];
     char field[sizeof answer->err->field];
     char message[sizeof answer->err->message];
@@ -109,6 +110,14 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
     header.code = (Voxeld__V1__Code)answer->err->code;
     header.queue_ms = answer->queue_ms;
     header.total_ms = answer->total_ms;
+    if (answer->stages != NULL) {
+        stages.receive_ms = answer->stages->receive_ms;
+        stages.decode_ms = answer->stages->decode_ms;
+        stages.wait_ms = answer->stages->wait_ms;
+        stages.engine_ms = answer->stages->engine_ms;
+        stages.commit_ms = answer->stages->commit_ms;
+        header.stages = &stages;
+    }
     header.replayed = answer->replayed;
     header.arrays_dropped = answer->arrays_dropped;
     if (answer->err->code != VXD_OK) {

@@ -63,8 +63,13 @@ target_link_libraries(bench_gpu_dag_scan PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_gpu_dag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_versions.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
+# bench_render times pictures of scenes.
+add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_render PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
+  foreach(bench bench_render bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
       bench_gpu_dag_versions ${bench_paper})
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/floors.cu)
@@ -94,3 +99,5 @@ add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu 
   --size 0.5)
 add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --backend cpu
   --leaves 20000 --repeat 2 --radius 50)
+add_test(NAME bench_render_smoke COMMAND bench_render --backend cpu --depth 8 --repeat 1
+  --width 40 --height 24)

@@ -231,6 +231,36 @@ static const char *find_header(const char *head, const char *name, size_t *n)
     return NULL;
 }
 
+/* Reads the milliseconds of a metric, "engine;dur=" and a number. False where it is not there. */
+static bool read_metric(const char *line, size_t n, const char *metric, double *out)
+{
+    size_t n_metric = strlen(metric);
+
+    for (size_t i = 0; i + n_metric <= n; i++) {
+        if (strncmp(line + i, metric, n_metric) == 0) {
+            const char *number = line + i + n_metric;
+
+            return vxd_number_double(number, strcspn(number, ", \r"), out);
+        }
+    }
+    return false;
+}
+
+static void read_timings(const char *head, struct load_reply *reply)
+{
+    struct voxeld_timings *t = &reply->timings;
+    size_t n = 0;
+    const char *line = find_header(head, "Server-Timing", &n);
+
+    reply->has_timings = line != NULL &&
+                         read_metric(line, n, "receive;dur=", &t->receive_ms) &&
+                         read_metric(line, n, "decode;dur=", &t->decode_ms) &&
+                         read_metric(line, n, "wait;dur=", &t->wait_ms) &&
+                         read_metric(line, n, "engine;dur=", &t->engine_ms) &&
+                         read_metric(line, n, "commit;dur=", &t->commit_ms) &&
+                         read_metric(line, n, "total;dur=", &t->total_ms);
+}
+
 /* Parses the head, which ends with its empty line. */
 static bool parse_head(const char *head, struct http_head *out)
 {
@@ -434,6 +464,7 @@ void load_http_call(struct load_http *http, enum load_method method,
     drop_stale(http);
     if (exchange(http, method, &head, reply) == VOXELD_OK) {
         reply->answered = true;
+        read_timings(http->head, reply);
         if (head.status != 200) {
             (void)error_reply(http, head.status, &reply->error);
         } else if (load_sends_cloud(method)) {

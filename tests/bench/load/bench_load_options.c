@@ -48,6 +48,7 @@ enum {
     OPT_FORMAT,
     OPT_SIZE,
     OPT_CHECK,
+    OPT_STAGES,
     OPT_CSV,
     OPT_JSON,
     OPT_VERSION
@@ -73,6 +74,7 @@ static const struct option long_options[] = {
     {"format", required_argument, NULL, OPT_FORMAT},
     {"size", required_argument, NULL, OPT_SIZE},
     {"check", no_argument, NULL, OPT_CHECK},
+    {"stages", no_argument, NULL, OPT_STAGES},
     {"csv", required_argument, NULL, OPT_CSV},
     {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, 'h'},
@@ -125,6 +127,9 @@ static const char help_text[] =
     "                     failed and make the exit status 1\n"
     "\n"
     "output\n"
+    "  --stages           where the time went: in the server by stage (receive, decode,\n"
+    "                     wait in the queue, engine, commit to the journal, the rest),\n"
+    "                     and the way there and back\n"
     "  --json             JSON on standard output in place of the table\n"
     "  --csv FILE         a row a step and method; plot_load.py draws it (in\n"
     "                     share/voxeld where installed, else in tests/bench)\n"
@@ -373,6 +378,9 @@ static bool plain_option(struct load_options *out, int id, const char *value)
         return true;
     case OPT_CHECK:
         out->check = true;
+        return true;
+    case OPT_STAGES:
+        out->stages = true;
         return true;
     case OPT_JSON:
         out->json = true;

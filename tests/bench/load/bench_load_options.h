@@ -47,6 +47,7 @@ struct load_options {
     double size_m;
     const char *scene; /* of scene_integrate; NULL without it */
     bool check;
+    bool stages;
 
     const char *csv;
     bool json;

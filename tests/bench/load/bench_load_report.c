@@ -13,6 +13,8 @@ enum {
 
 static const char *const series_names[N_SERIES] = {"latency", "engine", "overhead",
                                                    "rejected"};
+static const char *const stage_names[LOAD_N_STAGES] = {
+    "receive", "decode", "wait", "engine", "commit", "rest", "way"};
 static const struct {
     const char *name;
     double share;
@@ -90,6 +92,21 @@ static void print_row(FILE *stream, const char *load, const char *method,
                   load_histogram_percentile_ms(&stats->overhead, 0.99));
 }
 
+static void print_stages(FILE *stream, const struct load_stats *stats)
+{
+    if (atomic_load(&stats->stages[LOAD_WAY].n) == 0) {
+        (void)fputs("    the server does not say where the time went\n", stream);
+        return;
+    }
+    for (size_t i = 0; i < LOAD_N_STAGES; i++) {
+        (void)fprintf(stream, "    %-8s p50 %8.3f  p99 %8.3f  max %8.3f\n",
+                      stage_names[i],
+                      load_histogram_percentile_ms(&stats->stages[i], 0.5),
+                      load_histogram_percentile_ms(&stats->stages[i], 0.99),
+                      load_histogram_max_ms(&stats->stages[i]));
+    }
+}
+
 static void print_errors(FILE *stream, const struct load_result *result)
 {
     const struct load_stats *all = &result->stats[LOAD_ALL];
@@ -142,6 +159,9 @@ void load_report_step(FILE *stream, const struct load_work *work,
     for (size_t row = 0; row <= LOAD_ALL; row++) {
         if (has_row(work, row)) {
             print_row(stream, load, row_name(row), result, &result->stats[row]);
+            if (work->options->stages) {
+                print_stages(stream, &result->stats[row]);
+            }
         }
     }
     print_errors(stream, result);
@@ -226,6 +246,20 @@ void load_report_json_begin(FILE *stream, const struct load_work *work)
     (void)fputs(", \"steps\": [", stream);
 }
 
+static void json_series(FILE *stream, const struct load_histogram *series)
+{
+    (void)fputc('{', stream);
+    ctl_json_member_count(stream, true, "n", series->n);
+    for (size_t k = 0; k < N_PERCENTILES; k++) {
+        ctl_json_member_number(
+            stream, false, percentiles[k].name,
+            load_histogram_percentile_ms(series, percentiles[k].share));
+    }
+    ctl_json_member_number(stream, false, "max", load_histogram_max_ms(series));
+    ctl_json_member_number(stream, false, "mean", load_histogram_mean_ms(series));
+    (void)fputc('}', stream);
+}
+
 static void json_stats(FILE *stream, const struct load_result *result, size_t row)
 {
     const struct load_stats *stats = &result->stats[row];
@@ -250,17 +284,15 @@ static void json_stats(FILE *stream, const struct load_result *result, size_t ro
     }
     (void)fputc('}', stream);
     for (size_t i = 0; i < N_SERIES; i++) {
-        const struct load_histogram *series = series_of(stats, i);
-
-        (void)fprintf(stream, ", \"%s_ms\": {", series_names[i]);
-        ctl_json_member_count(stream, true, "n", series->n);
-        for (size_t k = 0; k < N_PERCENTILES; k++) {
-            ctl_json_member_number(
-                stream, false, percentiles[k].name,
-                load_histogram_percentile_ms(series, percentiles[k].share));
+        (void)fprintf(stream, ", \"%s_ms\": ", series_names[i]);
+        json_series(stream, series_of(stats, i));
+    }
+    if (atomic_load(&stats->stages[LOAD_WAY].n) > 0) {
+        (void)fputs(", \"stages\": {", stream);
+        for (size_t i = 0; i < LOAD_N_STAGES; i++) {
+            (void)fprintf(stream, "%s\"%s_ms\": ", i == 0 ? "" : ", ", stage_names[i]);
+            json_series(stream, &stats->stages[i]);
         }
-        ctl_json_member_number(stream, false, "max", load_histogram_max_ms(series));
-        ctl_json_member_number(stream, false, "mean", load_histogram_mean_ms(series));
         (void)fputc('}', stream);
     }
     (void)fputc('}', stream);

@@ -174,6 +174,27 @@ static void keep_message(struct run *run, enum voxeld_status code, const char *m
     (void)pthread_mutex_unlock(&run->mutex);
 }
 
+static void count_stages(struct load_stats *stats, const struct voxeld_timings *timings,
+                         int64_t latency_ns)
+{
+    double ms[LOAD_N_STAGES] = {[LOAD_RECEIVE] = timings->receive_ms,
+                                [LOAD_DECODE] = timings->decode_ms,
+                                [LOAD_WAIT] = timings->wait_ms,
+                                [LOAD_ENGINE] = timings->engine_ms,
+                                [LOAD_COMMIT] = timings->commit_ms,
+                                [LOAD_REST] = timings->total_ms,
+                                [LOAD_WAY] = (double)latency_ns / (double)NS_A_MS -
+                                             timings->total_ms - timings->receive_ms};
+
+    for (size_t i = LOAD_DECODE; i < LOAD_REST; i++) {
+        ms[LOAD_REST] -= ms[i]; /* total_ms begins when all is received */
+    }
+    for (size_t i = 0; i < LOAD_N_STAGES; i++) {
+        load_histogram_record(&stats->stages[i],
+                              ms[i] > 0 ? (int64_t)(ms[i] * (double)NS_A_MS) : 0);
+    }
+}
+
 static void count(struct load_stats *stats, enum load_method method,
                   const struct load_reply *reply, bool wrong, int64_t latency_ns)
 {
@@ -192,6 +213,9 @@ static void count(struct load_stats *stats, enum load_method method,
     }
     (void)atomic_fetch_add(&stats->n_ok, 1);
     load_histogram_record(&stats->latency, latency_ns);
+    if (reply->has_timings) {
+        count_stages(stats, &reply->timings, latency_ns);
+    }
     if (load_sends_cloud(method)) {
         int64_t engine_ns = (int64_t)(reply->engine_ms * (double)NS_A_MS);
 

@@ -28,10 +28,11 @@ struct load_stats {
     struct load_histogram latency; /* of what is OK */
     struct load_histogram engine;  /* of voxelize: the reply's engine_ms */
     struct load_histogram overhead;
+    struct load_histogram stages[LOAD_N_STAGES]; /* with --stages */
     struct load_histogram rejected; /* latency of UNAVAILABLE and RESOURCE_EXHAUSTED */
 };
 
-/* About 600 KB: on the heap. */
+/* Some 2 MB: on the heap. */
 struct load_result {
     struct load_step step;
     double seconds;    /* measured, without the warm-up */

@@ -251,6 +251,7 @@ void load_target_call(struct load_target *target, enum load_method method,
     }
     if (ask[method](target, reply) == VOXELD_OK) {
         reply->answered = true;
+        reply->has_timings = voxeld_last_timings(target->client, &reply->timings);
         return;
     }
     /* An error without the request's id never left this process. While the server

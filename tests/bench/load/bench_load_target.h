@@ -26,6 +26,18 @@ bool load_work_create(const struct load_options *options, struct load_work *out,
                       struct voxeld_error *error);
 void load_work_destroy(struct load_work *work);
 
+/* Where the time of a request went; those of the server as voxeld_timings has them. */
+enum load_stage {
+    LOAD_RECEIVE,
+    LOAD_DECODE,
+    LOAD_WAIT,
+    LOAD_ENGINE,
+    LOAD_COMMIT,
+    LOAD_REST, /* in the server, beside these */
+    LOAD_WAY,  /* to the server and back, and unpacking the reply */
+    LOAD_N_STAGES
+};
+
 /* The outcome of one request. */
 struct load_reply {
     /* Whether the server answered; false: the connection failed, or HTTP's time ran
@@ -35,6 +47,8 @@ struct load_reply {
     uint64_t n_points;
     uint64_t n_voxels;
     double engine_ms;
+    bool has_timings;
+    struct voxeld_timings timings;
     struct voxeld_error error; /* code OK on success */
 };
 

@@ -3,3 +3,7 @@ foreach(name bin convert json_file las npy npz pcd ply)
   voxeld_add_fuzz(NAME fuzz_${name} SOURCES fuzz/client/fuzz_${name}.c
                   LIBRARIES voxeld_files CORPUS fuzz/corpus/${name})
 endforeach()
+foreach(name png jpeg)
+  voxeld_add_fuzz(NAME fuzz_${name} SOURCES fuzz/client/fuzz_${name}.c
+                  LIBRARIES voxeld_image CORPUS fuzz/corpus/${name})
+endforeach()

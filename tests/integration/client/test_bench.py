@@ -105,6 +105,28 @@ def test_scans_into_a_scene_are_a_row_of_their_own(daemon: Daemon, transport: st
     assert "NOT_FOUND" in lost.stdout + lost.stderr
 
 
+def check_stages(method: dict[str, Any]) -> None:
+    """The stages of a closed loop's requests must add up to what the client waited."""
+    means = {name: series["mean"] for name, series in method["stages"].items()}
+    assert list(means) == [
+        "receive_ms", "decode_ms", "wait_ms", "engine_ms", "commit_ms", "rest_ms", "way_ms"
+    ]  # fmt: skip
+    assert all(series["n"] == method["ok"] for series in method["stages"].values())
+    assert sum(means.values()) == pytest.approx(method["latency_ms"]["mean"], rel=0.02, abs=0.02)
+    # engine_ms of the reply was read when its stages were over, but before the last of them ended.
+    assert means["engine_ms"] >= 0.9 * method["engine_ms"]["mean"] > 0
+    assert means["commit_ms"] == 0
+
+
+def test_stages_are_printed(daemon: Daemon) -> None:
+    done = bench("--url", daemon.ipc, "--count", 5, "--points", 1000, "--warmup", 0, "--stages")
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("    ")]
+    assert [line[0] for line in lines] == [
+        "receive", "decode", "wait", "engine", "commit", "rest", "way"
+    ]  # fmt: skip
+    assert all(line[1::2] == ["p50", "p99", "max"] for line in lines)
+
+
 @pytest.mark.parametrize("transport", ["ipc", "tcp", "http"])
 def test_closed_loop_counts_what_the_server_counted(daemon: Daemon, transport: str) -> None:
     before = counted(daemon, "voxelize")
@@ -123,6 +145,7 @@ def test_closed_loop_counts_what_the_server_counted(daemon: Daemon, transport: s
         assert abs(voxelize["count"] - 3 * info["count"]) <= 4
         assert both["ok_per_s"] == pytest.approx(both["ok"] / step["seconds"], rel=1e-3)
         assert 0 < voxelize["engine_ms"]["mean"] < voxelize["latency_ms"]["mean"]
+        check_stages(voxelize)
         n_voxelize += voxelize["ok"]
     assert counted(daemon, "voxelize") - before == n_voxelize
 

@@ -100,6 +100,20 @@ def test_voxelize_all_outputs_follow_from_one_another(client: voxeld.Client) -> 
     assert item.n_points == item.n_used + dropped == 5000
 
 
+def test_last_times_are_those_of_the_last_reply(client: voxeld.Client) -> None:
+    client.server_info()
+    times = client.last_times
+    assert times is not None
+    assert times.engine_ms == times.wait_ms == times.commit_ms == 0 < times.total_ms
+    voxels = client.voxelize(random_points(5000), 1.0)
+    times = client.last_times
+    assert times is not None
+    assert times.total_ms == voxels.total_ms and times.engine_ms >= voxels.engine_ms * 0.9 > 0
+    stages = times.decode_ms + times.wait_ms + times.engine_ms + times.commit_ms
+    assert 0 < stages <= times.total_ms + 1e-3
+    assert times.receive_ms >= 0 == times.commit_ms
+
+
 def test_voxelize_without_features_or_coords_gives_what_is_left(client: voxeld.Client) -> None:
     points = random_points(100)
     voxels = client.voxelize(points, (0.5, 0.5, 1), features=(), outputs="counts")

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of scene_render share. A request goes through these steps, in stages: it finds
+ * what is occupied where the message leaves the camera to us, makes a plan, draws part by part,
+ * and copies the pixels; finish encodes them. */
+#ifndef VXD_SERVER_SERVICE_RENDER_RENDER_H
+#define VXD_SERVER_SERVICE_RENDER_RENDER_H
+
+#include "gpu/render/render.h"
+#include "gpu/svdag/diff/diff.h"
+#include "server/service/scene/scene.h"
+#include "voxeld/v1/render.pb-c.h"
+
+enum vxd_render_step {
+    VXD_RENDER_OPEN,
+    VXD_RENDER_BOUND, /* cells of the box were exported */
+    VXD_RENDER_DRAW,
+    VXD_RENDER_DONE
+};
+
+struct vxd_render_job {
+    struct vxd_scene_job base; /* first: request->state is both */
+    enum vxd_render_step step;
+    struct vxd_render_picture
+        picture; /* what check read; completed when the scene is known */
+    uint32_t *palette;
+
+    /* What is occupied lies in this box, voxels; of the whole scene before it is known. */
+    struct vxd_svdag_export box;
+    struct vxd_scene_output cells;
+    struct vxd_scene_output n_cells;
+    bool is_empty;
+
+    struct vxd_render_plan *plan;
+    uint64_t n_rays;
+    uint32_t x, y; /* the next part's corner */
+    struct vxd_scene_output pixels;
+    uint8_t *file; /* PNG or JPEG; malloc'ed */
+    size_t n_file;
+};
+
+/* --- render_check.c ---------------------------------------------------------------------- */
+
+/* Whether the camera or the colours depend on what is occupied. */
+bool vxd_render_needs_bounds(const Voxeld__V1__SceneRenderRequest *input);
+
+/* --- render_camera.c --------------------------------------------------------------------- */
+
+/* The box that is exported first, and the next one after `cells` came; false: it is small enough
+ * around what is occupied. */
+void vxd_render_begin_bounds(struct vxd_render_job *job);
+bool vxd_render_narrow_bounds(struct vxd_render_job *job);
+
+/* Completes the picture: the camera and lengths in voxels, with what the message left to us. */
+void vxd_render_set_camera(struct vxd_render_job *job,
+                           const Voxeld__V1__SceneRenderRequest *input);
+
+/* --- render_reply.c ---------------------------------------------------------------------- */
+
+/* Makes the reply of drawn pixels.
+ * errors  RESOURCE_EXHAUSTED, of the codecs */
+enum vxd_status vxd_render_new_reply(struct vxd_request *request,
+                                     Voxeld__V1__SceneRenderResponse **out,
+                                     struct vxd_err *err);
+
+#endif
