@@ -377,6 +377,25 @@ struct vxd_scene *vxd_scenes_find(struct vxd_scenes *scenes, const char *name)
     return found;
 }
 
+bool vxd_scenes_get_version(struct vxd_scenes *scenes, const char *name,
+                            uint64_t *generation, uint64_t *version)
+{
+    const struct vxd_scene *found;
+    bool is_there;
+
+    vxd_scenes_lock(scenes);
+    found = *find_link(scenes, name);
+    is_there = found != NULL && strcmp(found->terms.name, name) == 0;
+    if (is_there) {
+        const struct vxd_scene_history *history = &found->history;
+
+        *generation = found->generation;
+        *version = history->versions[history->n - history->n_waiting - 1].number;
+    }
+    vxd_scenes_unlock(scenes);
+    return is_there;
+}
+
 size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t n_most)
 {
     size_t n = 0;

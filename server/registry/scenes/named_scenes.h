@@ -191,6 +191,11 @@ void vxd_scenes_publish(struct vxd_scenes *scenes, struct vxd_scene *scene);
 /* Finds a scene and holds it; NULL where there is none. */
 struct vxd_scene *vxd_scenes_find(struct vxd_scenes *scenes, const char *name);
 
+/* The generation and newest version of a scene, without holding it; false where there is none.
+ * From any thread. */
+bool vxd_scenes_get_version(struct vxd_scenes *scenes, const char *name,
+                            uint64_t *generation, uint64_t *version);
+
 /* Copies up to n_most scenes in order of their names, each held; returns how many. */
 size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t n_most);
 

@@ -44,6 +44,7 @@ void vxd_http_exchange_drop(struct vxd_http_exchange *exchange)
         MHD_destroy_response(exchange->response);
     }
     free(exchange->query_text);
+    free(exchange->picture_body);
     free(exchange);
 }
 
@@ -143,7 +144,10 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
 static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
                                             const char *url)
 {
-    const struct vxd_method *method = find_path(exchange, url);
+    const struct vxd_method *method =
+        vxd_http_is_picture(exchange, url)
+            ? vxd_method_by_name(exchange->http->server->methods, "scene_render")
+            : find_path(exchange, url);
 
     exchange->allow = allow_view;
     method = method != NULL ? method : vxd_http_find_events(exchange, url);
@@ -266,6 +270,12 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
     VXD_TRY(vxd_http_check_body(exchange, err));
     if (exchange->is_events) {
         VXD_TRY(vxd_http_events_open(exchange, err));
+    }
+    if (exchange->picture_type != NULL) {
+        VXD_TRY(vxd_http_read_picture(exchange, err));
+        if (exchange->response != NULL) {
+            return VXD_OK;
+        }
     }
     VXD_TRY(create_request(exchange, err));
     VXD_TRY(vxd_request_admit_upload(exchange->request, exchange->method,
@@ -412,7 +422,10 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
 
         body.bytes = (const uint8_t *)(is_json ? "{}" : "");
         body.n_bytes = is_json ? 2 : 0;
-        if (exchange->get_body[0] != '\0') {
+        if (exchange->picture_body != NULL) {
+            body.bytes = (const uint8_t *)exchange->picture_body;
+            body.n_bytes = strlen(exchange->picture_body);
+        } else if (exchange->get_body[0] != '\0') {
             body.bytes = (const uint8_t *)exchange->get_body;
             body.n_bytes = strlen(exchange->get_body);
         }

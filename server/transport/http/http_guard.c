@@ -43,6 +43,7 @@ static const struct known_header known_headers[] = {
     KNOWN("X-Voxeld-Max-Age-Ms", max_age_ms),
     KNOWN("Last-Event-ID", last_event_id),
     KNOWN("Sec-Fetch-Site", fetch_site),
+    KNOWN("If-None-Match", if_none_match),
 };
 
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,

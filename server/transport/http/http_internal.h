@@ -12,6 +12,7 @@
 #include "server/instance/instance.h"
 
 #define VXD_HTTP_MAX_QUERY 32
+#define VXD_HTTP_TAG_BYTES 56
 
 /* A connection, for as long as it lasts. */
 struct vxd_http_peer {
@@ -58,6 +59,7 @@ struct vxd_http_headers {
     const char *max_age_ms;
     const char *last_event_id;
     const char *fetch_site;
+    const char *if_none_match;
     const char *malformed; /* a name with a space, which others may read without it */
     const char *duplicate; /* name of one of these that came twice */
 };
@@ -92,6 +94,11 @@ struct vxd_http_exchange {
     const char *format; /* of a file body, in query_text */
     char
         get_body[VXD_NAME_BYTES + 16]; /* what a GET's path says, as JSON; "" = nothing */
+    /* A picture of a scene (http_pictures.c); NULL = the URL is none. */
+    const char *picture_type;
+    char picture_scene[VXD_NAME_BYTES];
+    char *picture_body; /* JSON, malloc'ed */
+    uint64_t picture_digest;
     struct vxd_query_item query[VXD_HTTP_MAX_QUERY];
     size_t n_query;
     char *query_text; /* owns the strings above: they outlive the connection's */
@@ -251,5 +258,23 @@ struct vxd_http_view {
 
 /* NULL when there is none at this path. */
 const struct vxd_http_view *vxd_http_view_find(const char *path);
+
+/* Requires the scope read, as the methods that return the same do.
+ * errors  UNAUTHENTICATED, PERMISSION_DENIED */
+enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
+                                    struct vxd_err *err);
+
+/* http_pictures.c: whether a URL is a scene's picture; sets picture_type and picture_scene. */
+bool vxd_http_is_picture(struct vxd_http_exchange *exchange, const char *url);
+
+/* Makes picture_body from the query, or the response where the client has the picture.
+ * errors  INVALID_ARGUMENT (names the parameter), UNAUTHENTICATED, PERMISSION_DENIED,
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_read_picture(struct vxd_http_exchange *exchange,
+                                      struct vxd_err *err);
+
+/* Makes the response of a reply. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_set_picture(struct vxd_http_exchange *exchange,
+                                     const ProtobufCMessage *output, struct vxd_err *err);
 
 #endif

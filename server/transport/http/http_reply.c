@@ -207,6 +207,9 @@ static enum vxd_status set_output(struct vxd_http_exchange *exchange,
     const char *type = TYPE_JSON;
     enum vxd_status status = VXD_OK;
 
+    if (exchange->picture_type != NULL) {
+        return vxd_http_set_picture(exchange, output, err);
+    }
     switch (exchange->reply_format) {
     case VXD_HTTP_JSON:
         status = vxd_json_write(output, &text, err);

@@ -81,8 +81,8 @@ static void write_ready(struct vxd_http_exchange *exchange)
              &text);
 }
 
-/* Requires the scope read, as the methods that return the same do. */
-static enum vxd_status check_read(struct vxd_http_exchange *exchange, struct vxd_err *err)
+enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
+                                    struct vxd_err *err)
 {
     struct vxd_principal principal = {0};
     const char *token = NULL;
@@ -112,7 +112,7 @@ static void write_openapi(struct vxd_http_exchange *exchange)
 static const struct vxd_http_view views[] = {
     {"/v1/health/live", true, NULL, write_live, NULL},
     {"/v1/health/ready", true, NULL, write_ready, NULL},
-    {"/metrics", false, check_read, write_metrics, NULL},
+    {"/metrics", false, vxd_http_check_read, write_metrics, NULL},
     {"/v1/openapi.json", false, NULL, write_openapi, NULL},
     {"/v1/session", false, vxd_http_session_check, vxd_http_session_get,
      vxd_http_session_post},
