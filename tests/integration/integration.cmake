@@ -100,7 +100,15 @@ set(integration_tests
   transport/guard
   transport/hostile
   transport/http
-  transport/rpc)
+  transport/rpc
+  web/web)
+# The dashboard in a browser; deploy/packages.sh installs Debian's.
+find_program(VOXELD_CHROMIUM chromium)
+if(VOXELD_CHROMIUM)
+  list(APPEND integration_tests web/dashboard)
+else()
+  message(STATUS "No chromium: the dashboard is not looked at in a browser")
+endif()
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
   get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
@@ -112,7 +120,7 @@ foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
     FIXTURES_REQUIRED integration
     TIMEOUT 900
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;VOXELD_TEST_SLOW=${integration_slow};\
-VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
+VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_CHROMIUM=${VOXELD_CHROMIUM};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
 

@@ -4,13 +4,16 @@ import { el } from './names.js';
 
 const POINTS = 180;
 
-function nice(x) {
+// The top of a scale; of bytes a power of two.
+function nice(x, isBinary) {
+  if (isBinary) return 2 ** Math.ceil(Math.log2(x));
   const power = 10 ** Math.floor(Math.log10(x));
-  return [1, 2, 5, 10].map((m) => m * power).find((m) => m >= x);
+  return [1, 2, 4, 10].map((m) => m * power).find((m) => m >= x);
 }
 
 export class Chart {
-  constructor({ title, format, series, least = 1 }) {
+  constructor({ title, format, series, least = 1, isBinary = false }) {
+    this.isBinary = isBinary;
     this.format = format;
     this.series = series;
     this.least = least;
@@ -55,7 +58,7 @@ export class Chart {
     const c = this.canvas.getContext('2d');
     const style = getComputedStyle(this.canvas);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const top = nice(Math.max(this.least, ...this.values.flat()));
+    const top = nice(Math.max(this.least, ...this.values.flat()), this.isBinary);
     c.scale(ratio, ratio);
     c.font = '11px system-ui, sans-serif';
     c.textBaseline = 'bottom';

@@ -7,7 +7,7 @@ import { ago, bytes, count, el, fallbackColour, hex, metres, ms, numbers } from 
 import { call, getJson, Stream } from './session.js';
 
 const MODES = [['colour', 'Colour'], ['height', 'Height'], ['depth', 'Depth'],
-  ['normal', 'Normal'], ['ao', 'Openness'], ['material', 'Material']];
+  ['normal', 'Normal'], ['ao', 'Openness']];
 const TOOLS = [
   ['orbit', 'Look', 'L', 'Turn and move; a click says what is there'],
   ['measure', 'Measure', 'M', 'Two clicks give a distance'],
@@ -21,7 +21,7 @@ const HELP = [
   ['drag', 'turn'], ['right drag, Shift + drag', 'move sideways'], ['wheel, + and -', 'nearer and farther'],
   ['W A S D, Q E', 'fly; Shift is faster'], ['arrows', 'turn'], ['double click', 'focus what is there'],
   ['click', 'what is there: place, material'], ['L M B X', 'look, measure, paint, erase'],
-  ['1 to 6', 'colour, height, depth, normal, openness, material'], ['[ and ]', 'smaller and larger brush'],
+  ['1 to 5', 'colour, height, depth, normal, openness'], ['[ and ]', 'smaller and larger brush'],
   ['Ctrl + Z, Ctrl + Y', 'undo and redo, of your own changes'], ['R', 'the whole scene'],
   ['Alt + drag', 'turn while painting'], ['T', 'light or dark'], ['?', 'this help'],
 ];
@@ -307,7 +307,7 @@ class ScenePage {
     const high = found ? found[1] : low.map((x) => x + this.size);
     const middle = scale(add(low, high), 0.5);
     const radius = length(sub(high, low)) / 2;
-    const distance = (0.92 * radius) / Math.sin(this.view.camera.fov * Math.PI / 360);
+    const distance = (0.76 * radius) / Math.sin(this.view.camera.fov * Math.PI / 360);
     this.view.setView(add(middle, scale([-0.62, -0.6, 0.51], distance)), middle);
     this.keepAddress();
   }
@@ -360,7 +360,8 @@ class ScenePage {
     this.view.tool = tool;
     this.view.dataset.tool = tool;
     this.picks = [];
-    this.view.marks = tool === 'measure' ? [] : this.view.marks;
+    this.view.marks = [];
+    this.state('');
     this.toolButtons.forEach((b) => b.setAttribute('aria-pressed', String(b === button)));
     this.showBrush();
   }

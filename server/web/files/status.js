@@ -59,7 +59,7 @@ export function statusPage(app) {
     requests: new Chart({ title: 'Requests a second', format: (x) => x.toFixed(x < 10 ? 1 : 0), series: ['answered', 'refused or failed'] }),
     latency: new Chart({ title: 'Mean time of a request', format: ms, series: ['mean'], least: 0.5 }),
     queue: new Chart({ title: 'Queue', format: (x) => String(Math.round(x)), series: ['waiting', 'running'], least: 4 }),
-    memory: new Chart({ title: 'Memory', format: bytes, series: ['of the process', 'device', 'host'], least: 64 << 20 }),
+    memory: new Chart({ title: 'Memory', format: bytes, series: ['of the process', 'device', 'host'], least: 64 << 20, isBinary: true }),
   };
   const state = el('span', { class: 'badge' }, '…');
   const uptime = el('span', { class: 'dim' });
