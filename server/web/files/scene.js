@@ -74,6 +74,7 @@ class ScenePage {
     this.view.mode = MODES.some(([m]) => m === asked.mode) ? asked.mode : 'colour';
     this.view.at = this.at;
     this.view.dataset.tool = 'orbit';
+    this.view.waits = true;
     this.view.addEventListener('frame', (event) => this.frame(event.detail));
     this.view.addEventListener('fault', (event) => this.fault(event.detail));
     this.view.addEventListener('move', () => this.keepAddress());
@@ -168,6 +169,7 @@ class ScenePage {
       ['memory', bytes(s.nBytes || 0)], ['version', `${this.version}`], ['changed', ago(s.changedNs)],
       ['kept', s.durability ? 'on disk' : 'in memory'],
     ];
+    if (s.spec.frameId) rows.push(['frame', s.spec.frameId]);
     this.facts.replaceChildren(...rows.flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]));
   }
 
@@ -277,6 +279,8 @@ class ScenePage {
   async firstView(asked) {
     if (asked.eye && asked.look) this.view.setView(asked.eye, asked.look);
     if (!this.view.hasView) await this.home();
+    this.view.waits = false;
+    this.view.draw();
   }
 
   // Where the occupied voxels are, from cells that are coarse enough to be few.

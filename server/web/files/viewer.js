@@ -35,12 +35,15 @@ export class VoxelView extends HTMLElement {
     this.nextFrame = 1;
     this.shownFrame = 0;
     this.shownVersion = 0;
+    this.mostPixels = MOST_PIXELS;
     this.costs = new Map(); // milliseconds a pixel, measured, of each mode
     this.fixedMs = 12;
     this.frames = []; // when the last ones came
     this.keys = new Set();
     this.marks = [];
     this.hasView = false;
+    this.waits = false; // for a view that is on its way
+    this.nDrawn = 0;
   }
 
   connectedCallback() {
@@ -93,6 +96,8 @@ export class VoxelView extends HTMLElement {
   // Something has changed: a frame now, and sharper ones when nothing follows.
   draw(isMoving = false) {
     clearTimeout(this.timer);
+    this.nDrawn++;
+    this.dataset.sharp = 'false';
     this.paintOverlay();
     this.want(isMoving ? MOVING_MS : SHARP_MS);
     this.timer = setTimeout(() => this.sharpen(isMoving), STILL_MS);
@@ -108,13 +113,13 @@ export class VoxelView extends HTMLElement {
     const ratio = Math.min(devicePixelRatio || 1, 2);
     const full = this.clientWidth * this.clientHeight * ratio * ratio;
     const affordable = Math.max(LEAST_PIXELS, (budgetMs - this.fixedMs) / this.msPerPixel);
-    const pixels = Math.min(full, affordable, MOST_PIXELS);
+    const pixels = Math.min(full, affordable, this.mostPixels);
     const s = Math.sqrt(pixels / Math.max(full, 1)) * ratio;
     return [Math.max(16, Math.round(this.clientWidth * s)), Math.max(16, Math.round(this.clientHeight * s))];
   }
 
   want(budgetMs) {
-    if (!this.clientWidth || !this.getAttribute('src')) return;
+    if (!this.clientWidth || !this.getAttribute('src') || this.waits) return;
     this.wanted = budgetMs;
     this.pump();
   }
@@ -145,6 +150,7 @@ export class VoxelView extends HTMLElement {
   async fetchFrame(budget) {
     const number = this.nextFrame++;
     const [width, height] = this.sizeFor(budget);
+    const nDrawn = this.nDrawn;
     const abort = new AbortController();
     const began = performance.now();
     const headers = this.getAttribute('token') ? { Authorization: `Bearer ${this.getAttribute('token')}` } : {};
@@ -156,11 +162,23 @@ export class VoxelView extends HTMLElement {
       const bitmap = await createImageBitmap(await response.blob());
       if (!isFinal) this.measure(performance.now() - began, width * height);
       this.show(number, bitmap, width, height, performance.now() - began);
+      if (isFinal && nDrawn === this.nDrawn) this.dataset.sharp = 'true';
     } catch (error) {
-      if (error.name !== 'AbortError') this.dispatchEvent(new CustomEvent('fault', { detail: error }));
+      if (error.name !== 'AbortError') this.refused(error, budget);
     }
     this.inFlight.delete(number);
     this.pump();
+  }
+
+  // What the server cannot draw in time is drawn smaller; what it cannot draw now, later.
+  refused(error, budget) {
+    if (error.status === 429 || error.status === 503) {
+      this.costs.set(this.mode, this.msPerPixel * 2);
+      this.mostPixels = Math.max(LEAST_PIXELS, this.mostPixels / 2);
+      this.timer = setTimeout(() => this.want(budget), STILL_MS);
+    } else {
+      this.dispatchEvent(new CustomEvent('fault', { detail: error }));
+    }
   }
 
   measure(ms, pixels) {
@@ -412,8 +430,8 @@ export class VoxelView extends HTMLElement {
   // Which way x, y and z are.
   paintAxes(c) {
     const [f, r, u] = this.camera.axes;
-    const x = 44;
-    const y = this.clientHeight - 44;
+    const x = this.clientWidth - 46;
+    const y = 46;
     const along = (d, a) => d[0] * a[0] + d[1] * a[1] + d[2] * a[2];
     const axes = [['x', [1, 0, 0], '#ff6b5e'], ['y', [0, 1, 0], '#7bd36a'], ['z', [0, 0, 1], '#6aa8ff']]
       .sort((a, b) => along(f, b[1]) - along(f, a[1]));

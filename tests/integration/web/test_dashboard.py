@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 SHOTS = BIN.parent / "screenshots"
 TOKENS = {"alice": ("read,write", "alice's"), "bob": ("read", "bob's")}
 MARKUP = '<img src=x onerror="document.title=\'owned\'">'
-WAIT_MS = 30_000 * SLOW
+WAIT_MS = 90_000 * SLOW  # a busy machine may need it
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ class Visitor:
     """A person with a browser of their own; what the page throws is a failure."""
 
     def __init__(self, browser: Browser, daemon: Daemon, name: str, **options: Any) -> None:
-        size = {"width": 1100, "height": 700}
+        size = {"width": 860, "height": 560}
         self.context = browser.new_context(viewport=size, **options)
         self.page: Page = self.context.new_page()
         self.page.set_default_timeout(WAIT_MS)
@@ -83,31 +83,21 @@ class Visitor:
     def shot(self, name: str) -> None:
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
-    def n_frames(self) -> int:
-        return int(self.page.locator("voxel-view").get_attribute("data-frames") or 0)
-
     def picture(self) -> list[int]:
-        """Sixteen by sixteen pixels of the picture."""
+        """Thirty-two by thirty-two pixels of the picture."""
         return self.page.evaluate(
             """() => {
               const from = document.querySelector('voxel-view canvas');
-              const to = new OffscreenCanvas(16, 16).getContext('2d');
-              to.drawImage(from, 0, 0, 16, 16);
-              return [...to.getImageData(0, 0, 16, 16).data];
+              const to = new OffscreenCanvas(32, 32).getContext('2d');
+              to.drawImage(from, 0, 0, 32, 32);
+              return [...to.getImageData(0, 0, 32, 32).data];
             }"""
         )
 
     def settle(self) -> list[int]:
-        """Waits until the picture stands still."""
-        last = [self.picture()]
-
-        def is_still() -> bool:
-            self.page.wait_for_timeout(900)
-            last.append(self.picture())
-            return last[-1] == last[-2] and self.n_frames() > 0
-
-        wait_until(is_still, 30, "the picture stands still")
-        return last[-1]
+        """Waits until the picture is as sharp as it gets."""
+        expect(self.page.locator('voxel-view[data-sharp="true"]')).to_be_visible(timeout=WAIT_MS)
+        return self.picture()
 
     def centre(self) -> tuple[float, float]:
         box = self.page.locator("voxel-view").bounding_box()
@@ -115,8 +105,14 @@ class Visitor:
         return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def distance(a: list[int], b: list[int]) -> int:
-    return max(abs(x - y) for x, y in zip(a, b, strict=True))
+def n_changed(a: list[int], b: list[int]) -> int:
+    """Pixels of another colour. Those at edges differ a little, as pictures are more or less sharp
+    by what the machine affords."""
+    differences = [abs(x - y) for x, y in zip(a, b, strict=True)]
+    return sum(max(differences[i : i + 3]) > 75 for i in range(0, len(differences), 4))
+
+
+FEW = 3
 
 
 def test_see_turn_paint_undo_and_a_second_page_sees_it(daemon: Daemon, browser: Browser) -> None:
@@ -149,17 +145,19 @@ def test_see_turn_paint_undo_and_a_second_page_sees_it(daemon: Daemon, browser: 
             alice.page.mouse.move(x + 12 * i, y + 3 * i)
         alice.page.mouse.up()
         turned = alice.settle()
-        assert distance(at_first, turned) > 20, "turning changes the picture"
+        assert n_changed(at_first, turned) > FEW, "turning changes the picture"
         assert "eye=" in alice.page.url, "the address has the camera"
 
         # Bob opens the same address, so he sees the same; he may look and not paint.
         bob.log_in("/" + alice.page.url.split("/", 3)[3])
-        assert distance(bob.settle(), turned) < 24, "one address, one picture"
+        assert n_changed(bob.settle(), turned) <= FEW, "one address, one picture"
         expect(bob.page.locator('[data-tool="paint"]')).to_be_disabled()
         bob.shot("scene-dark")
 
         alice.page.keyboard.press("b")
         alice.page.locator(".swatch").nth(11).click()
+        for _ in range(3):
+            alice.page.keyboard.press("]")  # a larger brush
         alice.page.mouse.click(x, y)
         wait_until(lambda: int(scene()["version"]) > int(made["version"]), 10, "it is painted")
         painted = scene()
@@ -168,13 +166,13 @@ def test_see_turn_paint_undo_and_a_second_page_sees_it(daemon: Daemon, browser: 
             expect(visitor.page.locator(".timeline output")).to_contain_text(
                 f"version {painted['version']}", timeout=WAIT_MS
             )
-            assert distance(visitor.settle(), turned) > 20, "the paint is seen"
-        alice.shot("painted")
+            assert n_changed(visitor.settle(), turned) > FEW, "the paint is seen"
+            visitor.shot(f"painted-{'alice' if visitor is alice else 'bob'}")
 
         alice.page.keyboard.press("Control+z")
         wait_until(lambda: scene()["digest"] == made["digest"], 10, "it is undone")
         expect(bob.page.locator(".timeline output")).to_contain_text("undone", timeout=WAIT_MS)
-        assert distance(bob.settle(), turned) < 24, "the second page sees the undo"
+        assert n_changed(bob.settle(), turned) <= FEW, "the second page sees the undo"
 
         alice.page.locator(".timeline input").fill("1")
         expect(alice.page.locator(".timeline output")).to_contain_text("version 2", timeout=WAIT_MS)
@@ -197,7 +195,7 @@ def test_names_with_markup_stay_text(daemon: Daemon, browser: Browser) -> None:
         "voxelSizeM": 0.1,
         "depth": 7,
         "materialBits": 8,
-        "palette": [{"name": "none"}, {"name": MARKUP, "rgb": 0xCC4444}],
+        "palette": [{"name": "none"}, {"name": "red", "rgb": 0xCC4444}],
         "frameId": MARKUP,
     }
     body = {"name": "marked", "spec": spec}
@@ -218,8 +216,9 @@ def test_names_with_markup_stay_text(daemon: Daemon, browser: Browser) -> None:
     with Visitor(browser, daemon, "alice") as alice:
         alice.log_in("/#/scene/marked")
         alice.settle()
-        alice.page.mouse.click(*alice.centre())
         expect(alice.page.locator(".side")).to_contain_text(MARKUP, timeout=WAIT_MS)
+        alice.page.mouse.click(*alice.centre())
+        expect(alice.page.locator(".side")).to_contain_text("1 red", timeout=WAIT_MS)
         alice.page.goto(alice.url + "/#/status")
         expect(alice.page.locator("tbody").first).to_contain_text(MARKUP[:60], timeout=WAIT_MS)
         alice.page.wait_for_timeout(2500)
@@ -245,7 +244,7 @@ def test_pages_have_labels_and_work_by_keyboard(daemon: Daemon, browser: Browser
         alice.page.keyboard.down("w")
         alice.page.wait_for_timeout(300)
         alice.page.keyboard.up("w")
-        assert distance(before, alice.settle()) > 20
+        assert n_changed(before, alice.settle()) > FEW
         alice.page.keyboard.press("r")
         alice.page.keyboard.press("?")
         expect(alice.page.get_by_role("dialog", name="Help")).to_be_visible()
