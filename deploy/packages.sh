@@ -8,8 +8,12 @@ set -euo pipefail
 list=$(dirname "$0")/packages.txt
 kind=${1:-}
 missing=()
-while read -r name only_for; do
+distribution=$(. /etc/os-release && echo "${ID:-}")
+while read -r name only_for only_on; do
     case $name in '' | '#'*) continue ;; esac
+    if [ -n "${only_on:-}" ] && [ "$only_on" != "$distribution" ]; then
+        continue
+    fi
     if [ -n "${only_for:-}" ] && [ "$only_for" != "$kind" ]; then
         continue
     fi

@@ -19,6 +19,7 @@
 #include "server/registry/registry.h"
 #include "server/schedule/schedule.h"
 #include "server/server.h"
+#include "server/service/watch/watch.h"
 #include "server/signals.h"
 #include "server/transport/http/http.h"
 #include "server/transport/nng/nng.h"
@@ -257,6 +258,7 @@ static void drain(struct daemon *d, bool lost)
     if (d->http != NULL) {
         vxd_http_refuse_new(d->http);
     }
+    vxd_watch_refuse(server->watch);
     if (!vxd_scheduler_drain(server->scheduler, d->config.drain_timeout_ms)) {
         vxd_log(VXD_LOG_WARNING,
                 "drain.timeout_ms is over, unfinished requests were refused");

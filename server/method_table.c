@@ -624,6 +624,21 @@ static const struct vxd_method methods[] = {
      .submit = vxd_scene_render_submit,
      .finish = vxd_scene_render_finish,
      .release = vxd_scene_render_release},
+    {.name = "scene_watch",
+     .tag = VOXELD__V1__REQUEST__METHOD_SCENE_WATCH,
+     .summary = "What has changed since a version; waits until something has.",
+     .scope = VXD_SCOPE_READ,
+     .lane = VXD_LANE_READ,
+     .waits_apart = true,
+     .input = &voxeld__v1__scene_watch_request__descriptor,
+     .output = &voxeld__v1__scene_watch_response__descriptor,
+     .check = vxd_scene_watch_check,
+     .submit = vxd_scene_watch_submit,
+     .finish = vxd_scene_watch_finish,
+     .release = vxd_scene_release,
+     .forget = vxd_scene_watch_forget,
+     .unpark = vxd_scene_watch_unpark,
+     .prerequisite = vxd_scene_watch_prerequisite},
 };
 
 const struct vxd_method_table *vxd_method_table(void)

@@ -20,6 +20,7 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
+#include "server/service/watch/watch.h"
 
 /* Opens the engine. "auto" tries the GPU and logs once why the CPU is used instead. */
 static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
@@ -116,6 +117,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
     VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
+    VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
     if (status != VXD_OK) {
@@ -126,6 +128,7 @@ out:
 
 void vxd_server_close(struct vxd_server *server)
 {
+    vxd_watch_refuse(server->watch);
     vxd_scheduler_destroy(server->scheduler);
     vxd_registry_close_journal(server->registry);
     vxd_maps_destroy(server->maps);
@@ -133,6 +136,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_fields_destroy(server->fields);
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
+    vxd_watch_destroy(server->watch);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
@@ -146,7 +150,9 @@ void vxd_server_close(struct vxd_server *server)
     server->maps = NULL;
     server->networks = NULL;
     server->scenes = NULL;
+    server->volumes = NULL;
     server->fields = NULL;
+    server->watch = NULL;
     server->registry = NULL;
     server->context = NULL;
     server->once = NULL;

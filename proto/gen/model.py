@@ -34,6 +34,7 @@ FILES = (
     "field",
     "grid",
     "render",
+    "watch",
     "rpc",
 )
 
@@ -61,6 +62,10 @@ UNIT_ENDINGS = {"_m": "m", "_s": "s", "_ms": "ms", "_ns": "ns", "_bytes": "bytes
 def snake(name: str) -> str:
     """MapCreateRequest as map_create_request."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def plural(noun: str) -> str:
+    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
 def json_name(name: str) -> str:

@@ -51,6 +51,8 @@ void vxd_config_default(struct vxd_config *config)
     config->replay_clients = 1024;
     config->n_scenes = 1024;
     config->scene_edit_regions = UINT64_C(1) << 29; /* the engine's own limit */
+    config->n_watchers = 192;
+    config->n_client_watchers = 128;
     config->scene_collect_growth = 100;
     (void)snprintf(config->scene_store, sizeof config->scene_store, "arena");
     config->http_threads = 2;

@@ -58,6 +58,8 @@ struct vxd_config {
     uint64_t scene_bytes;   /* of all scenes; 0 = half of the budget */
     uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
     uint32_t n_scenes;          /* at most */
+    uint32_t n_watchers;        /* that wait, at most */
+    uint32_t n_client_watchers; /* of one token at one address */
     /* A scene is collected when it has grown by so many per cent since its last
      * collection; 0 = never by itself. */
     uint32_t scene_collect_growth;

@@ -45,6 +45,7 @@ struct vxd_schedule_calls;
 struct vxd_scheduler;
 struct vxd_slowlog;
 struct vxd_volumes;
+struct vxd_watch;
 
 /* What SIGHUP may change while requests run; everything else in config stays as it was at
  * the start. */
@@ -69,6 +70,7 @@ struct vxd_server {
     struct vxd_scenes *scenes;
     struct vxd_volumes *volumes;
     struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
+    struct vxd_watch *watch; /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;
     const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */
     atomic_int state;                          /* enum vxd_server_state */

@@ -32,6 +32,9 @@ struct vxd_method {
     const char *summary;
     enum vxd_scope scope;
     enum vxd_lane_kind lane;
+    /* Its requests wait in a list of their own, which bounds them (service/watch): they take no
+     * place in the queue. */
+    bool waits_apart;
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
 
@@ -91,6 +94,10 @@ struct vxd_method {
     enum vxd_status (*take_prerequisite)(struct vxd_request *request,
                                          const ProtobufCMessage *output,
                                          struct vxd_err *err);
+
+    /* Optional; called on any thread when a request that waits by its own wish (waits_apart) is
+     * answered meanwhile: it waits no more. */
+    void (*unpark)(struct vxd_request *request);
 
     /* Optional, on the transport's thread: builds request->input from a file sent as a
      * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */

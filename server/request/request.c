@@ -413,14 +413,15 @@ static bool has_number(const struct vxd_request *request)
 
 /* A full queue refuses a request before anything of it is decoded, since under overload
  * nearly every request ends here. Exempt are requests that supersede another, whose place
- * they take, and those that may repeat a request that ran. */
+ * they take, those that may repeat a request that ran, and those that wait elsewhere. */
 static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_server *server = request->server;
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     bool repeats = request->method->changes != NULL && has_number(request);
 
-    return request->lane == VXD_LANE_NONE || replaces || repeats
+    return request->lane == VXD_LANE_NONE || request->method->waits_apart || replaces ||
+                   repeats
                ? VXD_OK
                : server->schedule->check_capacity(server->scheduler, err);
 }
@@ -625,6 +626,13 @@ static void note_slow(const struct vxd_request *request)
     vxd_slowlog_add(server->slowlog, &entry);
 }
 
+static int64_t waited_ns(const struct vxd_request *request, int64_t now)
+{
+    int64_t since = atomic_load(&request->waits_since_ns);
+
+    return atomic_load(&request->waited_ns) + (since != 0 ? now - since : 0);
+}
+
 /* Milliseconds between two times, 0 where one of them is not known. */
 static double span_ms(int64_t from_ns, int64_t to_ns)
 {
@@ -633,7 +641,7 @@ static double span_ms(int64_t from_ns, int64_t to_ns)
 
 /* The deadline may answer while the request is at any of its stages: what is not over yet
  * counts until now. */
-static void set_stages(struct vxd_request *request, int64_t now)
+static void set_stages(struct vxd_request *request, int64_t now, int64_t waited)
 {
     int64_t decoded = atomic_load(&request->decoded_ns);
     int64_t started = atomic_load(&request->started_ns);
@@ -644,7 +652,7 @@ static void set_stages(struct vxd_request *request, int64_t now)
     request->stages = (struct vxd_stage_times){
         .receive_ms = span_ms(request->began_ns, request->whole_ns),
         .decode_ms = span_ms(request->whole_ns, decoded != 0 ? decoded : now),
-        .wait_ms = queues ? span_ms(decoded, started != 0 ? started : now) : 0,
+        .wait_ms = queues ? span_ms(decoded + waited, started != 0 ? started : now) : 0,
         .engine_ms = (double)atomic_load(&request->engine_ns) / 1e6,
         .commit_ms = span_ms(handed_over, decided != 0 ? decided : now),
     };
@@ -656,6 +664,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     struct vxd_server *server = request->server;
     int64_t now = vxd_clock_ns();
     int64_t started = atomic_load(&request->started_ns);
+    int64_t waited = waited_ns(request, now);
     bool queues = request->lane != VXD_LANE_NONE;
 
     if (atomic_exchange(&request->answered, 1) != 0) {
@@ -667,10 +676,11 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     server->schedule->unwatch(server->scheduler, request);
     if (queues) {
         request->queue_ms =
-            (double)((started != 0 ? started : now) - request->received_ns) / 1e6;
+            (double)((started != 0 ? started : now) - request->received_ns - waited) /
+            1e6;
     }
-    request->total_ms = (double)(now - request->began_ns) / 1e6;
-    set_stages(request, now);
+    request->total_ms = (double)(now - request->began_ns - waited) / 1e6;
+    set_stages(request, now, waited);
     if (err != NULL) {
         request->err = *err;
     }
@@ -685,6 +695,10 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     }
     audit(request, err); /* before anybody has an answer */
     request->reply_fn(request, &request->err, output);
+    if (request->method != NULL && request->method->unpark != NULL &&
+        atomic_load(&request->waits_since_ns) != 0) {
+        request->method->unpark(request);
+    }
     log_request(request);
     note_slow(request);
     atomic_fetch_sub(&server->n_open, 1);

@@ -94,6 +94,11 @@ struct vxd_request {
     int64_t whole_ns;           /* the whole body was there; 0 before */
     _Atomic int64_t decoded_ns; /* decoded and checked; 0 before */
     _Atomic int64_t started_ns; /* first submit; 0 before */
+    /* Waiting that the request itself asks for, until something happens: when it began (0: it
+     * does not wait), and how long it took. It counts neither as queueing nor as running. */
+    _Atomic int64_t waits_since_ns;
+    _Atomic int64_t waited_ns;
+    bool holds_place; /* a watch whose connection is counted among the watchers */
     _Atomic int64_t
         engine_ns; /* spent in stages so far, submitting and waiting; finish reads it */
     _Atomic int64_t handed_over_ns; /* to the journal; 0 before */

@@ -55,7 +55,7 @@ void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *b
     }
     request->next = NULL;
     request->queued = false;
-    if (!request->submitted) {
+    if (!request->submitted && !request->method->waits_apart) {
         scheduler->n_queued--;
     }
 }
@@ -427,7 +427,7 @@ static enum vxd_status push_next(struct vxd_scheduler *scheduler,
         vxd_request_hold(request);
         request->continues = true;
         append(scheduler, request);
-        scheduler->n_queued++;
+        scheduler->n_queued += request->method->waits_apart ? 0 : 1;
         wake_lane(scheduler, request);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);

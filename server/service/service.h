@@ -321,5 +321,15 @@ enum vxd_status vxd_scene_render_submit(struct vxd_request *request,
 enum vxd_status vxd_scene_render_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 void vxd_scene_render_release(struct vxd_request *request, struct vxd_queue *queue);
+/* service/watch */
+enum vxd_status vxd_scene_watch_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_watch_prerequisite(struct vxd_request *request, bool *waits,
+                                             struct vxd_err *err);
+enum vxd_status vxd_scene_watch_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_watch_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+void vxd_scene_watch_forget(struct vxd_request *request);
+void vxd_scene_watch_unpark(struct vxd_request *request);
 
 #endif

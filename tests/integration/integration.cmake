@@ -101,6 +101,7 @@ set(integration_tests
   scene/scenes_query
   scene/semantic
   scene/semantic_clients
+  scene/watch
   transport/connections
   transport/guard
   transport/hostile
@@ -108,7 +109,15 @@ set(integration_tests
   transport/rpc
   transport/shared
   volume/volume_tools
-  volume/volumes)
+  volume/volumes
+  web/web)
+# The dashboard in a browser; deploy/packages.sh installs Debian's.
+find_program(VOXELD_CHROMIUM chromium)
+if(VOXELD_CHROMIUM)
+  list(APPEND integration_tests web/dashboard)
+else()
+  message(STATUS "No chromium: the dashboard is not looked at in a browser")
+endif()
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
   get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
@@ -120,7 +129,7 @@ foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
     FIXTURES_REQUIRED integration
     TIMEOUT 900
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;VOXELD_TEST_SLOW=${integration_slow};\
-VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
+VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_CHROMIUM=${VOXELD_CHROMIUM};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
 
@@ -136,6 +145,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
              integration_volume_tools integration_shared integration_fields
-             integration_pictures
+             integration_pictures integration_watch
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

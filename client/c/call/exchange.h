@@ -96,6 +96,11 @@ enum vxd_status vxd_reply_mask(const Voxeld__V1__Tensor *tensor, const char *nam
                                bool requested, size_t n, const uint8_t **out,
                                struct vxd_err *err);
 
+/* Opens n numbers of a byte. */
+enum vxd_status vxd_reply_uint8s(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 bool requested, size_t n, const uint8_t **out,
+                                 struct vxd_err *err);
+
 /* Opens n x n_columns numbers, none below `lowest`. */
 enum vxd_status vxd_reply_numbers(const Voxeld__V1__Tensor *tensor, const char *name,
                                   bool requested, size_t n, size_t n_columns,

@@ -8,9 +8,8 @@
 enum vxd_status vxd_reply_n_rows(const Voxeld__V1__Tensor *tensor, const char *name,
                                  size_t *n, struct vxd_err *err)
 {
-    if (tensor == NULL || tensor->n_shape < 1 || tensor->n_shape > 2 ||
-        tensor->shape[0] < 0) {
-        return vxd_reply_bad(err, name, "not a row an entry");
+    if (tensor == NULL || tensor->n_shape < 1 || tensor->shape[0] < 0) {
+        return vxd_reply_bad(err, name, "without a number of rows");
     }
     *n = (size_t)tensor->shape[0];
     return VXD_OK;
@@ -37,6 +36,22 @@ enum vxd_status vxd_reply_mask(const Voxeld__V1__Tensor *tensor, const char *nam
         status = vxd_reply_bad(err, name, "a truth value that is neither 0 nor 1");
     }
 out:
+    return status;
+}
+
+enum vxd_status vxd_reply_uint8s(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 bool requested, size_t n, const uint8_t **out,
+                                 struct vxd_err *err)
+{
+    const void *data = NULL;
+    enum vxd_status status = VXD_OK;
+
+    *out = NULL;
+    if (requested) {
+        status =
+            vxd_reply_tensor(tensor, name, VOXELD__V1__DTYPE__UINT8, &n, 1, &data, err);
+        *out = data;
+    }
     return status;
 }
 

@@ -118,6 +118,7 @@ from .version_records import (
     Verified,
     Version,
 )
+from .watching import Heads, Watched, WatchPoint
 
 __version__ = "0.1.0"
 
@@ -156,6 +157,7 @@ __all__ = [
     "Frontiers",
     "Grid",
     "HalfSpace",
+    "Heads",
     "Heightfield",
     "InferItem",
     "InferOutput",
@@ -218,6 +220,8 @@ __all__ = [
     "VoxelState",
     "VoxelValues",
     "Voxels",
+    "WatchPoint",
+    "Watched",
     "connect",
     "repeat",
 ]

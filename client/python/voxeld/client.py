@@ -36,6 +36,7 @@ from .reply import (
     voxels_of,
 )
 from .scenes import SceneCalls
+from .watching import WatchCalls
 
 ORDERS = ("morton", "first_point")
 DEFAULT_OUTPUTS = ("coords", "counts")
@@ -86,7 +87,7 @@ def connect(
     )
 
 
-class Client(NetworkCalls, SceneCalls):
+class Client(NetworkCalls, SceneCalls, WatchCalls):
     """A connection to a daemon; connect() makes it, `with` or close() ends it.
 
     Any number of threads may use it at once. Failing calls never wait: without a connection

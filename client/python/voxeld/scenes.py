@@ -52,8 +52,10 @@ from .scene_records import (
     tensor_of,
 )
 from .scene_versions import SceneVersions
+from .watching import SceneWatches
 
-class Scene(SceneVersions, SceneFields):
+
+class Scene(SceneVersions, SceneFields, SceneWatches):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
 
     A voxel is occupied, with a material, or not; where the scene tracks free space it is

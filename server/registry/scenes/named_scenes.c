@@ -369,8 +369,10 @@ void vxd_scenes_publish(struct vxd_scenes *scenes, struct vxd_scene *scene)
     scene->next = *at;
     *at = scene;
     scene->is_named = true;
+    vxd_scene_number_change(scene, false);
     vxd_scenes_unlock(scenes);
     atomic_fetch_add(&scenes->n_scenes, 1);
+    vxd_scene_notify(scene, true);
 }
 
 struct vxd_scene *vxd_scenes_find(struct vxd_scenes *scenes, const char *name)
@@ -432,12 +434,14 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
     if (found != NULL && found == scene) {
         *at = found->next;
         found->is_named = false;
+        vxd_scene_number_change(found, true);
     } else {
         found = NULL;
     }
     vxd_scenes_unlock(scenes);
     if (found != NULL) {
         atomic_fetch_sub(&scenes->n_scenes, 1);
+        vxd_scene_notify(found, true);
         vxd_scene_drop(found, queue != NULL ? queue : scenes->queue);
     }
 }

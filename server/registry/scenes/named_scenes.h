@@ -156,6 +156,7 @@ struct vxd_scene {
     struct vxd_scene_history history;
     struct vxd_scene_ages ages; /* the write lane's */
     struct vxd_scene_log_odds log_odds;
+    uint64_t changed;           /* the number of its last change among all scenes */
     int references;
     bool is_named;          /* its name finds it */
     bool is_reserved;       /* its name is reserved for it */
@@ -373,6 +374,42 @@ bool vxd_scenes_collect_due(struct vxd_scenes *scenes, struct vxd_queue *queue,
 
 /* Whether vxd_scenes_collect_due has something to do. */
 bool vxd_scenes_are_due(struct vxd_scenes *scenes);
+
+/* --- what watchers see (scene_heads.c) -------------------------------------------------- */
+
+/* The newest version of a named scene; or a name that is gone. */
+struct vxd_scene_head {
+    char name[VXD_NAME_BYTES];
+    uint64_t generation;
+    uint64_t version; /* 0: the name is gone */
+    int64_t changed_unix_ns;
+    uint64_t
+        changed; /* changes of all scenes are numbered from 1 in a run of the server */
+};
+
+/* Is called on the thread of a change, without a lock, once everybody sees it: a named scene has
+ * another newest version, or the name was given or taken away. It must not block. */
+typedef void (*vxd_scenes_changed_fn)(void *context, const char *name);
+
+/* To be called before the first change. */
+void vxd_scenes_set_listener(struct vxd_scenes *scenes, vxd_scenes_changed_fn changed,
+                             void *context);
+
+/* False where there is no scene of this name. */
+bool vxd_scenes_get_head(const struct vxd_scenes *scenes, const char *name,
+                         struct vxd_scene_head *out);
+
+/* The number of the last change. */
+uint64_t vxd_scenes_last_change(const struct vxd_scenes *scenes);
+
+/* Copies the scenes and gone names whose last change is after this one, in the order of these;
+ * *out is the caller's to free. *is_complete says that all scenes are there and no gone names:
+ * after 0, or where more names are gone since than are remembered.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scenes_copy_heads(const struct vxd_scenes *scenes, uint64_t after,
+                                      struct vxd_scene_head **out, size_t *n,
+                                      bool *is_complete, uint64_t *last,
+                                      struct vxd_err *err);
 
 struct vxd_scenes_usage {
     size_t n_scenes;

@@ -376,6 +376,7 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
     struct vxd_scene_version *added;
     struct vxd_scene_version *undone;
     uint64_t number;
+    bool is_seen;
 
     vxd_scenes_lock(scene->scenes);
     added = &history->versions[history->n];
@@ -392,22 +393,28 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
     if (undone != NULL) {
         undone->undone_by = number;
     }
+    is_seen = !waiting && scene->is_named;
     if (!waiting) {
         drop_old(scene);
+        vxd_scene_number_change(scene, false);
     }
     vxd_scenes_unlock(scene->scenes);
     vxd_scene_family_keep(scene->family, version->root);
+    vxd_scene_notify(scene, is_seen);
     return number;
 }
 
 void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool committed)
 {
     struct vxd_scene_history *history = &scene->history;
+    bool is_seen;
 
     vxd_scenes_lock(scene->scenes);
+    is_seen = committed && scene->is_named;
     if (committed) {
         history->n_waiting--;
         drop_old(scene);
+        vxd_scene_number_change(scene, false);
     } else {
         /* A version that failed is dropped with all that were built on it, and what these
          * had undone is in effect again. */
@@ -424,6 +431,7 @@ void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool com
         }
     }
     vxd_scenes_unlock(scene->scenes);
+    vxd_scene_notify(scene, is_seen);
 }
 
 /* --- undoing ---------------------------------------------------------------------------- */

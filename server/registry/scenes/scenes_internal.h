@@ -11,6 +11,10 @@
 struct vxd_svdag_collection;
 struct vxd_registry;
 
+enum {
+    VXD_SCENE_GONE_NAMES = 256 /* that are remembered */
+};
+
 struct vxd_scenes {
     struct vxd_context *context;
     uint64_t limit_bytes;
@@ -35,6 +39,12 @@ struct vxd_scenes {
     struct vxd_registry *registry; /* borrowed; has the journal */
     /* Limits do not count, so that all on the disk comes back, and nothing is collected. */
     _Atomic bool is_recovering;
+    /* What watchers see. The mutex guards it, but for the listener, which does not change. */
+    vxd_scenes_changed_fn changed;
+    void *changed_context;
+    uint64_t last_change;
+    struct vxd_scene_head gone[VXD_SCENE_GONE_NAMES]; /* a ring of the last ones */
+    uint64_t n_gone;
 };
 
 /* A store. It lives as long as somebody has a version of it pinned. */
@@ -105,6 +115,11 @@ uint64_t vxd_scene_layer_allowance(const struct vxd_scene *scene);
 /* Adds a root that the family's collection, if one is under way, has to keep as well. On
  * the write lane. */
 void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root);
+
+/* scene_heads.c. Numbers a change of a scene that has a name, or had one until this change; with
+ * the mutex held. The listener hears of it afterwards, without the mutex. */
+void vxd_scene_number_change(struct vxd_scene *scene, bool was_named);
+void vxd_scene_notify(const struct vxd_scene *scene, bool is_seen);
 
 /* scene_history.c. Replaces each root of a scene by what `map` returns for it. The mutex
  * is held. */

@@ -15,6 +15,7 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
+#include "server/service/watch/watch.h"
 
 static void write_maps(const struct vxd_server *server, struct vxd_text *text)
 {
@@ -91,6 +92,9 @@ static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
                            "Collections of scenes.", scenes.n_collections);
     vxd_metrics_write_uint(text, "voxeld_scene_collected_bytes_total", "counter",
                            "Device memory that they gave back.", scenes.collected_bytes);
+    vxd_metrics_write_uint(text, "voxeld_watchers", "gauge",
+                           "Watches that wait for a change, or hold a connection for it.",
+                           vxd_watch_count(server->watch));
 }
 
 static void write_process(const struct vxd_server *server, struct vxd_text *text)

@@ -12,6 +12,7 @@
 
 #include "gpu/svdag/scan/scan.h"
 #include "gpu/svdag/brush/brush.h"
+#include "gpu/svdag/diff/diff.h"
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
@@ -339,6 +340,51 @@ enum vxd_status vxd_scene_read_heights(struct vxd_request *request,
                                        const Voxeld__V1__SceneHeightfield *field,
                                        const char *path, struct vxd_svdag_op *out,
                                        bool *outside, struct vxd_err *err);
+
+/* --- scene_diff.c: where two roots differ ----------------------------------------------- */
+
+enum {
+    VXD_SCENE_DIFFERENCE_BYTES = 3 * sizeof(int32_t) + 1 /* of a cell in a reply */
+};
+
+struct vxd_scene_difference {
+    uint32_t
+        from; /* a root in the store of the job's pinned version, which it leads to */
+    struct vxd_svdag_diff_box box;
+    uint64_t n_cells; /* in the box */
+    size_t n;         /* taken */
+    struct vxd_scene_output cells;
+    struct vxd_scene_output changes;
+    struct vxd_scene_output total;   /* 2 uint64 */
+    struct vxd_scene_output written; /* likewise */
+};
+
+/* Reads the box in which to look, NULL for all of the scene, and the level of the cells.
+ * errors  INVALID_ARGUMENT  err.field "level" */
+enum vxd_status vxd_scene_difference_box(const struct vxd_scene_spec *spec,
+                                         const Voxeld__V1__SceneBox *in, bool in_voxels,
+                                         uint32_t level, struct vxd_svdag_diff_box *out,
+                                         struct vxd_err *err);
+
+/* Two stages: the first counts the cells; the second takes up to `limit` (0 = as many as a reply
+ * holds) from `first` on.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_difference_count(struct vxd_request *request,
+                                           struct vxd_queue *queue,
+                                           struct vxd_scene_difference *d,
+                                           struct vxd_err *err);
+enum vxd_status vxd_scene_difference_take(struct vxd_request *request,
+                                          struct vxd_queue *queue,
+                                          struct vxd_scene_difference *d, uint64_t first,
+                                          uint64_t limit, struct vxd_err *err);
+
+/* Makes the arrays of the reply, in finish; they live as long as the job.
+ * errors  RESOURCE_EXHAUSTED, INTERNAL */
+enum vxd_status vxd_scene_difference_show(struct vxd_request *request,
+                                          const struct vxd_scene_difference *d,
+                                          Voxeld__V1__Tensor **cells,
+                                          Voxeld__V1__Tensor **changes,
+                                          struct vxd_err *err);
 
 /* --- scene_ply.c ------------------------------------------------------------------------ */
 

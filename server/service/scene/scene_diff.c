@@ -11,25 +11,109 @@
 #include "voxeld/v1/scene_version.pb-c.h"
 
 enum {
-    ROW_BYTES = 3 * sizeof(int32_t) + 1,
     COST_CELLS = 1 << 20,       /* for admission, where no limit is said */
     REPLY_SPARE_BYTES = 1 << 16 /* of a message, for what is beside the arrays */
 };
 
 struct diff_job {
     struct vxd_scene_job base; /* first: request->state is both; the version `to` */
+    struct vxd_scene_difference difference;
     uint64_t from_version;
-    uint32_t from;
     uint64_t generation;
-    struct vxd_svdag_diff_box box;
     bool counted;
-    uint64_t n_cells;
-    size_t n;
-    struct vxd_scene_output cells;
-    struct vxd_scene_output changes;
-    struct vxd_scene_output total;   /* of the first stage: 2 uint64 */
-    struct vxd_scene_output written; /* of the second */
 };
+
+/* --- two roots ---------------------------------------------------------------------------- */
+
+enum vxd_status vxd_scene_difference_box(const struct vxd_scene_spec *spec,
+                                         const Voxeld__V1__SceneBox *in, bool in_voxels,
+                                         uint32_t level, struct vxd_svdag_diff_box *out,
+                                         struct vxd_err *err)
+{
+    enum vxd_status status = vxd_scene_read_level(spec, level, &out->level, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    vxd_scene_voxels_in(spec, in_voxels, in, out->low, out->high);
+    for (int i = 0; i < 3; i++) {
+        out->high[i] = out->high[i] < out->low[i] ? out->low[i] : out->high[i];
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_difference_count(struct vxd_request *request,
+                                           struct vxd_queue *queue,
+                                           struct vxd_scene_difference *d,
+                                           struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+    enum vxd_status status;
+
+    VXD_TRY(
+        vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &d->total, err));
+    VXD_TRY(vxd_svdag_diff(queue, job->state.svdag, d->from, job->state.root, &d->box, 0,
+                           0, NULL, NULL, d->total.device, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->total, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_difference_take(struct vxd_request *request,
+                                          struct vxd_queue *queue,
+                                          struct vxd_scene_difference *d, uint64_t first,
+                                          uint64_t limit, struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+    uint64_t most = request->server->config.max_message_bytes;
+    uint64_t left;
+    enum vxd_status status;
+
+    most = most < VXD_SCENE_REPLY_BYTES ? most : VXD_SCENE_REPLY_BYTES;
+    most = (most - (most > REPLY_SPARE_BYTES ? REPLY_SPARE_BYTES : 0)) /
+           VXD_SCENE_DIFFERENCE_BYTES;
+    d->n_cells = ((const uint64_t *)d->total.bytes)[1];
+    left = first < d->n_cells ? d->n_cells - first : 0;
+    left = limit > 0 && limit < left ? limit : left;
+    d->n = (size_t)(left < most ? left : most);
+    if (d->n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_scene_reserve_output(request, queue, d->n, 3 * sizeof(int32_t), &d->cells,
+                                     err));
+    VXD_TRY(vxd_scene_reserve_output(request, queue, d->n, 1, &d->changes, err));
+    VXD_TRY(
+        vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &d->written, err));
+    VXD_TRY(vxd_svdag_diff(queue, job->state.svdag, d->from, job->state.root, &d->box,
+                           first, d->n, d->cells.device, d->changes.device,
+                           d->written.device, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->cells, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->changes, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &d->written, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_difference_show(struct vxd_request *request,
+                                          const struct vxd_scene_difference *d,
+                                          Voxeld__V1__Tensor **cells,
+                                          Voxeld__V1__Tensor **changes,
+                                          struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    if (d->n > 0 && *(const uint64_t *)d->written.bytes != d->n) {
+        return vxd_fail(err, VXD_INTERNAL, NULL,
+                        "%" PRIu64 " cells came of %zu that were counted",
+                        *(const uint64_t *)d->written.bytes, d->n);
+    }
+    status = vxd_scene_show(request, VXD_INT32, d->n, 3, d->cells.bytes, cells, err);
+    return status == VXD_OK ? vxd_scene_show(request, VXD_UINT8, d->n, 0,
+                                             d->changes.bytes, changes, err)
+                            : status;
+}
+
+/* --- the method --------------------------------------------------------------------------- */
 
 enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err *err)
 {
@@ -51,26 +135,9 @@ enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));
     }
     request->bulk = true;
-    request->cost_bytes = n * ROW_BYTES;
+    request->cost_bytes = n * VXD_SCENE_DIFFERENCE_BYTES;
 out:
     return status;
-}
-
-static enum vxd_status read_box(const Voxeld__V1__SceneDiffRequest *input,
-                                struct diff_job *job, struct vxd_err *err)
-{
-    const struct vxd_scene_spec *spec = &job->base.scene->spec;
-    struct vxd_svdag_diff_box *box = &job->box;
-    enum vxd_status status = vxd_scene_read_level(spec, input->level, &box->level, err);
-
-    if (status != VXD_OK) {
-        return status;
-    }
-    vxd_scene_voxels_in(spec, input->in_voxels, input->box, box->low, box->high);
-    for (int i = 0; i < 3; i++) {
-        box->high[i] = box->high[i] < box->low[i] ? box->low[i] : box->high[i];
-    }
-    return VXD_OK;
 }
 
 /* Pins the version `from`, in the store that `to` was pinned in. */
@@ -96,7 +163,7 @@ static enum vxd_status read_from(struct vxd_scene *scene,
         (void)snprintf(err->field, sizeof err->field, "from");
         return status;
     }
-    job->from = from.root;
+    job->difference.from = from.root;
     job->from_version = from.version;
     job->generation = scene->generation;
     if (from.store != job->base.state.store) {
@@ -143,60 +210,24 @@ static enum vxd_status open_both(struct vxd_request *request, struct vxd_queue *
     return status;
 }
 
-static enum vxd_status count(struct vxd_request *request, struct vxd_queue *queue,
-                             struct vxd_err *err)
-{
-    struct diff_job *job = request->state;
-    const struct vxd_scene_state *to = &job->base.state;
-    enum vxd_status status;
-
-    VXD_TRY(
-        vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &job->total, err));
-    VXD_TRY(vxd_svdag_diff(queue, to->svdag, job->from, to->root, &job->box, 0, 0, NULL,
-                           NULL, job->total.device, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->total, err));
-    job->counted = true;
-    request->more = true;
-out:
-    return status;
-}
-
 enum vxd_status vxd_scene_diff_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err)
 {
     const Voxeld__V1__SceneDiffRequest *input =
         (const Voxeld__V1__SceneDiffRequest *)request->input;
     struct diff_job *job = request->state;
-    const struct vxd_scene_state *to = &job->base.state;
-    uint64_t most = request->server->config.max_message_bytes;
-    uint64_t left;
     enum vxd_status status;
 
-    if (!job->counted) {
-        VXD_TRY(open_both(request, queue, err));
-        VXD_TRY(read_box(input, job, err));
-        return count(request, queue, err);
+    if (job->counted) {
+        return vxd_scene_difference_take(request, queue, &job->difference, input->first,
+                                         input->limit, err);
     }
-    most = most < VXD_SCENE_REPLY_BYTES ? most : VXD_SCENE_REPLY_BYTES;
-    most = (most - (most > REPLY_SPARE_BYTES ? REPLY_SPARE_BYTES : 0)) / ROW_BYTES;
-    job->n_cells = ((const uint64_t *)job->total.bytes)[1];
-    left = input->first < job->n_cells ? job->n_cells - input->first : 0;
-    left = input->limit > 0 && input->limit < left ? input->limit : left;
-    job->n = (size_t)(left < most ? left : most);
-    if (job->n == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 3 * sizeof(int32_t),
-                                     &job->cells, err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->changes, err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &job->written,
-                                     err));
-    VXD_TRY(vxd_svdag_diff(queue, to->svdag, job->from, to->root, &job->box, input->first,
-                           job->n, job->cells.device, job->changes.device,
-                           job->written.device, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->cells, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->changes, err));
-    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->written, err));
+    VXD_TRY(open_both(request, queue, err));
+    VXD_TRY(vxd_scene_difference_box(&job->base.scene->spec, input->box, input->in_voxels,
+                                     input->level, &job->difference.box, err));
+    VXD_TRY(vxd_scene_difference_count(request, queue, &job->difference, err));
+    job->counted = true;
+    request->more = true;
 out:
     return status;
 }
@@ -213,15 +244,8 @@ enum vxd_status vxd_scene_diff_finish(struct vxd_request *request,
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    if (job->n > 0 && *(const uint64_t *)job->written.bytes != job->n) {
-        return vxd_fail(err, VXD_INTERNAL, NULL,
-                        "%" PRIu64 " cells came of %zu that were counted",
-                        *(const uint64_t *)job->written.bytes, job->n);
-    }
-    VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 3, job->cells.bytes, &reply->cells,
-                           err));
-    VXD_TRY(vxd_scene_show(request, VXD_UINT8, job->n, 0, job->changes.bytes,
-                           &reply->changes, err));
+    VXD_TRY(vxd_scene_difference_show(request, &job->difference, &reply->cells,
+                                      &reply->changes, err));
     reply->origin = vxd_message_new(request->decoder, &voxeld__v1__vec3__descriptor, err);
     reply->frame_id =
         vxd_message_text(request->decoder, spec->frame_id, strlen(spec->frame_id), err);
@@ -231,11 +255,11 @@ enum vxd_status vxd_scene_diff_finish(struct vxd_request *request,
     reply->origin->x = spec->origin_m[0];
     reply->origin->y = spec->origin_m[1];
     reply->origin->z = spec->origin_m[2];
-    reply->cell_size_m = ldexp(spec->voxel_size_m, job->box.level);
+    reply->cell_size_m = ldexp(spec->voxel_size_m, job->difference.box.level);
     reply->from_version = job->from_version;
     reply->to_version = job->base.state.version;
     reply->generation = job->generation;
-    reply->n_cells = job->n_cells;
+    reply->n_cells = job->difference.n_cells;
     reply->engine_ms = (double)request->engine_ns / 1e6;
     request->output = &reply->base;
     vxd_scene_close(request, queue);

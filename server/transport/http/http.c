@@ -158,6 +158,7 @@ static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
     if (vxd_http_is_costmap(exchange, url)) {
         return vxd_method_by_name(exchange->http->server->methods, "scene_grid");
     }
+    method = method != NULL ? method : vxd_http_find_events(exchange, url);
     if (method == NULL && strncmp(url, "/v1/", 4) == 0) {
         method = vxd_method_by_name(exchange->http->server->methods, url + 4);
         exchange->allow = method != NULL && has_get(method) ? allow_both : allow_method;
@@ -170,7 +171,7 @@ static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url
                              const struct vxd_http_view **view, struct vxd_err *err)
 {
     *view = vxd_http_view_find(url);
-    exchange->allow = allow_view;
+    exchange->allow = *view != NULL && (*view)->post != NULL ? allow_both : allow_view;
     if (*view == NULL) {
         exchange->method = find_method(exchange, url);
         if (exchange->method == NULL) {
@@ -223,6 +224,32 @@ static enum vxd_status check_framing(struct vxd_http_exchange *exchange, bool is
     return VXD_OK;
 }
 
+/* Answers a page that is no method. */
+static enum vxd_status answer_view(struct vxd_http_exchange *exchange,
+                                   const struct vxd_http_view *view, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    if (!view->is_public &&
+        atomic_load(&exchange->http->server->state) == VXD_STATE_RECOVERING) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "the server is starting: its data come back");
+    }
+    if (!is_read(exchange->verb)) {
+        return exchange->n_expected == 0 && exchange->headers.transfer_encoding == NULL
+                   ? view->post(exchange, err)
+                   : vxd_fail(err, VXD_INVALID_ARGUMENT, "Content-Length",
+                              "this goes without a body");
+    }
+    VXD_TRY(vxd_http_check_body(exchange, err));
+    if (view->check != NULL) {
+        VXD_TRY(view->check(exchange, err));
+    }
+    view->write(exchange);
+out:
+    return status;
+}
+
 /* Does everything that the headers alone decide. On success either the response is there,
  * or the request is admitted and its buffer waits for the body. */
 static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *url,
@@ -245,17 +272,12 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
         return VXD_OK;
     }
     exchange->allow = NULL;
-    VXD_TRY(vxd_http_check_body(exchange, err));
     if (view != NULL) {
-        if (!view->is_public && atomic_load(&server->state) == VXD_STATE_RECOVERING) {
-            return vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                            "the server is starting: its data come back");
-        }
-        if (view->check != NULL) {
-            VXD_TRY(view->check(exchange, err));
-        }
-        view->write(exchange);
-        return VXD_OK;
+        return answer_view(exchange, view, err);
+    }
+    VXD_TRY(vxd_http_check_body(exchange, err));
+    if (exchange->is_events) {
+        VXD_TRY(vxd_http_events_open(exchange, err));
     }
     if (exchange->costmap_type != NULL) {
         VXD_TRY(vxd_http_read_costmap(exchange, err));
@@ -321,6 +343,7 @@ static enum MHD_Result begin(struct vxd_http *http, struct MHD_Connection *conne
     exchange->http = http;
     exchange->connection = connection;
     exchange->verb = verb;
+    exchange->url = url;
     atomic_init(&exchange->references, 1);
     atomic_fetch_add(&http->n_exchanges, 1);
     if (examine(exchange, url, version, is_path_bad, &err) != VXD_OK) {
@@ -424,6 +447,10 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
             body.bytes = (const uint8_t *)exchange->costmap_body;
             body.n_bytes = strlen(exchange->costmap_body);
         }
+        if (exchange->events != NULL) {
+            body.bytes = (const uint8_t *)vxd_http_events_body(exchange->events);
+            body.n_bytes = strlen(vxd_http_events_body(exchange->events));
+        }
     }
     vxd_upload_memory_complete(request->server, &exchange->body);
     vxd_http_peer_is_served(exchange->http, vxd_http_peer_of(exchange->connection));
@@ -432,6 +459,9 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
     exchange->request = NULL;
     exchange->suspended = true;
     MHD_suspend_connection(exchange->connection);
+    if (strcmp(exchange->method->name, "scene_watch") == 0) {
+        vxd_http_hangup_watch(exchange->http, exchange->connection, request);
+    }
     vxd_request_submit(request, &body);
     return MHD_YES;
 }
@@ -497,6 +527,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                        exchange->n_received, exchange->n_expected);
         fail(exchange, &err);
     }
+    vxd_http_events_end(exchange);
     vxd_http_exchange_drop(exchange);
     atomic_fetch_sub(&http->n_exchanges, 1);
 }
@@ -553,6 +584,7 @@ static void destroy(struct vxd_http *http)
     if (http->listen_fd >= 0) {
         (void)close(http->listen_fd);
     }
+    vxd_http_hangups_stop(http);
     (void)pthread_mutex_destroy(&http->peers_lock);
     free(http);
 }
@@ -570,6 +602,7 @@ enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
     http->listen_fd = -1;
     (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
+    VXD_TRY(vxd_http_hangups_start(http, err));
     VXD_TRY(start_daemon(http, err));
     *out = http;
 out:

@@ -266,14 +266,14 @@ out:
     return status;
 }
 
-enum vxd_status vxd_http_token(const struct vxd_http_exchange *exchange,
-                               const char **token, struct vxd_err *err)
+enum vxd_status vxd_http_token(struct vxd_http_exchange *exchange, const char **token,
+                               struct vxd_err *err)
 {
     const char *value = exchange->headers.authorization;
 
     *token = NULL;
     if (value == NULL) {
-        return VXD_OK;
+        return vxd_http_cookie_token(exchange, token, err);
     }
     if (strncasecmp(value, BEARER, strlen(BEARER)) != 0) {
         return vxd_fail(err, VXD_UNAUTHENTICATED, "Authorization",
@@ -295,7 +295,7 @@ static enum vxd_status read_number(const char *name, const char *text, uint64_t 
                     (unsigned long long)limit);
 }
 
-static enum vxd_status read_request_header(const struct vxd_http_exchange *exchange,
+static enum vxd_status read_request_header(struct vxd_http_exchange *exchange,
                                            struct vxd_request_header *out,
                                            struct vxd_err *err)
 {

@@ -41,6 +41,8 @@ static const struct known_header known_headers[] = {
     KNOWN("X-Voxeld-Stream", stream),
     KNOWN("X-Voxeld-Keep-Last", keep_last),
     KNOWN("X-Voxeld-Max-Age-Ms", max_age_ms),
+    KNOWN("Last-Event-ID", last_event_id),
+    KNOWN("Sec-Fetch-Site", fetch_site),
     KNOWN("If-None-Match", if_none_match),
 };
 

@@ -30,6 +30,8 @@ struct vxd_http {
     char host[VXD_PATH_BYTES]; /* as configured, without brackets */
     uint16_t port;             /* really bound */
     atomic_size_t n_exchanges;
+    atomic_size_t n_events; /* connections of server-sent events */
+    struct vxd_http_hangups *hangups;
     atomic_bool stopping;                /* the time of uploads is over */
     pthread_mutex_t peers_lock;          /* guards the rest */
     struct vxd_http_peer *first_waiting; /* silent for longest */
@@ -55,6 +57,8 @@ struct vxd_http_headers {
     const char *stream;
     const char *keep_last;
     const char *max_age_ms;
+    const char *last_event_id;
+    const char *fetch_site;
     const char *if_none_match;
     const char *malformed; /* a name with a space, which others may read without it */
     const char *duplicate; /* name of one of these that came twice */
@@ -73,6 +77,7 @@ struct vxd_http_exchange {
     struct MHD_Connection *connection;
     atomic_int references;
     const char *verb;
+    const char *url;
     struct vxd_http_headers headers;
     const char *cors_origin; /* an allowed foreign origin, else NULL */
 
@@ -112,6 +117,11 @@ struct vxd_http_exchange {
     unsigned status;
     const char *bytes; /* the response's */
     size_t n_bytes;
+    char cookie_token[VXD_TOKEN_BYTES];
+    bool is_events; /* a stream of events of this scene, "" = all */
+    bool counts_events;
+    char events_name[VXD_NAME_BYTES];
+    struct vxd_http_events *events;
     int64_t linger_until_ns; /* answered; until then what comes is dropped. 0 = not yet */
 };
 
@@ -142,7 +152,7 @@ size_t vxd_http_body_bytes(const struct vxd_http_headers *headers);
 enum vxd_status vxd_http_check_body(struct vxd_http_exchange *exchange,
                                     struct vxd_err *err);
 
-/* Copies the query's items.
+/* Copies the query string's items to exchange->query, and format.
  * errors  INVALID_ARGUMENT (too many, or one twice), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_http_read_query(struct vxd_http_exchange *exchange,
                                     struct vxd_err *err);
@@ -157,9 +167,10 @@ enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
 void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
                         char out[VXD_NAME_BYTES]);
 
-/* The bearer token, NULL when there is no Authorization. errors  UNAUTHENTICATED */
-enum vxd_status vxd_http_token(const struct vxd_http_exchange *exchange,
-                               const char **token, struct vxd_err *err);
+/* The bearer token, or without Authorization that of our own cookie; NULL when there is neither.
+ * errors  UNAUTHENTICATED, PERMISSION_DENIED (the cookie comes from a page that is not ours) */
+enum vxd_status vxd_http_token(struct vxd_http_exchange *exchange, const char **token,
+                               struct vxd_err *err);
 
 /* http_reply.c: how the answer is to be written, from Accept; fallback where Accept is
  * absent or names nothing we have. */
@@ -173,6 +184,10 @@ void vxd_http_set_static(struct vxd_http_exchange *exchange, unsigned status,
                          const char *content_type, const char *bytes, size_t n_bytes);
 void vxd_http_set_error(struct vxd_http_exchange *exchange, const char *request_id,
                         const struct vxd_err *err);
+
+/* Takes a response that is read from a callback. */
+void vxd_http_set_stream(struct vxd_http_exchange *exchange, const char *content_type,
+                         struct MHD_Response *take_response);
 
 /* This is the reply_fn of HTTP requests. */
 void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
@@ -196,13 +211,58 @@ struct vxd_http_peer *vxd_http_peer_of(struct MHD_Connection *connection);
 void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                             enum MHD_ConnectionNotificationCode code);
 
+/* http_events.c: finds the method behind a stream of events, and sets exchange->is_events; NULL
+ * where the URL is none. */
+const struct vxd_method *vxd_http_find_events(struct vxd_http_exchange *exchange,
+                                              const char *url);
+/* Reads what is to be watched, and makes exchange->events.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_events_open(struct vxd_http_exchange *exchange,
+                                     struct vxd_err *err);
+/* The body of its first request. */
+const char *vxd_http_events_body(const struct vxd_http_events *events);
+/* Begins the response with the first request's output.
+ * errors  RESOURCE_EXHAUSTED  limits.watchers, limits.watchers_per_client, or half of
+ *                             limits.connections */
+enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
+                                      const struct vxd_request *request,
+                                      const ProtobufCMessage *output,
+                                      struct vxd_err *err);
+/* The exchange is over. */
+void vxd_http_events_end(struct vxd_http_exchange *exchange);
+
+/* http_hangup.c: cancels a waiting request when its connection ends. It is forgotten before its
+ * connection is resumed. */
+enum vxd_status vxd_http_hangups_start(struct vxd_http *http, struct vxd_err *err);
+void vxd_http_hangups_stop(struct vxd_http *http);
+void vxd_http_hangup_watch(struct vxd_http *http, struct MHD_Connection *connection,
+                           struct vxd_request *request);
+void vxd_http_hangup_forget(struct vxd_http *http, struct MHD_Connection *connection);
+
+/* http_session.c: the token of our cookie, NULL when there is none.
+ * errors  PERMISSION_DENIED */
+enum vxd_status vxd_http_cookie_token(struct vxd_http_exchange *exchange,
+                                      const char **token, struct vxd_err *err);
+/* GET says who is there; POST takes a token, or without one forgets it. */
+enum vxd_status vxd_http_session_check(struct vxd_http_exchange *exchange,
+                                       struct vxd_err *err);
+void vxd_http_session_get(struct vxd_http_exchange *exchange);
+enum vxd_status vxd_http_session_post(struct vxd_http_exchange *exchange,
+                                      struct vxd_err *err);
+
+/* http_static.c: the dashboard's files. */
+bool vxd_http_is_static(const char *path);
+void vxd_http_write_static(struct vxd_http_exchange *exchange);
+
 /* http_views.c: a page that is no method. */
 struct vxd_http_view {
-    const char *path;
-    bool is_public; /* answered whatever Host and Origin say: health probes */
+    const char *path; /* NULL: of the dashboard's files */
+    bool is_public;   /* answered whatever Host and Origin say: health probes */
     /* Who may see it; NULL = everybody. errors  UNAUTHENTICATED, PERMISSION_DENIED */
     enum vxd_status (*check)(struct vxd_http_exchange *exchange, struct vxd_err *err);
     void (*write)(struct vxd_http_exchange *exchange);
+    /* What POST without a body does; NULL = it is not possible. */
+    enum vxd_status (*post)(struct vxd_http_exchange *exchange, struct vxd_err *err);
 };
 
 /* NULL when there is none at this path. */

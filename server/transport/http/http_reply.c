@@ -155,6 +155,13 @@ void vxd_http_set_static(struct vxd_http_exchange *exchange, unsigned status,
     finish_response(exchange, status, content_type);
 }
 
+void vxd_http_set_stream(struct vxd_http_exchange *exchange, const char *content_type,
+                         struct MHD_Response *take_response)
+{
+    exchange->response = take_response;
+    finish_response(exchange, MHD_HTTP_OK, content_type);
+}
+
 static void append_member(struct vxd_text *text, const char *name, const char *value)
 {
     vxd_text_printf(text, "%s\"%s\":", text->n_bytes == 0 ? "{" : ",", name);
@@ -235,6 +242,15 @@ out:
     return status;
 }
 
+static enum vxd_status set_reply(struct vxd_http_exchange *exchange,
+                                 const struct vxd_request *request,
+                                 const ProtobufCMessage *output, struct vxd_err *err)
+{
+    return exchange->events != NULL
+               ? vxd_http_events_begin(exchange, request, output, err)
+               : set_output(exchange, output, err);
+}
+
 static void add_replay_headers(struct vxd_http_exchange *exchange,
                                const struct vxd_request *request)
 {
@@ -260,11 +276,13 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
     if (exchange->abandoned) {
         return;
     }
-    if (err->code == VXD_OK && set_output(exchange, output, &reply_err) == VXD_OK) {
+    if (err->code == VXD_OK &&
+        set_reply(exchange, request, output, &reply_err) == VXD_OK) {
         vxd_http_add_header(exchange, "X-Request-Id", request->id);
         add_replay_headers(exchange, request);
     } else {
-        if (reply_err.code == VXD_RESOURCE_EXHAUSTED && err->code == VXD_OK) {
+        if (reply_err.code == VXD_RESOURCE_EXHAUSTED && err->code == VXD_OK &&
+            exchange->events == NULL) {
             vxd_request_fail_reply(request, &reply_err);
         }
         vxd_http_set_error(exchange, request->id, &reply_err);
@@ -277,6 +295,7 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
                    request->total_ms);
     vxd_http_add_header(exchange, "Server-Timing", timing);
     if (exchange->suspended) {
+        vxd_http_hangup_forget(exchange->http, exchange->connection);
         MHD_resume_connection(exchange->connection);
     }
 }

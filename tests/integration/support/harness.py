@@ -31,6 +31,7 @@ from voxeld.v1 import (
     scene_pb2,  # noqa: F401
     scene_version_pb2,  # noqa: F401
     voxelize_pb2,
+    watch_pb2,  # noqa: F401
 )
 
 SLOW = float(os.environ.get("VOXELD_TEST_SLOW", "1"))

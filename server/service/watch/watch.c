@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The parked watches are a linked list under one mutex; there are at most limits.watchers. The
+ * thread sleeps until one of them is due: its scene has changed, its time is over, or it was
+ * answered meanwhile (its connection has ended, say). */
+#include "server/service/watch/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "server/instance/instance.h"
+#include "server/observe/observe.h"
+#include "server/registry/scenes/scenes.h"
+
+enum {
+    /* Of those that were parked, how many may be with the scheduler. */
+    MOST_RELEASED = 8
+};
+
+struct vxd_watch {
+    struct vxd_server *server;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool is_running;
+    bool refuses;
+    struct vxd_watcher *first;
+    struct vxd_watch_place *places;
+    size_t n_released;
+    atomic_size_t n_parked; /* read without the mutex, too */
+};
+
+/* --- places ------------------------------------------------------------------------------- */
+
+static void name_owner(const struct vxd_principal *principal, const char *peer,
+                       char out[VXD_WATCH_OWNER_BYTES])
+{
+    const char *colon = strrchr(peer, ':');
+    int n_peer = (int)(colon != NULL ? (size_t)(colon - peer) : strlen(peer));
+
+    (void)snprintf(out, VXD_WATCH_OWNER_BYTES, "%.63s at %.*s", principal->name, n_peer,
+                   peer);
+}
+
+/* With the mutex held. */
+static enum vxd_status take_place(struct vxd_watch *watch,
+                                  const struct vxd_principal *principal, const char *peer,
+                                  struct vxd_watch_place *place, struct vxd_err *err)
+{
+    const struct vxd_config *config = &watch->server->config;
+    size_t n = 0;
+    size_t n_own = 0;
+
+    name_owner(principal, peer, place->owner);
+    for (const struct vxd_watch_place *p = watch->places; p != NULL; p = p->next) {
+        n++;
+        n_own += strcmp(p->owner, place->owner) == 0 ? 1 : 0;
+    }
+    if (n >= config->n_watchers || n_own >= config->n_client_watchers) {
+        bool is_own = n < config->n_watchers;
+
+        vxd_metrics_count_rejected(watch->server->metrics, "watchers");
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "%zu watchers %s%s: limits.%s is %u", is_own ? n_own : n,
+                        is_own ? "are of " : "there are", is_own ? place->owner : "",
+                        is_own ? "watchers_per_client" : "watchers",
+                        is_own ? config->n_client_watchers : config->n_watchers);
+    }
+    place->is_taken = true;
+    place->next = watch->places;
+    watch->places = place;
+    return VXD_OK;
+}
+
+static void give_place(struct vxd_watch *watch, struct vxd_watch_place *place)
+{
+    struct vxd_watch_place **at = &watch->places;
+
+    if (!place->is_taken) {
+        return;
+    }
+    while (*at != place) {
+        at = &(*at)->next;
+    }
+    *at = place->next;
+    place->is_taken = false;
+}
+
+enum vxd_status vxd_watch_take_place(struct vxd_watch *watch,
+                                     const struct vxd_principal *principal,
+                                     const char *peer, struct vxd_watch_place *place,
+                                     struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    (void)pthread_mutex_lock(&watch->mutex);
+    status = take_place(watch, principal, peer, place, err);
+    (void)pthread_mutex_unlock(&watch->mutex);
+    return status;
+}
+
+void vxd_watch_give_place(struct vxd_watch *watch, struct vxd_watch_place *place)
+{
+    (void)pthread_mutex_lock(&watch->mutex);
+    give_place(watch, place);
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+size_t vxd_watch_count(struct vxd_watch *watch)
+{
+    size_t n = 0;
+
+    if (watch == NULL) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&watch->mutex);
+    for (const struct vxd_watch_place *p = watch->places; p != NULL; p = p->next) {
+        n++;
+    }
+    (void)pthread_mutex_unlock(&watch->mutex);
+    return n;
+}
+
+/* --- the list ----------------------------------------------------------------------------- */
+
+static bool is_answered(const struct vxd_watcher *watcher)
+{
+    return atomic_load(&watcher->request->answered) != 0;
+}
+
+static bool is_ready(const struct vxd_watch *watch, const struct vxd_watcher *watcher,
+                     int64_t now_ns)
+{
+    bool is_due = watcher->is_due || watcher->until_ns <= now_ns || watch->refuses;
+
+    return is_answered(watcher) ||
+           (is_due && (watch->refuses || watch->n_released < MOST_RELEASED));
+}
+
+/* Takes one that is ready out of the list; NULL where none is. *next_ns is when one will be by
+ * its time. */
+static struct vxd_watcher *take_ready(struct vxd_watch *watch, int64_t *next_ns)
+{
+    int64_t now_ns = vxd_clock_ns();
+
+    *next_ns = INT64_MAX;
+    for (struct vxd_watcher **at = &watch->first; *at != NULL; at = &(*at)->next) {
+        struct vxd_watcher *watcher = *at;
+
+        if (is_ready(watch, watcher, now_ns)) {
+            *at = watcher->next;
+            atomic_fetch_sub(&watch->n_parked, 1);
+            give_place(watch, &watcher->place);
+            if (!is_answered(watcher) && !watch->refuses) {
+                watcher->is_released = true;
+                watch->n_released++;
+            }
+            return watcher;
+        }
+        if (!watcher->is_due && watcher->until_ns < *next_ns) {
+            *next_ns = watcher->until_ns;
+        }
+    }
+    return NULL;
+}
+
+/* Gives a watch that was parked to the scheduler, or answers it. Takes the list's reference. */
+static void release(struct vxd_request *take_request, bool refuses)
+{
+    struct vxd_request *request = take_request;
+    const struct vxd_server *server = request->server;
+    int64_t now_ns = vxd_clock_ns();
+    struct vxd_err err = {0};
+    enum vxd_status status;
+
+    atomic_fetch_add(&request->waited_ns,
+                     now_ns - atomic_exchange(&request->waits_since_ns, 0));
+    atomic_store(&request->started_ns, now_ns);
+    if (atomic_load(&request->answered) == 0) {
+        status =
+            refuses ? vxd_fail(&err, VXD_UNAVAILABLE, NULL, "the server is shutting down")
+                    : server->schedule->push_next(server->scheduler, request, &err);
+        if (status != VXD_OK) {
+            (void)vxd_request_answer(request, &err, NULL);
+        }
+    }
+    vxd_request_drop(request);
+}
+
+static void *run(void *argument)
+{
+    struct vxd_watch *watch = argument;
+
+    (void)pthread_mutex_lock(&watch->mutex);
+    while (!watch->refuses || watch->first != NULL) {
+        int64_t next_ns;
+        struct vxd_watcher *watcher = take_ready(watch, &next_ns);
+        struct timespec until = {.tv_sec = (time_t)(next_ns / 1000000000),
+                                 .tv_nsec = (long)(next_ns % 1000000000)};
+
+        if (watcher != NULL) {
+            struct vxd_request *request = watcher->request;
+            bool refuses = watch->refuses;
+
+            /* The watcher is the request's memory: it may be gone after release. */
+            (void)pthread_mutex_unlock(&watch->mutex);
+            release(request, refuses);
+            (void)pthread_mutex_lock(&watch->mutex);
+        } else if (next_ns == INT64_MAX) {
+            (void)pthread_cond_wait(&watch->wake, &watch->mutex);
+        } else {
+            (void)pthread_cond_timedwait(&watch->wake, &watch->mutex, &until);
+        }
+    }
+    (void)pthread_mutex_unlock(&watch->mutex);
+    return NULL;
+}
+
+enum vxd_status vxd_watch_park(struct vxd_watch *watch, struct vxd_request *request,
+                               const char *name, int64_t until_ns,
+                               struct vxd_watcher *watcher, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    watcher->request = request;
+    watcher->name = name;
+    watcher->until_ns = until_ns;
+    (void)pthread_mutex_lock(&watch->mutex);
+    if (watch->refuses) {
+        status = vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");
+    } else if (!request->holds_place) {
+        status =
+            take_place(watch, &request->principal, request->peer, &watcher->place, err);
+    }
+    if (status == VXD_OK) {
+        vxd_request_hold(request);
+        atomic_store(&request->waits_since_ns, vxd_clock_ns());
+        watcher->next = watch->first;
+        watch->first = watcher;
+        atomic_fetch_add(&watch->n_parked, 1);
+        (void)pthread_cond_signal(&watch->wake);
+    }
+    (void)pthread_mutex_unlock(&watch->mutex);
+    return status;
+}
+
+void vxd_watch_notify(struct vxd_watch *watch, const char *name)
+{
+    bool is_any_due = false;
+
+    if (atomic_load(&watch->n_parked) == 0) {
+        return;
+    }
+    (void)pthread_mutex_lock(&watch->mutex);
+    for (struct vxd_watcher *w = watch->first; w != NULL; w = w->next) {
+        if (w->name[0] == '\0' || strcmp(w->name, name) == 0) {
+            w->is_due = true;
+            is_any_due = true;
+        }
+    }
+    if (is_any_due) {
+        (void)pthread_cond_signal(&watch->wake);
+    }
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+void vxd_watch_unpark(struct vxd_watch *watch)
+{
+    (void)pthread_mutex_lock(&watch->mutex);
+    (void)pthread_cond_signal(&watch->wake);
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+void vxd_watch_forget(struct vxd_watch *watch, struct vxd_watcher *watcher)
+{
+    (void)pthread_mutex_lock(&watch->mutex);
+    if (watcher->is_released) {
+        watcher->is_released = false;
+        watch->n_released--;
+        (void)pthread_cond_signal(&watch->wake);
+    }
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+/* --- its life ----------------------------------------------------------------------------- */
+
+static void on_change(void *context, const char *name)
+{
+    vxd_watch_notify(context, name);
+}
+
+enum vxd_status vxd_watch_create(struct vxd_server *server, struct vxd_watch **out,
+                                 struct vxd_err *err)
+{
+    struct vxd_watch *watch = calloc(1, sizeof *watch);
+
+    if (watch == NULL || !vxd_clock_init_condition(&watch->wake)) {
+        free(watch);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the watchers");
+    }
+    watch->server = server;
+    (void)pthread_mutex_init(&watch->mutex, NULL);
+    *out = watch;
+    if (pthread_create(&watch->thread, NULL, run, watch) != 0) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for the watchers");
+    }
+    watch->is_running = true;
+    vxd_scenes_set_listener(server->scenes, on_change, watch);
+    return VXD_OK;
+}
+
+void vxd_watch_refuse(struct vxd_watch *watch)
+{
+    if (watch == NULL || !watch->is_running) {
+        return;
+    }
+    (void)pthread_mutex_lock(&watch->mutex);
+    watch->refuses = true;
+    (void)pthread_cond_signal(&watch->wake);
+    (void)pthread_mutex_unlock(&watch->mutex);
+    (void)pthread_join(watch->thread, NULL);
+    watch->is_running = false;
+}
+
+void vxd_watch_destroy(struct vxd_watch *watch)
+{
+    if (watch == NULL) {
+        return;
+    }
+    (void)pthread_cond_destroy(&watch->wake);
+    (void)pthread_mutex_destroy(&watch->mutex);
+    free(watch);
+}
