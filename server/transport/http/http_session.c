@@ -85,11 +85,13 @@ static enum vxd_status identify(struct vxd_http_exchange *exchange,
                                 struct vxd_principal *out, const char **token,
                                 struct vxd_err *err)
 {
+    char peer[VXD_NAME_BYTES];
     enum vxd_status status = vxd_http_token(exchange, token, err);
 
-    return status == VXD_OK
-               ? vxd_auth_identify(exchange->http->server->auth, *token, -1, out, err)
-               : status;
+    vxd_http_peer_name(exchange, peer);
+    return status == VXD_OK ? vxd_auth_identify(exchange->http->server->auth, *token,
+                                                peer, -1, out, err)
+                            : status;
 }
 
 static void set_cookie(struct vxd_http_exchange *exchange, const char *token)
