@@ -459,7 +459,7 @@ static void stopped(struct gpu_env *env)
     struct vxd_svdag *svdag = make_svdag(env, &format, 0);
     struct vxd_svdag *other = make_svdag(env, &format, 0);
     struct vxd_svdag_op small = ball_op(VXD_SVDAG_FILL, 2000, 10);
-    struct vxd_svdag_op large = ball_op(VXD_SVDAG_FILL, 2000, 1000);
+    struct vxd_svdag_op large = ball_op(VXD_SVDAG_FILL, 2000, 400);
     struct vxd_svdag_edit_result first;
     struct vxd_svdag_edit_result result;
     struct vxd_svdag_summary before;
