@@ -207,6 +207,7 @@ voxeld_add_gpu_tests(/field
   field_query         field_query)
 voxeld_add_gpu_tests(/grid
   grid                grid)
+target_link_options(test_gpu_grid PRIVATE ${wrap_alloc})
 
 # In an emulator of another processor traces of full scale would take a quarter of an hour: they
 # are run small there (below).

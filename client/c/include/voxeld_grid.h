@@ -69,8 +69,8 @@ struct voxeld_scene_grid_request {
     const char *scene;
     enum voxeld_grid_kind kind;
     /* Metres; of the columns whose centres are in it, at its heights. Absent = around
-     * all that is occupied or free in the band, as coarsely as an eighth of its side, or
-     * 64 voxels */
+     * all that is occupied or free in the band, rounded outwards to a 128th of the
+     * scene's side */
     bool has_box;
     struct voxeld_scene_box box;
     /* box, z_low and z_high are voxels from the low corner */
@@ -101,8 +101,8 @@ struct voxeld_scene_grid_request {
 struct voxeld_scene_frontiers_request {
     const char *scene;
     /* Metres; of the columns whose centres are in it, at its heights. Absent = around
-     * all that is occupied or free in the band, as coarsely as an eighth of its side, or
-     * 64 voxels */
+     * all that is occupied or free in the band, rounded outwards to a 128th of the
+     * scene's side */
     bool has_box;
     struct voxeld_scene_box box;
     /* box, z_low and z_high are voxels from the low corner */

@@ -11,9 +11,9 @@
 enum {
     /* Of one stage. */
     COLUMNS_PART = 1 << 17, /* cells */
-    VOXELS_PART = 1 << 20,
+    VOXELS_PART = 1 << 19,
     MARKS_PART = 1 << 17,   /* words of 32 cells */
-    CLUSTER_PART = 1 << 16, /* words */
+    CLUSTER_PART = 1 << 14, /* words */
     COST_BYTES = 1 << 21    /* of a box whose size is not known yet */
 };
 

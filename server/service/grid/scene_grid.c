@@ -84,7 +84,8 @@ static enum vxd_status check_image(const char *image, struct vxd_err *err)
     return VXD_OK;
 }
 
-/* Checks the numbers of costs by a table of a cell of 1 m, which no scene's voxels change. */
+/* Checks the numbers of costs as far as the message alone goes; how many cells they are the scene
+ * says. */
 static enum vxd_status check_costs(const Voxeld__V1__SceneGridRequest *input,
                                    struct vxd_err *err)
 {
@@ -402,7 +403,7 @@ static enum vxd_status set_place(struct vxd_request *request,
     return VXD_OK;
 }
 
-/* States become what the wire says; in place, in the host's copy of the cells. */
+/* Shows costs as they are, and states as what the wire says of them. */
 static enum vxd_status show_cells(struct vxd_request *request,
                                   const struct vxd_grid_picture *picture,
                                   Voxeld__V1__SceneGridResponse *reply,

@@ -324,7 +324,7 @@ static enum vxd_status measure(struct bench *bench, const struct measured *what,
         times[i] = bench_device_seconds(device);
     }
     ms = bench_median(times, bench->options.n_repeat) * 1e3;
-    (void)printf("| %s | %.4f | %.4f | %.1f |\n", what->name, ms,
+    (void)printf("| %s | %.4f | %.5f | %.1f |\n", what->name, ms,
                  bytes / bench->copy_bytes_per_s * 1e3,
                  ms / (bytes / bench->copy_bytes_per_s * 1e3));
 out:

@@ -66,7 +66,7 @@ static void test_scan_unknown_scalars_are_skipped(void)
                  "\x25"
                  "1234"             /* 4: 4 bytes */
                  "\x2a\x02zz"       /* 5: delimited, below the methods */
-                 "\xd8\x05\x80\x00" /* 91: varint, not a method */
+                 "\xc0\x0c\x80\x00" /* 200: varint, not a method */
                  "\x5a\x00",
                  &e, NULL) == VXD_OK);
     CHECK_INT(e.method_tag, 11);

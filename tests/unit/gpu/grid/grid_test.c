@@ -7,6 +7,7 @@
 
 #include "gpu/grid/grid.h"
 #include "gpu/svdag/diff/diff.h"
+#include "tests/support/failing_alloc.h"
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/svdag/svdag_scene.h"
 
@@ -655,6 +656,57 @@ static void test_frontiers_of_a_scene_in_space(void)
     gpu_each_backend(frontiers_of_scene);
 }
 
+/* Joins two marks with allocation k failing; false once none fails. */
+static bool fail_one(long k)
+{
+    static const uint32_t marks[2] = {0x80000001u, 1u};
+    static const uint32_t n[3] = {1, 2, 20};
+    struct vxd_clusters *clusters = NULL;
+    const struct vxd_cluster *list = NULL;
+    struct vxd_err err = {0};
+    size_t n_list = 0;
+    enum vxd_status status;
+    bool reached;
+
+    fail_allocation(k);
+    status = vxd_clusters_create(marks, n, &clusters, &err);
+    if (status == VXD_OK) {
+        CHECK(vxd_clusters_step(clusters, 2));
+        status = vxd_clusters_finish(clusters, 1, &list, &n_list, &err);
+    }
+    reached = stop_failing();
+    CHECK_INT(status, reached ? VXD_RESOURCE_EXHAUSTED : VXD_OK);
+    CHECK(reached ? err.message[0] != '\0' : n_list == 2);
+    vxd_clusters_destroy(clusters);
+    return reached;
+}
+
+static void test_clusters_without_memory_are_refused(void)
+{
+    long k = 0;
+
+    while (fail_one(k)) {
+        k++;
+    }
+    CHECK_INT(k, 5);
+}
+
+static void test_more_frontier_cells_than_are_joined_are_refused(void)
+{
+    static const uint32_t n[3] = {1, 4096, 2048};
+    size_t n_words = VXD_GRID_MAX_FRONTIER_CELLS / 32 + 1;
+    uint32_t *marks = gpu_alloc((size_t)4096 * 2048 / 8);
+    struct vxd_clusters *clusters = NULL;
+    struct vxd_err err = {0};
+
+    memset(marks, 0, (size_t)4096 * 2048 / 8);
+    memset(marks, 0xff, n_words * sizeof *marks);
+    CHECK_INT(vxd_clusters_create(marks, n, &clusters, &err), VXD_RESOURCE_EXHAUSTED);
+    CHECK_STR(err.field, "box");
+    CHECK(clusters == NULL);
+    free(marks);
+}
+
 /* --- refusals ---------------------------------------------------------------------------- */
 
 static void refusals(struct gpu_env *env)
@@ -716,6 +768,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_costs_are_those_of_the_nearest_obstacle),
     VXD_TEST(test_frontiers_and_clusters_are_those_of_a_flood),
     VXD_TEST(test_frontiers_of_a_scene_in_space),
+    VXD_TEST(test_clusters_without_memory_are_refused),
+    VXD_TEST(test_more_frontier_cells_than_are_joined_are_refused),
     VXD_TEST(test_what_makes_no_grid_is_refused),
 };
 
