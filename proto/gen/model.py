@@ -22,7 +22,17 @@ HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "schema"
 FOLDER = SCHEMA / "voxeld" / "v1"
 OPTIONS = FOLDER / "options.proto"
-FILES = ("common", "admin", "voxelize", "hashmap", "network", "scene", "scene_version", "render", "rpc")
+FILES = (
+    "common",
+    "admin",
+    "voxelize",
+    "hashmap",
+    "network",
+    "scene",
+    "scene_version",
+    "render",
+    "rpc",
+)
 
 Types = descriptor_pb2.FieldDescriptorProto
 INTEGERS_32 = {Types.TYPE_INT32, Types.TYPE_UINT32, Types.TYPE_FIXED32, Types.TYPE_SINT32}

@@ -45,6 +45,7 @@ SKY = (0x6F9AD3, 0xE3EBF2, 0xBFC4C9)
 SUN, SUN_LIGHT, AMBIENT = (-0.5, -0.35, 0.8), 0.8, 0.4
 EYE, LOOK, UP = (-3.9, -3.1, 4.2), (0.3, 0.2, -1.1), (0.1, 0.0, 1.0)
 WIDTH, HEIGHT = 160, 90
+STEEP = np.array([91.0])
 
 
 @pytest.fixture
@@ -217,7 +218,7 @@ def test_a_lidar_measures_ranges(yard: Scenes) -> None:
         ("bounces", {"bounces": 17}),
         ("mode", {"mode": 7}),
         ("encode", {"encode": "RENDER_JPEG", "mode": "RENDER_DEPTH"}),
-        ("elevations_deg", {"camera": "RENDER_LIDAR", "elevations_deg": tensor_of(np.full(1, 91.0))}),
+        ("elevations_deg", {"camera": "RENDER_LIDAR", "elevations_deg": tensor_of(STEEP)}),
         ("variation", {"variation": 1.5}),
         ("at", {"at": scene_pb2.SceneAt(version=1, snapshot="x")}),
     ],
