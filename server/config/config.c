@@ -40,6 +40,7 @@ void vxd_config_default(struct vxd_config *config)
     config->n_read_lanes = 2;
     config->max_message_bytes = UINT64_C(64) << 20;
     config->inflight_bytes = UINT64_C(1) << 30;
+    config->shared_bytes = UINT64_C(1) << 30;
     config->queue_limit = 64;
     config->max_connections = 256;
     config->default_timeout_ms = 5000;

@@ -39,6 +39,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
      AT(max_message_bytes), 0, 0, 0, NULL},
     {"limits.inflight_bytes", VXD_CONFIG_UINT64, 1024 * KIB, MAX_BYTES,
      AT(inflight_bytes), 0, 0, 0, NULL},
+    {"limits.shared_bytes", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(shared_bytes), 0, 0, 0,
+     NULL},
     {"limits.queue", VXD_CONFIG_UINT32, 1, 4096, AT(queue_limit), 0, 0, 0, NULL},
     {"limits.connections", VXD_CONFIG_UINT32, 1, 65535, AT(max_connections), 0, 0, 0,
      NULL},

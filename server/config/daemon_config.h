@@ -40,6 +40,7 @@ struct vxd_config {
 
     uint64_t max_message_bytes;
     uint64_t inflight_bytes;
+    uint64_t shared_bytes; /* that clients may share with the daemon; 0 = none */
     uint32_t queue_limit;
     uint32_t max_connections;
     uint32_t default_timeout_ms;

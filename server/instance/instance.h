@@ -70,6 +70,7 @@ struct vxd_server {
     atomic_int state;                          /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;
     _Atomic uint64_t arriving_block_bytes; /* of messages that are not complete */
+    atomic_uint_fast64_t shared_bytes; /* of regions that clients share with the daemon */
     _Atomic uint64_t n_open;               /* requests made and not answered yet */
     _Atomic uint64_t n_requests;           /* made since the start, for their ids */
     int event_fd; /* where vxd_server_stop writes; -1 = nowhere (tests) */

@@ -589,7 +589,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
         request->queue_ms =
             (double)((started != 0 ? started : now) - request->received_ns) / 1e6;
     }
-    request->total_ms = (double)(now - request->received_ns) / 1e6;
+    request->total_ms = (double)(now - request->began_ns) / 1e6;
     set_stages(request, now);
     if (err != NULL) {
         request->err = *err;

@@ -100,7 +100,8 @@ set(integration_tests
   transport/guard
   transport/hostile
   transport/http
-  transport/rpc)
+  transport/rpc
+  transport/shared)
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
   get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
@@ -126,5 +127,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_scenes integration_semantic_clients
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_pictures
+             integration_shared
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

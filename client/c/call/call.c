@@ -10,6 +10,7 @@
  * nng 1.5.2 crashes when a receive is cancelled while its send still waits, so the
  * receive starts only after the send has ended. */
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -68,6 +69,19 @@ static void leave_sending(struct vxd_call *call)
     (void)pthread_mutex_unlock(&call->client->mutex);
 }
 
+/* Gives back the call's place in shared memory. The daemon may still write its reply there where
+ * the request was sent and none came. */
+static void leave_slot(struct vxd_call *call)
+{
+    if (call->slot != NULL && call->sent && call->result != 0) {
+        vxd_client_drop_shared(call->client, call->slot->memory, false);
+        vxd_shared_slot_abandon(call->slot);
+    } else {
+        vxd_shared_slot_give(call->slot);
+    }
+    call->slot = NULL;
+}
+
 static void call_destroy(struct vxd_call *call)
 {
     leave_sending(call); /* nng may have dropped the send without a callback */
@@ -81,6 +95,7 @@ static void call_destroy(struct vxd_call *call)
     if (call->message != NULL) {
         nng_msg_free(call->message);
     }
+    leave_slot(call);
     release(call->client);
     free(call);
 }
@@ -179,10 +194,57 @@ static enum vxd_status check_size(struct voxeld_client *client,
     return VXD_OK;
 }
 
+/* The pointer in a Request to its method's message. */
+static ProtobufCMessage **method_of(Voxeld__V1__Request *request)
+{
+    const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(
+        request->base.descriptor, (unsigned)request->method_case);
+
+    return (ProtobufCMessage **)(void *)((uint8_t *)request + field->offset);
+}
+
+/* Writes the body to shared memory, where the call gets a place there; the message then only
+ * names the method. The body is the one that stands in a message otherwise, byte for byte, since
+ * a repeated request may come the other way. */
+static void share_body(struct vxd_call *call, Voxeld__V1__Request *request,
+                       Voxeld__V1__SharedBody *shared, ProtobufCMessage *empty)
+{
+    ProtobufCMessage **method = method_of(request);
+    uint64_t tag = (uint64_t)request->method_case << 3;
+    struct vxd_encoder body = {
+        .least_bytes = VXD_BIG_BLOCK_BYTES,
+        .origin = (VXD_RPC_ORIGIN + vxd_wire_varint_bytes(tag) + VXD_WIRE_LENGTH_BYTES) %
+                  VXD_DATA_ALIGN};
+    struct vxd_shared_slot *slot;
+
+    vxd_encode(&body, *method);
+    slot =
+        vxd_client_take_slot(call->client, request->method_case, body.origin + body.at);
+    if (slot == NULL) {
+        return;
+    }
+    call->slot = slot;
+    shared->offset = slot->offset + body.origin;
+    shared->n_bytes = body.at;
+    shared->reply_offset = slot->offset + slot->n_bytes;
+    shared->reply_bytes = slot->n_reply_bytes;
+    shared->region.data = (uint8_t *)(uintptr_t)vxd_shared_id(slot->memory);
+    shared->region.len = VXD_SHARED_ID_BYTES;
+    body.out = vxd_shared_slot_request(slot) + body.origin;
+    body.at = 0;
+    vxd_encode(&body, *method);
+    protobuf_c_message_init((*method)->descriptor, empty);
+    *method = empty;
+}
+
+/* may_share: a call that waits, over memory that it may share. */
 static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *options,
-                            Voxeld__V1__Request *request, bool may_wait,
+                            Voxeld__V1__Request *request, bool may_wait, bool may_share,
                             struct vxd_err *err)
 {
+    Voxeld__V1__SharedBody shared = VOXELD__V1__SHARED_BODY__INIT;
+    alignas(max_align_t) uint8_t empty[VXD_ENCODE_STRUCT_BYTES];
+    ProtobufCMessage *method = *method_of(request);
     struct vxd_encoder measured = {.least_bytes = VXD_BIG_BLOCK_BYTES,
                                    .origin = VXD_RPC_ORIGIN};
     struct vxd_encoder written = measured;
@@ -198,6 +260,14 @@ static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *opt
     request->header = &header;
     vxd_encode(&measured, &request->base);
     status = check_size(call->client, options, measured.at, may_wait, err);
+    if (status == VXD_OK && may_share) {
+        share_body(call, request, &shared, (ProtobufCMessage *)empty);
+    }
+    if (call->slot != NULL) {
+        header.shared = &shared;
+        measured.at = 0;
+        vxd_encode(&measured, &request->base);
+    }
     if (status == VXD_OK) {
         result = nng_msg_alloc(&call->message, measured.at);
         if (result != 0) {
@@ -208,6 +278,7 @@ static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *opt
             vxd_encode(&written, &request->base);
         }
     }
+    *method_of(request) = method;
     request->header = NULL;
     return status;
 }
@@ -215,8 +286,8 @@ static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *opt
 static enum vxd_status call_create(struct voxeld_client *client,
                                    const struct voxeld_call *options,
                                    uint32_t default_timeout_ms, bool asynchronous,
-                                   Voxeld__V1__Request *request, struct vxd_call **out,
-                                   struct vxd_err *err)
+                                   bool may_share, Voxeld__V1__Request *request,
+                                   struct vxd_call **out, struct vxd_err *err)
 {
     struct vxd_call *call;
     uint64_t id = 0;
@@ -255,7 +326,7 @@ static enum vxd_status call_create(struct voxeld_client *client,
         (void)snprintf(call->request_id, sizeof call->request_id, "%08x-%llu",
                        (unsigned)client->id_prefix, (unsigned long long)id);
     }
-    VXD_TRY(pack(call, options, request, !asynchronous, err));
+    VXD_TRY(pack(call, options, request, !asynchronous, may_share, err));
     result = nng_ctx_open(&call->ctx, client->socket);
     if (result == 0) {
         result = nng_aio_alloc(&call->aio, asynchronous ? on_aio : NULL, call);
@@ -364,6 +435,7 @@ static enum vxd_status finish(struct vxd_call *call, struct vxd_reply *reply,
                               struct vxd_err *err)
 {
     nng_msg *message = call->message;
+    size_t n_bytes;
     enum vxd_status status;
 
     if (call->result == NNG_ETIMEDOUT) {
@@ -376,26 +448,38 @@ static enum vxd_status finish(struct vxd_call *call, struct vxd_reply *reply,
             err);
     }
     call->message = NULL;
+    n_bytes = nng_msg_len(message);
     status = vxd_reply_open(message, call->method, reply, err);
     if (status == VXD_OK) {
+        n_bytes += (size_t)reply->response->header->shared_bytes;
+        status = vxd_reply_open_shared(reply, call->method, &call->slot, err);
+    }
+    if (status == VXD_OK) {
         keep_timings(call->client, reply->response->header);
+        vxd_client_note_reply(call->client, call->method, n_bytes);
     }
     return status;
 }
 
-enum vxd_status vxd_client_call(struct voxeld_client *client,
-                                const struct voxeld_call *options,
-                                uint32_t default_timeout_ms, Voxeld__V1__Request *request,
-                                char request_id[VXD_REQUEST_ID_BYTES],
-                                struct vxd_reply *reply, struct vxd_err *err)
+/* Whether the daemon does not have the region, so that nothing has happened. */
+static bool is_region_refused(const struct vxd_call *call, const struct vxd_err *err)
 {
-    static const struct voxeld_call defaults;
-    struct vxd_call *call = NULL;
-    enum vxd_status status;
+    static const char field[] = "header.shared";
 
-    request_id[0] = '\0';
-    status = call_create(client, options != NULL ? options : &defaults,
-                         default_timeout_ms, false, request, &call, err);
+    return call->slot != NULL && strncmp(err->field, field, sizeof field - 1) == 0;
+}
+
+/* *refused: the same call can be made without shared memory. */
+static enum vxd_status
+call_once(struct voxeld_client *client, const struct voxeld_call *options,
+          uint32_t default_timeout_ms, bool may_share, Voxeld__V1__Request *request,
+          char request_id[VXD_REQUEST_ID_BYTES], struct vxd_reply *reply, bool *refused,
+          struct vxd_err *err)
+{
+    struct vxd_call *call = NULL;
+    enum vxd_status status = call_create(client, options, default_timeout_ms, false,
+                                         may_share, request, &call, err);
+
     if (call == NULL) {
         return status;
     }
@@ -408,7 +492,35 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
         end_receive(call);
     }
     status = finish(call, reply, err);
+    *refused = status != VXD_OK && is_region_refused(call, err);
+    if (*refused) {
+        vxd_client_drop_shared(client, call->slot->memory, true);
+    }
     call_destroy(call);
+    return status;
+}
+
+enum vxd_status vxd_client_call(struct voxeld_client *client,
+                                const struct voxeld_call *options,
+                                uint32_t default_timeout_ms, Voxeld__V1__Request *request,
+                                char request_id[VXD_REQUEST_ID_BYTES],
+                                struct vxd_reply *reply, struct vxd_err *err)
+{
+    static const struct voxeld_call defaults;
+    struct vxd_err own = {0};
+    bool refused = false;
+    enum vxd_status status;
+
+    request_id[0] = '\0';
+    options = options != NULL ? options : &defaults;
+    err = err != NULL ? err : &own;
+    status = call_once(client, options, default_timeout_ms, true, request, request_id,
+                       reply, &refused, err);
+    if (refused) {
+        *err = (struct vxd_err){0};
+        status = call_once(client, options, default_timeout_ms, false, request,
+                           request_id, reply, &refused, err);
+    }
     return status;
 }
 
@@ -494,7 +606,7 @@ enum vxd_status vxd_client_call_async(struct voxeld_client *client,
     enum vxd_status status;
 
     request_id[0] = '\0';
-    status = call_create(client, options, 0, true, request, &call, err);
+    status = call_create(client, options, 0, true, false, request, &call, err);
     if (call == NULL) {
         return status;
     }

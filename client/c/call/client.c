@@ -30,6 +30,7 @@ enum {
 };
 
 #define DEFAULT_REPLY_BYTES ((size_t)1 << 30)
+#define MAX_SHARED_BYTES ((size_t)1 << 40)
 #define SYSTEM_URL "ipc:///run/voxeld/voxeld.sock"
 
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
@@ -123,6 +124,11 @@ static enum vxd_status copy_options(struct voxeld_client *client,
         options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     client->max_in_flight =
         options->max_in_flight > 0 ? options->max_in_flight : DEFAULT_IN_FLIGHT;
+    if (options->shared_bytes > MAX_SHARED_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "shared_bytes", "%zu; at most %zu",
+                        options->shared_bytes, MAX_SHARED_BYTES);
+    }
+    client->shared.n_bytes = options->shared_bytes;
     return copy_strings(client, options, err);
 }
 
@@ -256,6 +262,9 @@ static struct voxeld_client *client_create(struct vxd_err *err)
     if (pthread_mutex_init(&client->mutex, NULL) != 0) {
         goto no_mutex;
     }
+    if (pthread_mutex_init(&client->shared.mutex, NULL) != 0) {
+        goto no_shared_mutex;
+    }
     result = nng_req0_open(&client->socket);
     if (result != 0) {
         (void)vxd_client_nng_error(result, "opening a socket", err);
@@ -265,6 +274,8 @@ static struct voxeld_client *client_create(struct vxd_err *err)
     return client;
 
 no_socket:
+    (void)pthread_mutex_destroy(&client->shared.mutex);
+no_shared_mutex:
     (void)pthread_mutex_destroy(&client->mutex);
 no_mutex:
     (void)pthread_cond_destroy(&client->changed);
@@ -277,6 +288,8 @@ no_condition:
  * any more. */
 static void client_free(struct voxeld_client *client)
 {
+    vxd_client_drop_shared(client, NULL, false);
+    (void)pthread_mutex_destroy(&client->shared.mutex);
     (void)pthread_mutex_destroy(&client->mutex);
     (void)pthread_cond_destroy(&client->changed);
     for (int i = 0; i < 2; i++) {

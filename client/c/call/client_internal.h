@@ -9,14 +9,27 @@
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 
+#include "client/c/call/shared_slots.h"
 #include "client/c/include/voxeld.h"
 #include "proto/base/base.h"
 #include "proto/wire/wire.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define VXD_REQUEST_ID_BYTES 64
+/* Above any method's number. */
+#define VXD_SHARED_METHODS 256
 
 struct vxd_call;
+
+/* Shared memory as the calls of a client use it. */
+struct vxd_client_shared {
+    pthread_mutex_t mutex;            /* guards all but n_bytes */
+    size_t n_bytes;                   /* of the region; 0: the client shares none */
+    struct vxd_shared_memory *memory; /* NULL: none now */
+    nng_time retry_at;                /* not before is it asked for again */
+    /* The largest reply's bytes, by the method's number: how much a call reserves for its own. */
+    size_t n_reply_bytes[VXD_SHARED_METHODS];
+};
 
 struct voxeld_client {
     /* Constant once connected. */
@@ -27,7 +40,8 @@ struct voxeld_client {
     uint32_t timeout_ms;
     uint32_t max_in_flight;
     uint32_t id_prefix; /* random; makes our request ids differ from other clients' */
-    int fds[2];         /* a pipe with one byte in it while `done` is not empty */
+    struct vxd_client_shared shared;
+    int fds[2]; /* a pipe with one byte in it while `done` is not empty */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;   /* n_connections, running or done; on CLOCK_MONOTONIC */
@@ -71,7 +85,8 @@ struct vxd_call {
     int result; /* nng's error */
     Voxeld__V1__Request__MethodCase method;
     char request_id[VXD_REQUEST_ID_BYTES];
-    uint64_t sequence; /* 0: it changes nothing */
+    uint64_t sequence;            /* 0: it changes nothing */
+    struct vxd_shared_slot *slot; /* NULL: the bodies are in the messages */
 
     struct vxd_call *sends_next;
     struct vxd_call **sends_link; /* the pointer to this one while it is sent */
@@ -87,7 +102,9 @@ struct vxd_call {
 /* An unpacked reply with code OK and the method's message set. */
 struct vxd_reply {
     struct vxd_decoder *decoder;
-    nng_msg *message; /* the message, if big arrays were left in it; else NULL */
+    nng_msg *message;          /* the message, if big arrays were left in it; else NULL */
+    struct vxd_decoder *outer; /* the envelope's, where the body was in shared memory */
+    struct vxd_shared_slot *slot; /* likewise, if big arrays were left there */
     Voxeld__V1__Response *response;
 };
 
@@ -148,7 +165,25 @@ void vxd_client_abort_calls(struct voxeld_client *client);
 enum vxd_status vxd_reply_open(nng_msg *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err);
+/* Opens the body of a reply that was written to a call's slot, if it was; *take_slot is NULL
+ * then where the reply keeps the slot. On failure *reply is empty. */
+enum vxd_status vxd_reply_open_shared(struct vxd_reply *reply,
+                                      Voxeld__V1__Request__MethodCase method,
+                                      struct vxd_shared_slot **take_slot,
+                                      struct vxd_err *err);
 void vxd_reply_close(struct vxd_reply *reply);
+
+/* client_shared.c: a place in shared memory for a call whose request has n_bytes, registering
+ * the client's region first where that is due; NULL where the call goes without. */
+struct vxd_shared_slot *vxd_client_take_slot(struct voxeld_client *client,
+                                             Voxeld__V1__Request__MethodCase method,
+                                             size_t n_bytes);
+/* Notes how large a reply to this method was. */
+void vxd_client_note_reply(struct voxeld_client *client,
+                           Voxeld__V1__Request__MethodCase method, size_t n_bytes);
+/* Gives the region up: the next call makes another. `memory` NULL: whichever it has. */
+void vxd_client_drop_shared(struct voxeld_client *client,
+                            const struct vxd_shared_memory *memory, bool waits);
 
 /* Fails with INTERNAL: the reply contradicts itself or the request; says what and
  * where. */

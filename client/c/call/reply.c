@@ -37,6 +37,18 @@ static enum vxd_status remote_error(const Voxeld__V1__ResponseHeader *header,
                     header->message[0] != '\0' ? header->message : "no reason given");
 }
 
+/* A budget for unpacking so many bytes. */
+static size_t budget_for(size_t n_bytes)
+{
+    size_t budget;
+
+    if (!vxd_size_mul(n_bytes, BUDGET_FACTOR, &budget) ||
+        !vxd_size_add(budget, BUDGET_BASE_BYTES, &budget)) {
+        budget = SIZE_MAX;
+    }
+    return budget;
+}
+
 enum vxd_status vxd_reply_open(nng_msg *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err)
@@ -44,16 +56,11 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
     static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
     size_t n_bytes = nng_msg_len(take_message);
     size_t n_borrowed = 0;
-    size_t budget;
     ProtobufCMessage *message = NULL;
     enum vxd_status status;
 
     memset(reply, 0, sizeof *reply);
-    if (!vxd_size_mul(n_bytes, BUDGET_FACTOR, &budget) ||
-        !vxd_size_add(budget, BUDGET_BASE_BYTES, &budget)) {
-        budget = SIZE_MAX;
-    }
-    VXD_TRY(vxd_decoder_create(budget, NULL, &reply->decoder, err));
+    VXD_TRY(vxd_decoder_create(budget_for(n_bytes), NULL, &reply->decoder, err));
     status = vxd_decode_borrowing(
         reply->decoder, &borrow, &voxeld__v1__response__descriptor,
         nng_msg_body(take_message), n_bytes, &message, &n_borrowed, err);
@@ -91,9 +98,65 @@ out:
     return status;
 }
 
+/* The daemon has written the body, and does not touch it after its reply. */
+static enum vxd_status open_body(struct vxd_reply *reply, ProtobufCMessage **body,
+                                 const struct vxd_shared_slot *slot, size_t n_bytes,
+                                 size_t *n_borrowed, struct vxd_err *err)
+{
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
+    enum vxd_status status;
+
+    reply->outer = reply->decoder;
+    reply->decoder = NULL;
+    VXD_TRY(vxd_decoder_create(budget_for(n_bytes), NULL, &reply->decoder, err));
+    status =
+        vxd_decode_borrowing(reply->decoder, &borrow, (*body)->descriptor,
+                             vxd_shared_slot_reply(slot), n_bytes, body, n_borrowed, err);
+    if (status == VXD_INVALID_ARGUMENT) {
+        status = vxd_fail(err, VXD_INTERNAL, NULL,
+                          "the reply of %zu bytes in shared memory is none of voxeld's",
+                          n_bytes);
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_reply_open_shared(struct vxd_reply *reply,
+                                      Voxeld__V1__Request__MethodCase method,
+                                      struct vxd_shared_slot **take_slot,
+                                      struct vxd_err *err)
+{
+    uint64_t n_bytes = reply->response->header->shared_bytes;
+    const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(
+        reply->response->base.descriptor, (unsigned)method);
+    ProtobufCMessage **body =
+        (ProtobufCMessage **)(void *)((uint8_t *)reply->response + field->offset);
+    size_t n_borrowed = 0;
+    enum vxd_status status = VXD_OK;
+
+    if (n_bytes == 0) {
+        return VXD_OK;
+    }
+    if (*take_slot == NULL || n_bytes > (*take_slot)->n_reply_bytes) {
+        status = vxd_fail(err, VXD_INTERNAL, NULL,
+                          "the reply lies in shared memory where none was offered");
+    } else {
+        status = open_body(reply, body, *take_slot, (size_t)n_bytes, &n_borrowed, err);
+    }
+    if (status != VXD_OK) {
+        vxd_reply_close(reply);
+    } else if (n_borrowed > 0) {
+        reply->slot = *take_slot;
+        *take_slot = NULL;
+    }
+    return status;
+}
+
 void vxd_reply_close(struct vxd_reply *reply)
 {
     vxd_decoder_destroy(reply->decoder);
+    vxd_decoder_destroy(reply->outer);
+    vxd_shared_slot_give(reply->slot);
     if (reply->message != NULL) {
         nng_msg_free(reply->message);
     }

@@ -118,6 +118,11 @@ struct voxeld_options {
      * certificate, and with our own certificate and key (NULL: none). */
     const char *tls_ca_file;
     const char *tls_cert_key_file;
+    /* Over ipc: memory of so many bytes is shared with the daemon, and large requests and
+     * replies of synchronous calls go through it instead of through the socket. It holds all
+     * calls in flight and all results that were not freed, which beyond it use the socket, as
+     * do all where the daemon does not share. 0 = none; 32 MiB suit a lidar. */
+    size_t shared_bytes;
 };
 
 /* Connects, and reconnects by itself from then on. options may be NULL; its strings are

@@ -17,6 +17,7 @@ from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2
 from . import wire
 from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
 from .reply import code_of
+from .shared import PREFIX_BYTES, Shared, Slot
 from .transport import Connection, choose_url
 
 DEFAULT_IN_FLIGHT = 16
@@ -96,12 +97,15 @@ class Calls:
         wait: float | None,
         max_in_flight: int,
         max_reply_bytes: int,
+        shared_bytes: int,
     ) -> None:
         self._timeout = checked_timeout(timeout)
         if wait is not None and not (math.isfinite(wait) and wait >= 0):
             raise InvalidArgument(f"{wait}; None, 0 or more seconds are right", "wait")
         if not 1 <= max_in_flight <= MAX_IN_FLIGHT:
             raise InvalidArgument(f"{max_in_flight}; 1 to {MAX_IN_FLIGHT}", "max_in_flight")
+        if shared_bytes < 0:
+            raise InvalidArgument(f"{shared_bytes}; 0 or more", "shared_bytes")
         if max_reply_bytes < 1:
             raise InvalidArgument(f"{max_reply_bytes}; at least 1", "max_reply_bytes")
         self._token = os.environ.get("VOXELD_TOKEN", "") if token is None else token
@@ -114,6 +118,7 @@ class Calls:
         self._limit = (0, 0)
         self._last_times: StageTimes | None = None
         self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
+        self._shared = Shared(self._connection.url, self._token, shared_bytes)
         if wait != 0:
             try:
                 self._connection.wait(wait)
@@ -177,16 +182,70 @@ class Calls:
         header.timeout_ms = max(round(timeout_s * 1000), 1)
         header.token = self._token
         header.client_id = self._client_id
-        head = rpc_pb2.Request(header=header).SerializeToString()
         try:
-            data = self._connection.exchange([head, *parts], timeout_s)
-            response, arrays = opened(data, method)
+            slot = self._shared.take(method, n_bytes)
+            if slot is not None:
+                response, arrays = self._share(method, header, parts, timeout_s, slot)
+            if slot is None or response is None:
+                head = rpc_pb2.Request(header=header).SerializeToString()
+                data = self._connection.exchange([head, *parts], timeout_s)
+                response, arrays = opened(data, method)
+                self._shared.note_reply(method, len(data))
         except Error as e:
             e.request_id = header.request_id
             e.sequence = header.sequence
             raise
         self._last_times = stage_times(response.header)
         return response, arrays
+
+    def _share(
+        self,
+        method: str,
+        header: rpc_pb2.RequestHeader,
+        parts: list[wire.Part],
+        timeout_s: float,
+        slot: Slot,
+    ) -> tuple[rpc_pb2.Response | None, dict[str, memoryview]]:
+        """Makes the call with its body in shared memory; no response where the daemon does not have
+        the region any more, and so has done nothing."""
+        tag, body = wire.body_of(parts)
+        shared = rpc_pb2.SharedBody(
+            region=slot.region.id,
+            offset=slot.write(body),
+            n_bytes=sum(len(part) for part in body),
+            reply_offset=slot.reply_offset,
+            reply_bytes=slot.n_reply_bytes - PREFIX_BYTES,
+        )
+        with_shared = rpc_pb2.RequestHeader()
+        with_shared.CopyFrom(header)
+        with_shared.shared.CopyFrom(shared)
+        head = rpc_pb2.Request(header=with_shared).SerializeToString()
+        answered = False
+        try:
+            data = self._connection.exchange([head, tag + b"\0"], timeout_s)
+            answered = True
+            response, arrays = opened(data, method)
+            n_bytes = response.header.shared_bytes
+            if n_bytes > shared.reply_bytes:
+                raise Internal("the reply lies in shared memory where none was offered")
+            self._shared.note_reply(method, len(data) + n_bytes)
+            if n_bytes > 0:
+                view = slot.reply(tag + wire.varint(n_bytes), n_bytes)
+                slot = None
+                whole, arrays = wire.open_response(view)
+                whole.header.CopyFrom(response.header)
+                response = whole
+            return response, arrays
+        except Error as e:
+            if answered and e.field.startswith("header.shared"):
+                self._shared.drop(slot.region, waits=True)
+                return None, {}
+            raise
+        finally:
+            if slot is not None and answered:
+                slot.give()
+            elif slot is not None:
+                self._shared.drop(slot.region)  # the daemon may still write there
 
     def _get_server_info(
         self, timeout: float | None, request_id: str | None

@@ -50,6 +50,7 @@ def connect(
     wait: float | None = None,
     max_in_flight: int = DEFAULT_IN_FLIGHT,
     max_reply_bytes: int = DEFAULT_REPLY_BYTES,
+    shared_bytes: int = 0,
 ) -> Client:
     """Connects, and reconnects by itself from then on.
 
@@ -65,6 +66,10 @@ def connect(
                      background
     max_in_flight    calls in flight at once, 1 to 1024
     max_reply_bytes  largest reply taken
+    shared_bytes     over ipc: memory of so many bytes is shared with the daemon, and large
+                     requests and replies go through it; arrays of results lie there until the
+                     last of them is gone. What does not fit uses the socket. 0: none; 32 MiB
+                     (32 << 20) suit a lidar
 
     Raises Unavailable (nobody answers there), InvalidArgument (a malformed URL or option),
     ResourceExhausted (no memory, threads or file descriptors).
@@ -77,6 +82,7 @@ def connect(
         wait=wait,
         max_in_flight=max_in_flight,
         max_reply_bytes=max_reply_bytes,
+        shared_bytes=shared_bytes,
     )
 
 
@@ -115,6 +121,7 @@ class Client(NetworkCalls, SceneCalls):
         wait: float | None,
         max_in_flight: int,
         max_reply_bytes: int,
+        shared_bytes: int = 0,
     ) -> None:
         super().__init__(
             url,
@@ -124,6 +131,7 @@ class Client(NetworkCalls, SceneCalls):
             wait=wait,
             max_in_flight=max_in_flight,
             max_reply_bytes=max_reply_bytes,
+            shared_bytes=shared_bytes,
         )
 
     def __enter__(self) -> Client:
@@ -140,6 +148,7 @@ class Client(NetworkCalls, SceneCalls):
     def close(self) -> None:
         """Ends the connection. Calls in flight on other threads raise Cancelled. Closing again
         is fine."""
+        self._shared.drop()
         self._connection.close()
 
     @property

@@ -57,6 +57,13 @@ def enclosed(number: int, parts: list[Part]) -> list[Part]:
     return [varint(number << 3 | LENGTH_DELIMITED) + varint(n_bytes), *parts]
 
 
+def body_of(parts: list[Part]) -> tuple[bytes, list[Part]]:
+    """Returns the tag of a method's field of Request, and its message in parts."""
+    first = memoryview(parts[0])
+    ends = [i + 1 for i, byte in enumerate(first[:20]) if byte < 0x80]
+    return bytes(first[: ends[0]]), [first[ends[1] :], *parts[1:]]
+
+
 def vec3(values: Any, field: str) -> common_pb2.Vec3:
     try:
         x, y, z = (float(v) for v in values)

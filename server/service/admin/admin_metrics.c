@@ -139,6 +139,10 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
                            load.n_queued);
     vxd_metrics_write_uint(text, "voxeld_running", "gauge",
                            "Requests begun and not finished.", load.n_running);
+    vxd_metrics_write_uint(text, "voxeld_shared_bytes", "gauge",
+                           "Bytes of memory that clients of this machine share with the "
+                           "daemon.",
+                           atomic_load(&server->shared_bytes));
     vxd_metrics_write_uint(text, "voxeld_inflight_bytes", "gauge",
                            "Bytes of requests received and not answered.",
                            atomic_load(&server->inflight_bytes));

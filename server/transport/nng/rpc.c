@@ -17,6 +17,7 @@
 #include "server/observe/log/log.h"
 #include "server/transport/nng/nng.h"
 #include "server/transport/nng/rpc_internal.h"
+#include "server/transport/shared/shared.h"
 
 /* Beside what can wait or run, so that overload is answered and does not stall. */
 #define SPARE_REQUESTS 8
@@ -43,7 +44,42 @@ static void destroy(struct vxd_rpc *rpc)
     for (size_t i = 0; i < rpc->n_listeners; i++) {
         vxd_rpc_unlisten(&rpc->listeners[i]);
     }
+    vxd_shared_stop(rpc->shared);
+    for (size_t i = 0; i < rpc->n_shared_listeners; i++) {
+        vxd_rpc_unlisten(&rpc->shared_listeners[i]);
+    }
     free(rpc);
+}
+
+/* Opens the sockets of shared memory beside those of ipc, and hands them over. */
+static enum vxd_status start_shared(struct vxd_rpc *rpc, struct vxd_err *err)
+{
+    const struct vxd_config *config = &rpc->server->config;
+    int fds[VXD_CONFIG_MAX_LISTEN];
+    size_t n_fds = 0;
+    enum vxd_status status = VXD_OK;
+
+    if (config->shared_bytes == 0) {
+        return VXD_OK;
+    }
+    for (; rpc->n_shared_listeners < config->n_rpc; rpc->n_shared_listeners++) {
+        VXD_TRY(vxd_rpc_listen_shared(config, config->rpc[rpc->n_shared_listeners],
+                                      &rpc->shared_listeners[rpc->n_shared_listeners],
+                                      err));
+    }
+    for (size_t i = 0; i < rpc->n_shared_listeners; i++) {
+        struct vxd_rpc_listener *listener = &rpc->shared_listeners[i];
+
+        if (listener->fd >= 0) {
+            fds[n_fds++] = listener->fd;
+            listener->fd = -1;
+        }
+    }
+    if (n_fds > 0) {
+        status = vxd_shared_start(rpc->server, fds, n_fds, &rpc->shared, err);
+    }
+out:
+    return status;
 }
 
 enum vxd_status vxd_rpc_start(struct vxd_server *server, struct vxd_rpc **out,
@@ -67,6 +103,7 @@ enum vxd_status vxd_rpc_start(struct vxd_server *server, struct vxd_rpc **out,
         VXD_TRY(vxd_rpc_listen(config, config->rpc[i], &rpc->listeners[i],
                                server->rpc_bound[i], err));
     }
+    VXD_TRY(start_shared(rpc, err));
     for (size_t n = choose_n_loops(); rpc->n_loops < n; rpc->n_loops++) {
         struct vxd_rpc_loop *loop = &rpc->loops[rpc->n_loops];
 

@@ -10,6 +10,7 @@
 #include "proto/base/name.h"
 #include "server/request/request.h"
 #include "server/transport/nng/sp.h"
+#include "voxeld/v1/rpc.pb-c.h"
 
 /* What is read before a message has memory of its own. */
 #define VXD_RPC_HEAD_BYTES 16384
@@ -30,6 +31,15 @@ struct vxd_rpc_message {
     size_t n_bytes;
     size_t n_there;
     int64_t began_ns; /* when its first byte came */
+    /* Where the body lies in shared memory, as the header says; region NULL: in the message. */
+    struct vxd_rpc_shared {
+        struct vxd_shared_region *region;
+        uint64_t offset;
+        uint64_t n_bytes;
+        uint64_t reply_offset;
+        uint64_t reply_bytes;
+        struct vxd_upload_memory body; /* the copy of it */
+    } shared;
     struct vxd_upload_memory
         memory; /* holds the bytes; empty: they stand behind the struct */
     struct vxd_server *server;
@@ -124,6 +134,10 @@ struct vxd_rpc {
     struct vxd_server *server;
     struct vxd_rpc_listener listeners[VXD_CONFIG_MAX_LISTEN];
     size_t n_listeners;
+    /* Beside them, those of shared memory: only their paths, the sockets belong to `shared`. */
+    struct vxd_rpc_listener shared_listeners[VXD_CONFIG_MAX_LISTEN];
+    size_t n_shared_listeners;
+    struct vxd_shared *shared; /* NULL: nobody can share memory */
     struct vxd_rpc_loop loops[VXD_RPC_MAX_LOOPS];
     size_t n_loops;
     size_t next_loop; /* the first loop's thread's alone */
@@ -148,6 +162,10 @@ struct vxd_rpc {
 enum vxd_status vxd_rpc_listen(const struct vxd_config *config, const char *url,
                                struct vxd_rpc_listener *out, char *bound,
                                struct vxd_err *err);
+/* The socket beside an ipc socket where its clients share memory. The listener is empty for
+ * other URLs, and where the path would be too long. Errors as of vxd_rpc_listen. */
+enum vxd_status vxd_rpc_listen_shared(const struct vxd_config *config, const char *url,
+                                      struct vxd_rpc_listener *out, struct vxd_err *err);
 void vxd_rpc_unlisten(struct vxd_rpc_listener *listener);
 
 /* Sets what this kind of socket wants, and finds who is at the other end: "ipc pid 4711" or
@@ -215,6 +233,7 @@ struct vxd_rpc_reply *vxd_rpc_pack_error(struct vxd_rpc_connection *connection,
 
 /* What a reply says about its request. */
 struct vxd_rpc_answer {
+    uint64_t shared_bytes; /* > 0: the output was written to shared memory */
     const char *request_id;
     const struct vxd_err *err;      /* code VXD_OK, or why there is no output */
     const ProtobufCMessage *output; /* NULL unless OK */
@@ -231,5 +250,27 @@ struct vxd_rpc_answer {
 struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
                                    const struct vxd_sp_route *route,
                                    const struct vxd_rpc_answer *answer);
+
+/* Copies big data by the threads of a pool, as an encoder wants it. */
+void vxd_rpc_copy_big(void *pool, void *to, const void *from, size_t n_bytes);
+
+/* rpc_shared.c: bodies in memory that a client shares */
+
+/* Holds the region that the header names and checks what the header says about it; *envelope
+ * then has the body's size, and its bytes are there after vxd_rpc_shared_copy. Does nothing for
+ * a header that names none.
+ * errors  INVALID_ARGUMENT     not over ipc, a body here as well, or a place outside the region
+ *         FAILED_PRECONDITION  no such region */
+enum vxd_status vxd_rpc_shared_open(struct vxd_rpc_message *message,
+                                    const Voxeld__V1__SharedBody *shared,
+                                    struct vxd_envelope *envelope, struct vxd_err *err);
+/* Copies the body out of the region, for a request that was admitted.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_rpc_shared_copy(struct vxd_rpc_message *message,
+                                    struct vxd_envelope *envelope, struct vxd_err *err);
+/* Writes the output to where the client wants it. 0: it is small, or does not fit. */
+uint64_t vxd_rpc_shared_reply(struct vxd_rpc_message *message,
+                              const ProtobufCMessage *output);
+void vxd_rpc_shared_close(struct vxd_rpc_message *message);
 
 #endif

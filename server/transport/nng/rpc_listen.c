@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/wire/wire.h"
+#include "server/observe/log/log.h"
 #include "server/transport/nng/rpc_internal.h"
 
 #define IPC_PREFIX "ipc://"
@@ -46,9 +48,9 @@ static enum vxd_status make_directory(const char *path, struct vxd_err *err)
 }
 
 /* True when a process accepts connections at this address. */
-static bool is_listening(const struct sockaddr_un *address)
+static bool is_listening(const struct sockaddr_un *address, int type)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
     bool answered;
 
     if (fd < 0) {
@@ -62,7 +64,8 @@ static bool is_listening(const struct sockaddr_un *address)
 
 /* A daemon that was killed leaves its socket behind. It is removed only when nobody
  * listens, and only when it is a socket: connect() to a plain file is refused as well. */
-static enum vxd_status clear_path(const struct sockaddr_un *address, struct vxd_err *err)
+static enum vxd_status clear_path(const struct sockaddr_un *address, int type,
+                                  struct vxd_err *err)
 {
     const char *path = address->sun_path;
     struct stat info;
@@ -74,7 +77,7 @@ static enum vxd_status clear_path(const struct sockaddr_un *address, struct vxd_
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.rpc",
                         "%s exists and is no socket; not touched", path);
     }
-    if (is_listening(address)) {
+    if (is_listening(address, type)) {
         return vxd_fail(err, VXD_UNAVAILABLE, "listen.rpc",
                         "%s is in use by another process", path);
     }
@@ -85,16 +88,17 @@ static enum vxd_status clear_path(const struct sockaddr_un *address, struct vxd_
     return VXD_OK;
 }
 
-static enum vxd_status fail_listen(const char *url, struct vxd_err *err)
+static enum vxd_status fail_listen(const char *where, struct vxd_err *err)
 {
-    return vxd_fail(err, VXD_UNAVAILABLE, "listen.rpc", "cannot listen on %s: %s", url,
+    return vxd_fail(err, VXD_UNAVAILABLE, "listen.rpc", "cannot listen on %s: %s", where,
                     strerror(errno));
 }
 
-static enum vxd_status listen_ipc(const struct vxd_config *config, const char *url,
-                                  struct vxd_rpc_listener *out, struct vxd_err *err)
+/* type: SOCK_STREAM or SOCK_SEQPACKET. */
+static enum vxd_status listen_unix(const struct vxd_config *config, const char *path,
+                                   int type, struct vxd_rpc_listener *out,
+                                   struct vxd_err *err)
 {
-    const char *path = url + strlen(IPC_PREFIX);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t n_bytes = strlen(path);
     enum vxd_status status;
@@ -106,17 +110,17 @@ static enum vxd_status listen_ipc(const struct vxd_config *config, const char *u
     }
     memcpy(address.sun_path, path, n_bytes);
     VXD_TRY(make_directory(path, err));
-    VXD_TRY(clear_path(&address, err));
-    out->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    VXD_TRY(clear_path(&address, type, err));
+    out->fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* Linux gives the socket's own mode to the file, less the umask's bits, so that nobody
      * connects who may not before chmod has set it exactly. */
     if (out->fd < 0 || fchmod(out->fd, (mode_t)config->ipc_mode) != 0 ||
         bind(out->fd, (const struct sockaddr *)&address, sizeof address) != 0) {
-        return fail_listen(url, err);
+        return fail_listen(path, err);
     }
     (void)snprintf(out->path, sizeof out->path, "%s", path);
     if (chmod(path, (mode_t)config->ipc_mode) != 0 || listen(out->fd, BACKLOG) != 0) {
-        return fail_listen(url, err);
+        return fail_listen(path, err);
     }
 out:
     return status;
@@ -194,13 +198,38 @@ enum vxd_status vxd_rpc_listen(const struct vxd_config *config, const char *url,
     (void)snprintf(bound, VXD_PATH_BYTES, "%s", url);
     if (strncmp(url, IPC_PREFIX, strlen(IPC_PREFIX)) == 0) {
         out->is_ipc = true;
-        status = listen_ipc(config, url, out, err);
+        status = listen_unix(config, url + strlen(IPC_PREFIX), SOCK_STREAM, out, err);
     } else if (strncmp(url, TCP_PREFIX, strlen(TCP_PREFIX)) == 0) {
         status = listen_tcp(url, out, bound, err);
     } else {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.rpc",
                           "%s must be ipc:///PATH or tcp://HOST:PORT", url);
     }
+    if (status != VXD_OK) {
+        vxd_rpc_unlisten(out);
+    }
+    return status;
+}
+
+enum vxd_status vxd_rpc_listen_shared(const struct vxd_config *config, const char *url,
+                                      struct vxd_rpc_listener *out, struct vxd_err *err)
+{
+    char path[VXD_PATH_BYTES + sizeof VXD_SHARED_SUFFIX];
+    enum vxd_status status;
+
+    *out = (struct vxd_rpc_listener){.fd = -1, .is_ipc = true};
+    if (strncmp(url, IPC_PREFIX, strlen(IPC_PREFIX)) != 0) {
+        return VXD_OK;
+    }
+    (void)snprintf(path, sizeof path, "%s%s", url + strlen(IPC_PREFIX),
+                   VXD_SHARED_SUFFIX);
+    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path) {
+        vxd_log(VXD_LOG_WARNING,
+                "no shared memory: the path of its socket would be too long", "path",
+                path);
+        return VXD_OK;
+    }
+    status = listen_unix(config, path, SOCK_SEQPACKET, out, err);
     if (status != VXD_OK) {
         vxd_rpc_unlisten(out);
     }

@@ -42,6 +42,7 @@ struct vxd_rpc_message *vxd_rpc_message_create(struct vxd_rpc_connection *connec
 
 void vxd_rpc_message_destroy(struct vxd_rpc_message *message)
 {
+    vxd_rpc_shared_close(message);
     vxd_upload_memory_destroy(message->server, &message->memory);
     vxd_rpc_connection_drop(message->connection);
     free(message);
@@ -119,6 +120,9 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
         vxd_rpc_send(connection, NULL);
         return;
     }
+    if (is_ok && output != NULL) {
+        answer.shared_bytes = vxd_rpc_shared_reply(message, output);
+    }
     reply = vxd_rpc_pack(request->server->context, connection->is_ipc, &message->route,
                          &answer);
     if (reply == NULL) {
@@ -160,10 +164,13 @@ static void find_header(const uint8_t *bytes, size_t n_bytes, struct vxd_envelop
     }
 }
 
-/* Decodes the envelope's header into *out, whose strings live in *decoder. */
+/* Decodes the envelope's header into *out, whose strings live in *decoder; so does *shared, NULL
+ * where the body is in the message. */
 static enum vxd_status read_header(const struct vxd_envelope *envelope,
                                    struct vxd_decoder **decoder,
-                                   struct vxd_request_header *out, struct vxd_err *err)
+                                   struct vxd_request_header *out,
+                                   const Voxeld__V1__SharedBody **shared,
+                                   struct vxd_err *err)
 {
     ProtobufCMessage *message = NULL;
     const Voxeld__V1__RequestHeader *header;
@@ -185,6 +192,7 @@ static enum vxd_status read_header(const struct vxd_envelope *envelope,
     out->timeout_ms = header->timeout_ms;
     out->keep_last = header->keep_last;
     out->max_age_ms = header->max_age_ms;
+    *shared = header->shared;
     if (header->n_expect_digests > 0) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "header.expect_digests",
                           "has %zu entries; no method of this server takes any",
@@ -217,13 +225,14 @@ enum vxd_status vxd_rpc_message_check(struct vxd_rpc_connection *connection,
     struct vxd_request_header header = {0};
     struct vxd_envelope envelope = {0};
     struct vxd_decoder *decoder = NULL;
+    const Voxeld__V1__SharedBody *shared = NULL;
     struct vxd_principal principal;
     struct vxd_err header_err = {0};
     enum vxd_status status;
 
     find_header(body, n_there, &envelope);
     /* What is wrong with it is said once the message is there, as for a small one. */
-    if (read_header(&envelope, &decoder, &header, &header_err) == VXD_OK &&
+    if (read_header(&envelope, &decoder, &header, &shared, &header_err) == VXD_OK &&
         header.request_id != NULL) {
         (void)snprintf(request_id, VXD_NAME_BYTES, "%s", header.request_id);
     }
@@ -272,6 +281,7 @@ static struct vxd_request *make_request(struct vxd_rpc_message *message,
                                         .peer = connection->peer,
                                         .began_ns = message->began_ns};
     struct vxd_decoder *decoder = NULL;
+    const Voxeld__V1__SharedBody *shared = NULL;
     struct vxd_request *request = NULL;
     struct vxd_err header_err = {0};
     enum vxd_status status = vxd_envelope_scan(bytes, n_bytes, envelope, err);
@@ -280,10 +290,13 @@ static struct vxd_request *make_request(struct vxd_rpc_message *message,
     if (status != VXD_OK) {
         find_header(bytes, n_bytes, envelope);
     }
-    header_status = read_header(envelope, &decoder, &header, &header_err);
+    header_status = read_header(envelope, &decoder, &header, &shared, &header_err);
     if (status == VXD_OK && header_status != VXD_OK) {
         status = header_status;
         *err = header_err;
+    }
+    if (status == VXD_OK) {
+        status = vxd_rpc_shared_open(message, shared, envelope, err);
     }
     header_status =
         vxd_request_create(connection->loop->rpc->server, &header, &request, &header_err);
@@ -314,11 +327,13 @@ void vxd_rpc_message_run(struct vxd_rpc_message *take_message)
     request->reply_fn = reply_to_request;
     request->discard_fn = discard_request;
     request->transport = message;
-    if (err.code != VXD_OK || admit(request, &envelope, &err) != VXD_OK) {
+    if (err.code != VXD_OK || admit(request, &envelope, &err) != VXD_OK ||
+        vxd_rpc_shared_copy(message, &envelope, &err) != VXD_OK) {
         vxd_request_fail(request, &err);
         return;
     }
     link_open(message, request);
+    body.is_locked = body.is_locked || message->shared.body.block.ptr != NULL;
     body.bytes = envelope.body;
     body.n_bytes = envelope.body_bytes;
     vxd_request_submit(request, &body);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Writing a Response straight into the bytes that go to the socket: a reply of many megabytes is
  * copied once. */
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ static void copy_piece(void *args, size_t begin, size_t end)
 }
 
 /* All cores may copy, since nothing else runs for this request meanwhile. */
-static void copy_big(void *pool, void *to, const void *from, size_t n_bytes)
+void vxd_rpc_copy_big(void *pool, void *to, const void *from, size_t n_bytes)
 {
     struct copy copy = {to, from};
 
@@ -62,7 +63,13 @@ static void encode(struct vxd_encoder *encoder, const Voxeld__V1__ResponseHeader
                    const struct vxd_rpc_answer *answer)
 {
     vxd_encode_member(encoder, HEADER_FIELD, &header->base);
-    if (answer->output != NULL) {
+    if (answer->output != NULL && answer->shared_bytes > 0) {
+        const ProtobufCMessageDescriptor *descriptor = answer->output->descriptor;
+        alignas(max_align_t) uint8_t empty[VXD_ENCODE_STRUCT_BYTES];
+
+        protobuf_c_message_init(descriptor, empty);
+        vxd_encode_member(encoder, answer->tag, (const ProtobufCMessage *)empty);
+    } else if (answer->output != NULL) {
         vxd_encode_member(encoder, answer->tag, answer->output);
     }
 }
@@ -118,6 +125,7 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
         stages.commit_ms = answer->stages->commit_ms;
         header.stages = &stages;
     }
+    header.shared_bytes = answer->shared_bytes;
     header.replayed = answer->replayed;
     header.arrays_dropped = answer->arrays_dropped;
     if (answer->err->code != VXD_OK) {
@@ -135,7 +143,7 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
     memcpy(reply->bytes + at - route->n_bytes, route->bytes, route->n_bytes);
     written.out = reply->bytes + at;
     if (answer->output != NULL) {
-        written.copy = copy_big;
+        written.copy = vxd_rpc_copy_big;
         written.copy_context = vxd_context_pool(context);
     }
     encode(&written, &header, answer);

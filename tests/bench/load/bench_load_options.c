@@ -24,6 +24,7 @@ enum {
     MAX_POINTS = 50000000,
     MAX_WEIGHT = 1000000,
     MAX_TIMEOUT_MS = 600000,
+    MAX_SHARED_MIB = 65536,
     HOST_BYTES = 256
 };
 
@@ -33,6 +34,7 @@ enum {
     OPT_ALLOW_REMOTE,
     OPT_TOKEN_FILE,
     OPT_CA_FILE,
+    OPT_SHARED,
     OPT_TIMEOUT,
     OPT_TIMEOUT_MS,
     OPT_RATE,
@@ -59,6 +61,7 @@ static const struct option long_options[] = {
     {"allow-remote", no_argument, NULL, OPT_ALLOW_REMOTE},
     {"token-file", required_argument, NULL, OPT_TOKEN_FILE},
     {"ca-file", required_argument, NULL, OPT_CA_FILE},
+    {"shared", required_argument, NULL, OPT_SHARED},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"timeout-ms", required_argument, NULL, OPT_TIMEOUT_MS},
     {"rate", required_argument, NULL, OPT_RATE},
@@ -96,6 +99,8 @@ static const char help_text[] =
     "none\n"
     "  --ca-file FILE     PEM file of the authorities that may have signed the server's\n"
     "                     certificate, for tls+tcp\n"
+    "  --shared MIB       over ipc: memory that each client shares with the daemon, in\n"
+    "                     MiB, for large requests and replies; default 0, none\n"
     "  --timeout SECONDS  of each request; default 5\n"
     "  --timeout-ms MS    the same in milliseconds\n"
     "\n"
@@ -319,6 +324,8 @@ static bool load_option(struct load_options *out, int id, const char *value)
     double seconds;
 
     switch (id) {
+    case OPT_SHARED:
+        return parse_u32(value, MAX_SHARED_MIB, &out->shared_mib);
     case OPT_RATE:
         return parse_rates(value, out);
     case OPT_CONCURRENCY:

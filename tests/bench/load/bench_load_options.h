@@ -30,6 +30,7 @@ struct load_options {
     char token_line[LOAD_TOKEN_BYTES];
     const char *ca_file;
     uint32_t timeout_ms;
+    uint32_t shared_mib;
 
     double rates[LOAD_MAX_STEPS]; /* requests a second; n_rates 0: closed loop */
     size_t n_rates;

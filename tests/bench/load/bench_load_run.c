@@ -184,10 +184,10 @@ static void count_stages(struct load_stats *stats, const struct voxeld_timings *
                                 [LOAD_COMMIT] = timings->commit_ms,
                                 [LOAD_REST] = timings->total_ms,
                                 [LOAD_WAY] = (double)latency_ns / (double)NS_A_MS -
-                                             timings->total_ms - timings->receive_ms};
+                                             timings->total_ms};
 
-    for (size_t i = LOAD_DECODE; i < LOAD_REST; i++) {
-        ms[LOAD_REST] -= ms[i]; /* total_ms begins when all is received */
+    for (size_t i = 0; i < LOAD_REST; i++) {
+        ms[LOAD_REST] -= ms[i];
     }
     for (size_t i = 0; i < LOAD_N_STAGES; i++) {
         load_histogram_record(&stats->stages[i],

@@ -149,7 +149,9 @@ enum voxeld_status load_target_open(const struct load_work *work,
     const struct voxeld_options options = {.url = work->options->url,
                                            .token = work->options->token,
                                            .timeout_ms = work->options->timeout_ms,
-                                           .tls_ca_file = work->options->ca_file};
+                                           .tls_ca_file = work->options->ca_file,
+                                           .shared_bytes =
+                                               (size_t)work->options->shared_mib << 20};
     struct load_target *target = calloc(1, sizeof *target);
     enum voxeld_status status;
 

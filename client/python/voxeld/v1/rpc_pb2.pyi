@@ -106,13 +106,14 @@ class Request(_message.Message):
     def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., backup: _Optional[_Union[_admin_pb2.BackupRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateRequest, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropRequest, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListRequest, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetRequest, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditRequest, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateRequest, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesRequest, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysRequest, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestRequest, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapRequest, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportRequest, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogRequest, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoRequest, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoRequest, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotRequest, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchRequest, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffRequest, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyRequest, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectRequest, _Mapping]] = ..., scene_render: _Optional[_Union[_render_pb2.SceneRenderRequest, _Mapping]] = ...) -> None: ...
 
 class RequestHeader(_message.Message):
-    __slots__ = ["client_id", "expect_digests", "keep_last", "max_age_ms", "request_id", "sequence", "stream", "timeout_ms", "token"]
+    __slots__ = ["client_id", "expect_digests", "keep_last", "max_age_ms", "request_id", "sequence", "shared", "stream", "timeout_ms", "token"]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     EXPECT_DIGESTS_FIELD_NUMBER: _ClassVar[int]
     KEEP_LAST_FIELD_NUMBER: _ClassVar[int]
     MAX_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -122,10 +123,11 @@ class RequestHeader(_message.Message):
     max_age_ms: int
     request_id: str
     sequence: int
+    shared: SharedBody
     stream: str
     timeout_ms: int
     token: str
-    def __init__(self, request_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., token: _Optional[str] = ..., client_id: _Optional[str] = ..., sequence: _Optional[int] = ..., stream: _Optional[str] = ..., keep_last: _Optional[int] = ..., max_age_ms: _Optional[int] = ..., expect_digests: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., token: _Optional[str] = ..., client_id: _Optional[str] = ..., sequence: _Optional[int] = ..., stream: _Optional[str] = ..., keep_last: _Optional[int] = ..., max_age_ms: _Optional[int] = ..., expect_digests: _Optional[_Iterable[str]] = ..., shared: _Optional[_Union[SharedBody, _Mapping]] = ...) -> None: ...
 
 class Response(_message.Message):
     __slots__ = ["backup", "header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_branch", "scene_cast_rays", "scene_collect", "scene_create", "scene_diff", "scene_drop", "scene_edit", "scene_export", "scene_get", "scene_integrate", "scene_list", "scene_log", "scene_nearest", "scene_overlap", "scene_redo", "scene_render", "scene_snapshot", "scene_undo", "scene_values", "scene_verify", "self_test", "server_info", "set_log_level", "status", "voxelize"]
@@ -218,7 +220,7 @@ class Response(_message.Message):
     def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., backup: _Optional[_Union[_admin_pb2.BackupResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateResponse, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropResponse, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListResponse, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetResponse, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditResponse, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateResponse, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesResponse, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysResponse, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestResponse, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapResponse, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportResponse, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogResponse, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoResponse, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoResponse, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotResponse, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchResponse, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffResponse, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyResponse, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectResponse, _Mapping]] = ..., scene_render: _Optional[_Union[_render_pb2.SceneRenderResponse, _Mapping]] = ...) -> None: ...
 
 class ResponseHeader(_message.Message):
-    __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "stages", "total_ms"]
+    __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "shared_bytes", "stages", "total_ms"]
     ARRAYS_DROPPED_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     FIELD_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +228,7 @@ class ResponseHeader(_message.Message):
     QUEUE_MS_FIELD_NUMBER: _ClassVar[int]
     REPLAYED_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SHARED_BYTES_FIELD_NUMBER: _ClassVar[int]
     STAGES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
     arrays_dropped: bool
@@ -235,9 +238,24 @@ class ResponseHeader(_message.Message):
     queue_ms: float
     replayed: bool
     request_id: str
+    shared_bytes: int
     stages: StageTimes
     total_ms: float
-    def __init__(self, request_id: _Optional[str] = ..., code: _Optional[_Union[_common_pb2.Code, str]] = ..., message: _Optional[str] = ..., field: _Optional[str] = ..., queue_ms: _Optional[float] = ..., total_ms: _Optional[float] = ..., replayed: bool = ..., arrays_dropped: bool = ..., stages: _Optional[_Union[StageTimes, _Mapping]] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., code: _Optional[_Union[_common_pb2.Code, str]] = ..., message: _Optional[str] = ..., field: _Optional[str] = ..., queue_ms: _Optional[float] = ..., total_ms: _Optional[float] = ..., replayed: bool = ..., arrays_dropped: bool = ..., stages: _Optional[_Union[StageTimes, _Mapping]] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
+
+class SharedBody(_message.Message):
+    __slots__ = ["n_bytes", "offset", "region", "reply_bytes", "reply_offset"]
+    N_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REPLY_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    n_bytes: int
+    offset: int
+    region: bytes
+    reply_bytes: int
+    reply_offset: int
+    def __init__(self, region: _Optional[bytes] = ..., offset: _Optional[int] = ..., n_bytes: _Optional[int] = ..., reply_offset: _Optional[int] = ..., reply_bytes: _Optional[int] = ...) -> None: ...
 
 class StageTimes(_message.Message):
     __slots__ = ["commit_ms", "decode_ms", "engine_ms", "receive_ms", "wait_ms"]

@@ -21,7 +21,7 @@ _voxelctl()
         case "$path" in
     "") words="backup bench convert infer info log-level map net scene self-test status voxelize --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "bench") words="--allow-remote --arrivals --ca-file --check --cloud --concurrency --count --csv --duration --format --help --json --mix --points --rate --scene --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
+    "bench") words="--allow-remote --arrivals --ca-file --check --cloud --concurrency --count --csv --duration --format --help --json --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
     "convert") words="--ca-file --format --help --json --out-format --timeout --timeout-ms --token-file --url --version" ;;
     "infer") words="--ca-file --digest --format --half --help --json --out --output --timeout --timeout-ms --token-file --url --version" ;;
     "info") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;

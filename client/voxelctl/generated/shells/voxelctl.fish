@@ -56,6 +56,7 @@ complete -c voxelctl -n '__voxelctl_at "bench"' -l mix
 complete -c voxelctl -n '__voxelctl_at "bench"' -l points
 complete -c voxelctl -n '__voxelctl_at "bench"' -l rate
 complete -c voxelctl -n '__voxelctl_at "bench"' -l scene
+complete -c voxelctl -n '__voxelctl_at "bench"' -l shared
 complete -c voxelctl -n '__voxelctl_at "bench"' -l size
 complete -c voxelctl -n '__voxelctl_at "bench"' -l stages
 complete -c voxelctl -n '__voxelctl_at "bench"' -l timeout

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that a client shares with a daemon of this machine: large requests are written into it and
+the arrays of large replies are read in place, so that neither crosses the socket. The header
+server/transport/shared/shared.h of the daemon says how a region is registered."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import select
+import socket
+import struct
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+
+from .errors import Error, Unavailable, error_of
+from .reply import code_of
+
+PAGE = mmap.PAGESIZE
+SUFFIX = ".shm"
+MAGIC = b"VXDSHM1\0"
+HELLO = struct.Struct("8sQ256s")
+ANSWER = struct.Struct("II16s240s")
+ANSWER_TIMEOUT_S = 1.0
+RETRY_S = 2.0
+LEAST_BYTES = 65536  # what is smaller goes through the socket
+ALIGN = 16  # of any array's elements
+# In front of a reply, so that a tag and a length can be written there.
+PREFIX_BYTES = 16
+
+
+def round_up(n_bytes: int) -> int:
+    return -(-n_bytes // PAGE) * PAGE
+
+
+def make_file(n_bytes: int) -> int:
+    fd = os.memfd_create("voxeld", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, n_bytes)
+        os.posix_fallocate(fd, 0, n_bytes)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+class Slot:
+    """A call's place: its request, then room for its reply."""
+
+    def __init__(self, region: Region, offset: int, n_bytes: int, n_reply_bytes: int) -> None:
+        self.region = region
+        self.offset = offset
+        self.n_bytes = n_bytes
+        self.n_reply_bytes = n_reply_bytes
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.n_bytes + self.n_reply_bytes
+
+    @property
+    def reply_offset(self) -> int:
+        return self.offset + self.n_bytes + PREFIX_BYTES
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> int:
+        """Writes the parts one after another, the first large one where the engine can use it in
+        place. Returns where they begin."""
+        before = 0
+        for part in parts:
+            if len(part) >= LEAST_BYTES:
+                break
+            before += len(part)
+        begin = at = self.offset + -before % ALIGN
+        for part in parts:
+            n = len(part)
+            self.region.memory[at : at + n] = part
+            at += n
+        return begin
+
+    def reply(self, prefix: bytes, n_bytes: int) -> memoryview:
+        """Returns the reply's body behind a prefix. The place is free again when the last view of
+        it is gone."""
+        first = self.reply_offset - len(prefix)
+        self.region.memory[first : self.reply_offset] = prefix
+        held = (ctypes.c_char * (len(prefix) + n_bytes)).from_buffer(self.region.memory, first)
+        weakref.finalize(held, self.give)
+        return memoryview(held).cast("B")
+
+    def give(self) -> None:
+        with self.region.mutex:
+            self.region.slots.remove(self)
+
+
+class Region:
+    """A memfd that is registered on a connection of its own."""
+
+    def __init__(self, url: str, token: str, n_bytes: int) -> None:
+        n_bytes = round_up(n_bytes)
+        self.mutex = threading.Lock()
+        self.slots: list[Slot] = []
+        self.n_bytes = n_bytes
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self.socket.settimeout(ANSWER_TIMEOUT_S)
+            self.socket.connect(url.removeprefix("ipc://") + SUFFIX)
+            fd = make_file(n_bytes)
+            try:
+                self.memory = mmap.mmap(fd, n_bytes)
+                hello = HELLO.pack(MAGIC, n_bytes, token.encode()[:255])
+                socket.send_fds(self.socket, [hello], [fd])
+            finally:
+                os.close(fd)
+            answer = self.socket.recv(ANSWER.size)
+            if len(answer) != ANSWER.size:
+                raise Unavailable("the daemon does not answer where memory is shared")
+            code, _, self.id, message = ANSWER.unpack(answer)
+            if code != 0:
+                raise error_of(code_of(code), message.split(b"\0")[0].decode(), "shared_bytes")
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def stands(self) -> bool:
+        """Whether the daemon still has it: it says nothing after its answer but its end."""
+        return not select.select([self.socket], [], [], 0)[0]
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def take(self, n_bytes: int, n_reply_bytes: int) -> Slot | None:
+        n_bytes, n_reply_bytes = round_up(n_bytes + ALIGN), round_up(n_reply_bytes + PREFIX_BYTES)
+        with self.mutex:
+            at = 0
+            index = 0
+            for slot in self.slots:
+                if slot.offset - at >= n_bytes + n_reply_bytes:
+                    break
+                at = slot.end
+                index += 1
+            if self.n_bytes - at < n_bytes + n_reply_bytes:
+                return None
+            slot = Slot(self, at, n_bytes, n_reply_bytes)
+            self.slots.insert(index, slot)
+            return slot
+
+
+class Shared:
+    """When a client's calls use shared memory, and how much of it."""
+
+    def __init__(self, url: str, token: str, n_bytes: int) -> None:
+        self.url = url
+        self.token = token
+        self.n_bytes = n_bytes if url.startswith("ipc://") else 0
+        self.mutex = threading.Lock()
+        self.region: Region | None = None
+        self.retry_at = 0.0
+        self.reply_bytes: dict[str, int] = {}  # the largest so far, by method
+
+    def take(self, method: str, n_bytes: int) -> Slot | None:
+        """Returns a place for a call; None where it goes without."""
+        n_reply_bytes = self.reply_bytes.get(method, 0)
+        if self.n_bytes == 0 or max(n_bytes, n_reply_bytes) < LEAST_BYTES:
+            return None
+        with self.mutex:
+            if self.region is not None and not self.region.stands():
+                self.region.close()
+                self.region = None
+            if self.region is None and time.monotonic() >= self.retry_at:
+                try:
+                    self.region = Region(self.url, self.token, self.n_bytes)
+                except (Error, OSError):
+                    self.retry_at = time.monotonic() + RETRY_S
+            if self.region is None:
+                return None
+            return self.region.take(n_bytes, max(n_reply_bytes + n_reply_bytes // 4, LEAST_BYTES))
+
+    def note_reply(self, method: str, n_bytes: int) -> None:
+        if self.n_bytes > 0:
+            with self.mutex:
+                self.reply_bytes[method] = max(self.reply_bytes.get(method, 0), n_bytes)
+
+    def drop(self, region: Region | None = None, *, waits: bool = False) -> None:
+        """Gives the region up: the next call makes another one, after a while where it waits."""
+        with self.mutex:
+            if self.region is not None and region in (None, self.region):
+                self.region.close()
+                self.region = None
+                self.retry_at = time.monotonic() + RETRY_S if waits else 0.0
