@@ -25,7 +25,13 @@ epoch.
 
 **Every method** may answer
 """
-TITLES = {"": "The service", "map": "Maps", "network": "Networks", "render": "Pictures", "scene": "Scenes"}
+TITLES = {
+    "": "The service",
+    "map": "Maps",
+    "network": "Networks",
+    "render": "Pictures",
+    "scene": "Scenes",
+}
 UNITS = {"ns": "", "bytes": "", "s": "", "ms": ""}  # those that a name says
 
 

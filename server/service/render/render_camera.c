@@ -203,7 +203,9 @@ void vxd_render_set_camera(struct vxd_render_job *job,
     picture->camera.view_height = input->view_height_m > 0
                                       ? input->view_height_m / spec->voxel_size_m
                                       : 2 * radius_of(&job->box) / fmin(aspect, 1);
-    picture->ao_radius = input->ao_radius_m / spec->voxel_size_m;
+    /* Nothing is farther away. */
+    picture->ao_radius =
+        fmin(input->ao_radius_m / spec->voxel_size_m, VXD_RENDER_MAX_PLACE);
     picture->z_low = has_heights
                          ? (input->z_low_m - spec->origin_m[2]) / spec->voxel_size_m
                          : (double)job->box.low[2];
