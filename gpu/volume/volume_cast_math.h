@@ -7,7 +7,7 @@
 #include "gpu/volume/volume_math.h"
 
 /* Pixels a side of a tile of the range image. */
-#define VXD_CAST_TILE 8
+#define VXD_CAST_TILE VXD_VOLUME_CAST_ROWS
 
 /* No ray takes more samples. */
 #define VXD_CAST_MAX_STEPS 4096
@@ -43,6 +43,8 @@ struct vxd_cast_call {
     uint32_t *range_max;
     int tiles_x;
     int tiles_y;
+    int first_row; /* rows of tiles to cast */
+    int end_row;
     /* Blocks that bound the rays: n entries of the list, or all with a stamp where it is NULL. */
     const int32_t *entries;
     size_t n;
