@@ -9,8 +9,8 @@
 /* Pixels a side of a tile of the range image. */
 #define VXD_CAST_TILE VXD_VOLUME_CAST_ROWS
 
-/* No ray takes more samples. */
-#define VXD_CAST_MAX_STEPS 4096
+/* No ray takes more samples, with the blocks that it skips. */
+#define VXD_CAST_MAX_STEPS 8192
 
 /* No ray goes farther on an axis, in voxels, so that positions round to ints. */
 #define VXD_CAST_FAR 16777216.0f
@@ -378,10 +378,10 @@ VXD_HD bool vxd_cast_sample_at(const struct vxd_cast_call *call, struct vxd_cast
 
 /* ---- The march ---- */
 
-/* Walks from the unallocated block of a ray's last sample to the next allocated one. Returns a depth
- * just within it, or one past t_end. */
+/* Walks from the unallocated block of a ray's last sample to the next allocated one, and counts
+ * blocks as steps. Returns a depth just within it, or one past t_end. */
 VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
-                           float t, float t_end)
+                           float t, float t_end, int *n_steps)
 {
     float edge = (float)call->view.edge;
     float to_border[3]; /* depths */
@@ -397,7 +397,7 @@ VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray
                            ray->inverse[axis])
                 : 3e38f;
     }
-    for (int step = 0; step < VXD_CAST_MAX_STEPS; step++) {
+    for (; *n_steps < VXD_CAST_MAX_STEPS; ++*n_steps) {
         int axis = to_border[1] < to_border[0] ? 1 : 0;
 
         axis = to_border[2] < (axis == 1 ? to_border[1] : to_border[0]) ? 2 : axis;
@@ -489,7 +489,7 @@ VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ra
 {
     float last_t = 0;
     float last_d = 0; /* 0: the last sample was not known */
-    int step = 0;
+    int n_steps = 0;
 
     for (;;) {
         enum vxd_cast_what what = VXD_CAST_GO;
@@ -499,7 +499,7 @@ VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ra
         while (what == VXD_CAST_GO) {
             enum vxd_cast_sample sample;
 
-            if (!(t <= t_end) || step++ >= VXD_CAST_MAX_STEPS) {
+            if (!(t <= t_end) || n_steps++ >= VXD_CAST_MAX_STEPS) {
                 return 0;
             }
             for (int axis = 0; axis < 3; axis++) {
@@ -507,7 +507,7 @@ VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ra
             }
             sample = vxd_cast_nearest(call, ray, p, &d);
             if (sample == VXD_CAST_UNALLOCATED) { /* the ray's block is the sample's */
-                t = vxd_cast_skip(call, ray, t, t_end);
+                t = vxd_cast_skip(call, ray, t, t_end, &n_steps);
                 last_d = 0;
             } else if (sample == VXD_CAST_UNKNOWN) {
                 t = vxd_cast_next(call, ray, t, false, 0);

@@ -169,8 +169,8 @@ VXD_HD bool vxd_block_in_range(const int32_t key[3])
            key[2] >= -VXD_BLOCK_LIMIT && key[2] <= VXD_BLOCK_LIMIT;
 }
 
-/* Whether a walk is short enough and stays within the range of keys: it stays within the box of its
- * ends. Pixels whose walk does not are dropped. */
+/* Whether a walk is short enough and within the range of keys, which the box of its ends shows.
+ * Pixels whose walk is not are dropped. */
 VXD_HD bool vxd_frame_keeps(const struct vxd_frame_form *frame,
                             const int32_t from_cell[3], const int32_t to_cell[3])
 {

@@ -2,11 +2,10 @@
 /* The frame map on a GPU: the blocks that the rays of a frame's pixels touch.
  *
  * A thread takes a pixel, a thread block a tile of 32 x 8 pixels. It writes the pixel's depth in
- * metres for the integration and walks the cells of the ray. The rays of a tile touch the same
- * few cells, so a small table in shared memory, whose slots are exchanged, drops nearly all
- * repetitions in front of the frame map in global memory; a pixel that takes the way of the one before
- * is left out at once. The first thread to claim a block there
- * looks it up in the volume and lists it.
+ * metres for the integration and walks the cells of the ray; a pixel that takes the way of the one
+ * before is left out at once. The rays of a tile touch the same few cells, so a small table in
+ * shared memory, whose slots are exchanged, drops nearly all repetitions in front of the frame map
+ * in global memory. The first thread to claim a block there looks it up in the volume and lists it.
  *
  * Moved: 2 to 4 bytes in and 4 out a pixel, and 8 bytes a slot of the frame map. */
 #include "gpu/core/core_cuda.h"

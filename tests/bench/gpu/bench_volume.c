@@ -7,12 +7,14 @@
  *   bench_volume [--backend cpu|cuda] [--frames FILE] [--n N] [--threads N] [--voxel-mm MM]
  *                [--dump FILE]
  *
- * --dump writes the fast mode's blocks after each frame was integrated once, and ends; check_volume.py
- * compares them with NumPy. The frames' FILE is of rgbd_frames.py; without it N frames of a made-up room are rendered. All frames are
- * integrated once (the row "first": blocks are new), then timed again. A time is the median over
- * the frames, of the device (CUDA events around the call, with caches flushed before; an integration
- * waits once within) or of the wall clock on the CPU; "CPU" is the time of all threads of the process. The floor is the bytes of the touched blocks, read and written once, and of
- * the images over the copy bandwidth that was measured in this run. */
+ * --dump writes the fast mode's blocks after each frame was integrated once, and ends;
+ * check_volume.py compares them with NumPy. The frames' FILE is of rgbd_frames.py; without it N
+ * frames of a made-up room are rendered. All frames are integrated once (the row "first": blocks
+ * are new), then timed again. A time is the median over the frames, of the device (CUDA events
+ * around the call, with caches flushed before; an integration waits once within) or of the wall
+ * clock on the CPU; "CPU" is the time of all threads of the process. "Call to wait" has the flush
+ * in it on a GPU. The floor is the bytes of the touched blocks, read and written once, and of the
+ * images over the copy bandwidth that was measured in this run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +107,7 @@ out:
     return is_whole;
 }
 
-/* Depth along a ray from p to the walls of a room of 4 x 3 x 4 m around zero or to a ball in it. */
+/* Depth along a ray from p to the walls of a room of 4 x 3 x 4 m around zero, or to a ball. */
 static double room_depth(const double p[3], const double d[3])
 {
     static const double half[3] = {2, 1.5, 2};
