@@ -7,10 +7,10 @@
 #include "gpu/volume/volume_math.h"
 
 /* Pixels a side of a tile of the range image. */
-#define VXD_CAST_TILE 8
+#define VXD_CAST_TILE VXD_VOLUME_CAST_ROWS
 
-/* No ray takes more samples. */
-#define VXD_CAST_MAX_STEPS 4096
+/* No ray takes more samples, with the blocks that it skips. */
+#define VXD_CAST_MAX_STEPS 8192
 
 /* No ray goes farther on an axis, in voxels, so that positions round to ints. */
 #define VXD_CAST_FAR 16777216.0f
@@ -43,6 +43,8 @@ struct vxd_cast_call {
     uint32_t *range_max;
     int tiles_x;
     int tiles_y;
+    int first_row; /* rows of tiles to cast */
+    int end_row;
     /* Blocks that bound the rays: n entries of the list, or all with a stamp where it is NULL. */
     const int32_t *entries;
     size_t n;
@@ -349,33 +351,37 @@ VXD_HD bool vxd_cast_trilinear(const struct vxd_cast_call *call, struct vxd_cast
     return true;
 }
 
-/* The distance at depth t: trilinear near the surface where that is known. */
-VXD_HD enum vxd_cast_sample vxd_cast_sample_at(const struct vxd_cast_call *call,
-                                               struct vxd_cast_ray *ray, float t,
-                                               float p[3], float *distance)
+VXD_HD bool vxd_cast_is_near_surface(const struct vxd_cast_call *call, float d)
 {
-    enum vxd_cast_sample sample;
-    float voxels;
+    float voxels = vxd_mulf(d, call->mu_voxels);
+
+    return voxels < VXD_CAST_NEAR && voxels > -VXD_CAST_NEAR;
+}
+
+/* The distance at depth t: trilinear near the surface where that is known. */
+VXD_HD bool vxd_cast_sample_at(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                               float t, float *distance)
+{
+    float p[3];
 
     for (int axis = 0; axis < 3; axis++) {
         p[axis] = vxd_cast_position(call, ray, axis, t);
     }
-    sample = vxd_cast_nearest(call, ray, p, distance);
-    if (sample == VXD_CAST_KNOWN) {
-        voxels = vxd_mulf(*distance, call->mu_voxels);
-        if (voxels < VXD_CAST_NEAR && voxels > -VXD_CAST_NEAR) {
-            (void)vxd_cast_trilinear(call, ray, p, distance);
-        }
+    if (vxd_cast_nearest(call, ray, p, distance) != VXD_CAST_KNOWN) {
+        return false;
     }
-    return sample;
+    if (vxd_cast_is_near_surface(call, *distance)) {
+        (void)vxd_cast_trilinear(call, ray, p, distance);
+    }
+    return true;
 }
 
 /* ---- The march ---- */
 
-/* Walks from the unallocated block of a ray's last sample to the next allocated one. Returns a depth
- * just within it, or one past t_end. */
+/* Walks from the unallocated block of a ray's last sample to the next allocated one, and counts
+ * blocks as steps. Returns a depth just within it, or one past t_end. */
 VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
-                           float t, float t_end)
+                           float t, float t_end, int *n_steps)
 {
     float edge = (float)call->view.edge;
     float to_border[3]; /* depths */
@@ -391,7 +397,7 @@ VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray
                            ray->inverse[axis])
                 : 3e38f;
     }
-    for (int step = 0; step < VXD_CAST_MAX_STEPS; step++) {
+    for (; *n_steps < VXD_CAST_MAX_STEPS; ++*n_steps) {
         int axis = to_border[1] < to_border[0] ? 1 : 0;
 
         axis = to_border[2] < (axis == 1 ? to_border[1] : to_border[0]) ? 2 : axis;
@@ -421,10 +427,9 @@ VXD_HD float vxd_cast_crossing(const struct vxd_cast_call *call, struct vxd_cast
                                float t0, float d0, float t1, float d1)
 {
     float t = vxd_addf(t0, vxd_mulf(vxd_subf(t1, t0), vxd_divf(d0, vxd_subf(d0, d1))));
-    float p[3];
     float d;
 
-    if (vxd_cast_sample_at(call, ray, t, p, &d) != VXD_CAST_KNOWN) {
+    if (!vxd_cast_sample_at(call, ray, t, &d)) {
         return t;
     }
     if (d > 0) {
@@ -451,39 +456,86 @@ VXD_HD bool vxd_cast_is_near(const struct vxd_cast_call *call,
     return is_near;
 }
 
-/* Returns the depth of the first surface between two depths, or 0. */
+/* What a sample means for the march. */
+enum vxd_cast_what {
+    VXD_CAST_GO,
+    VXD_CAST_IS_NEAR, /* the surface is: a trilinear sample is due */
+    VXD_CAST_HIT,
+    VXD_CAST_BEHIND /* a surface seen from behind */
+};
+
+VXD_HD enum vxd_cast_what vxd_cast_what_of(float last_d, float d)
+{
+    return d <= 0 && last_d > 0  ? VXD_CAST_HIT
+           : d > 0 && last_d < 0 ? VXD_CAST_BEHIND
+                                 : VXD_CAST_GO;
+}
+
+/* The next depth after a sample: a part of the distance, or a voxel where it was not known. */
+VXD_HD float vxd_cast_next(const struct vxd_cast_call *call,
+                           const struct vxd_cast_ray *ray, float t, bool is_known,
+                           float d)
+{
+    float voxels = vxd_mulf(vxd_mulf(d > 0 ? d : -d, call->mu_voxels), VXD_CAST_PART);
+
+    voxels = voxels > VXD_CAST_LEAST ? voxels : VXD_CAST_LEAST;
+    return vxd_addf(t, vxd_mulf(is_known ? voxels : 1, ray->inverse_length));
+}
+
+/* Returns the depth of the first surface between two depths, or 0. The inner loop runs until the
+ * surface is near: rays of a warp come together behind it for the costly samples. */
 VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
                             float t, float t_end)
 {
     float last_t = 0;
     float last_d = 0; /* 0: the last sample was not known */
+    int n_steps = 0;
 
-    for (int step = 0; step < VXD_CAST_MAX_STEPS && t <= t_end; step++) {
+    for (;;) {
+        enum vxd_cast_what what = VXD_CAST_GO;
         float p[3];
         float d = 0;
-        float voxels = 1;
-        enum vxd_cast_sample sample = vxd_cast_sample_at(call, ray, t, p, &d);
 
-        if (sample == VXD_CAST_UNALLOCATED) { /* the ray's block is that of the sample */
-            t = vxd_cast_skip(call, ray, t, t_end);
-            last_d = 0;
-            continue;
+        while (what == VXD_CAST_GO) {
+            enum vxd_cast_sample sample;
+
+            if (!(t <= t_end) || n_steps++ >= VXD_CAST_MAX_STEPS) {
+                return 0;
+            }
+            for (int axis = 0; axis < 3; axis++) {
+                p[axis] = vxd_cast_position(call, ray, axis, t);
+            }
+            sample = vxd_cast_nearest(call, ray, p, &d);
+            if (sample == VXD_CAST_UNALLOCATED) { /* the ray's block is the sample's */
+                t = vxd_cast_skip(call, ray, t, t_end, &n_steps);
+                last_d = 0;
+            } else if (sample == VXD_CAST_UNKNOWN) {
+                t = vxd_cast_next(call, ray, t, false, 0);
+                last_d = 0;
+            } else if (vxd_cast_is_near_surface(call, d)) {
+                what = VXD_CAST_IS_NEAR;
+            } else {
+                what = vxd_cast_what_of(last_d, d);
+                if (what == VXD_CAST_GO) {
+                    last_t = t;
+                    last_d = d;
+                    t = vxd_cast_next(call, ray, t, true, d);
+                }
+            }
         }
-        if (sample == VXD_CAST_KNOWN) {
-            if (d <= 0 && last_d > 0) {
-                return vxd_cast_crossing(call, ray, last_t, last_d, t, d);
-            }
-            if (d > 0 && last_d < 0) {
-                return 0; /* a surface seen from behind */
-            }
-            voxels = vxd_mulf(vxd_mulf(d > 0 ? d : -d, call->mu_voxels), VXD_CAST_PART);
-            voxels = voxels > VXD_CAST_LEAST ? voxels : VXD_CAST_LEAST;
+        if (what == VXD_CAST_IS_NEAR) {
+            (void)vxd_cast_trilinear(call, ray, p, &d);
+            what = vxd_cast_what_of(last_d, d);
+        }
+        if (what != VXD_CAST_GO) {
+            return what == VXD_CAST_HIT
+                       ? vxd_cast_crossing(call, ray, last_t, last_d, t, d)
+                       : 0;
         }
         last_t = t;
         last_d = d;
-        t = vxd_addf(t, vxd_mulf(voxels, ray->inverse_length));
+        t = vxd_cast_next(call, ray, t, true, d);
     }
-    return 0;
 }
 
 /* ---- What a pixel shows ---- */

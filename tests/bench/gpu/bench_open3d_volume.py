@@ -21,6 +21,10 @@ import open3d.core as o3c
 from check_volume import Frames
 
 
+VOXEL_M = 0.0058
+TRUNCATION = 0.04 / VOXEL_M  # voxels
+
+
 def timed(call: Callable[[], object]) -> tuple[float, float]:
     wall, cpu = time.perf_counter(), time.process_time()
     call()
@@ -37,7 +41,7 @@ def run(f: Frames, n: int, name: str, edge: int, with_colour: bool) -> None:
     if with_colour:
         names, types, shapes = [*names, "color"], [*types, o3c.float32], [*shapes, (3,)]
     grid = o3d.t.geometry.VoxelBlockGrid(
-        tuple(names), tuple(types), tuple(shapes), 0.0058, edge, 40000, o3c.Device("CPU:0")
+        tuple(names), tuple(types), tuple(shapes), VOXEL_M, edge, 40000, o3c.Device("CPU:0")
     )
     k = o3c.Tensor(np.array([[f.fx, 0, f.cx], [0, f.fy, f.cy], [0, 0, 1]]))
     integrate, cast = [], []
@@ -47,23 +51,21 @@ def run(f: Frames, n: int, name: str, edge: int, with_colour: bool) -> None:
             at = f.start + i * (128 + 5 * f.width * f.height) + 128 + 2 * f.width * f.height
             rgb = np.frombuffer(f.data, np.uint8, 3 * f.width * f.height, at)
             depth = o3d.t.geometry.Image(np.ascontiguousarray(np.rint(z * 1000), np.uint16))
-            colour = o3d.t.geometry.Image(
-                (rgb.reshape(f.height, f.width, 3) / np.float32(255)).astype(np.float32)
-            )
+            colour = o3d.t.geometry.Image(rgb.reshape(f.height, f.width, 3).copy())
             t = o3c.Tensor(np.linalg.inv(pose))
             images = [depth, colour] if with_colour else [depth]
 
             def fuse(depth: object = depth, t: object = t, images: list = images) -> None:
-                blocks = grid.compute_unique_block_coordinates(depth, k, t, 1000.0, 3.0, 0.04 / 0.0058)
-                grid.integrate(blocks, *images, *([k] * len(images)), t, 1000.0, 3.0, 0.04 / 0.0058)
+                blocks = grid.compute_unique_block_coordinates(depth, k, t, 1000.0, 3.0, TRUNCATION)
+                grid.integrate(blocks, *images, *([k] * len(images)), t, 1000.0, 3.0, TRUNCATION)
 
             times = timed(fuse)
             if again:
                 integrate.append(times)
-                blocks = grid.compute_unique_block_coordinates(depth, k, t, 1000.0, 3.0, 0.04 / 0.0058)
+                blocks = grid.compute_unique_block_coordinates(depth, k, t, 1000.0, 3.0, TRUNCATION)
                 outputs = ["depth", "vertex", "normal"] + (["color"] if with_colour else [])
                 cast.append(timed(lambda b=blocks, t=t, o=outputs: grid.ray_cast(
-                    b, k, t, f.width, f.height, o, 1000.0, 0.2, 3.0, 1.0, 0.04 / 0.0058)))  # fmt: skip
+                    b, k, t, f.width, f.height, o, 1000.0, 0.2, 3.0, 1.0, TRUNCATION)))  # fmt: skip
     row(f"integrate {name}", integrate)
     row(f"cast {name}", cast)
 

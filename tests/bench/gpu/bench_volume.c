@@ -7,12 +7,14 @@
  *   bench_volume [--backend cpu|cuda] [--frames FILE] [--n N] [--threads N] [--voxel-mm MM]
  *                [--dump FILE]
  *
- * --dump writes the fast mode's blocks after each frame was integrated once, and ends; check_volume.py
- * compares them with NumPy. The frames' FILE is of rgbd_frames.py; without it N frames of a made-up room are rendered. All frames are
- * integrated once (the row "first": blocks are new), then timed again. A time is the median over
- * the frames, of the device (CUDA events around the call, which waits once within) or of the wall
- * clock on the CPU; "CPU" is the time of all threads of the process. The floor is the bytes of the touched blocks, read and written once, and of
- * the images over the copy bandwidth that was measured in this run. */
+ * --dump writes the fast mode's blocks after each frame was integrated once, and ends;
+ * check_volume.py compares them with NumPy. The frames' FILE is of rgbd_frames.py; without it N
+ * frames of a made-up room are rendered. All frames are integrated once (the row "first": blocks
+ * are new), then timed again. A time is the median over the frames, of the device (CUDA events
+ * around the call, with caches flushed before; an integration waits once within) or of the wall
+ * clock on the CPU; "CPU" is the time of all threads of the process. "Call to wait" has the flush
+ * in it on a GPU. The floor is the bytes of the touched blocks, read and written once, and of the
+ * images over the copy bandwidth that was measured in this run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +107,7 @@ out:
     return is_whole;
 }
 
-/* Depth along a ray from p to the walls of a room of 4 x 3 x 4 m around zero or to a ball in it. */
+/* Depth along a ray from p to the walls of a room of 4 x 3 x 4 m around zero, or to a ball. */
 static double room_depth(const double p[3], const double d[3])
 {
     static const double half[3] = {2, 1.5, 2};
@@ -225,7 +227,6 @@ static enum vxd_status integrate_all(struct bench *bench, struct vxd_volume *vol
         double cpu;
 
         VXD_TRY(bench_device_flush(&bench->device, err));
-        VXD_TRY(vxd_queue_wait(queue, err));
         start = bench_now_s();
         cpu = cpu_now_s();
         (void)bench_device_start(&bench->device);
@@ -257,7 +258,6 @@ static enum vxd_status fuse_all(struct bench *bench, struct vxd_volume *volume,
 
         VXD_TRY(vxd_volume_activate(queue, volume, &frame, &done, err));
         VXD_TRY(bench_device_flush(&bench->device, err));
-        VXD_TRY(vxd_queue_wait(queue, err));
         start = bench_now_s();
         cpu = cpu_now_s();
         (void)bench_device_start(&bench->device);
@@ -303,7 +303,6 @@ static enum vxd_status cast_all(struct bench *bench, struct vxd_volume *volume,
 
         VXD_TRY(vxd_volume_activate(queue, volume, &frame, &done, err));
         VXD_TRY(bench_device_flush(&bench->device, err));
-        VXD_TRY(vxd_queue_wait(queue, err));
         start = bench_now_s();
         cpu = cpu_now_s();
         (void)bench_device_start(&bench->device);
@@ -443,13 +442,13 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
     VXD_TRY(bench_device_floors(&bench->device, FLOOR_BYTES, FLOOR_BYTES / 32,
                                 &bench->floors, err));
     VXD_TRY(upload(bench, err));
-    (void)printf(
-        "%s; %s, %d frames of %d x %d, %g mm voxels; copy %.1f GB/s (read + "
-        "written)\n\n| what | blocks a frame | ms | call to wait, ms | floor, ms | "
-        "ratio |\n|---|---:|---:|---:|---:|---:|\n",
-        info.name, options->file != NULL ? options->file : "made-up room",
-        bench->frames.n, bench->frames.camera.width, bench->frames.camera.height,
-        options->voxel_mm, bench->floors.copy_bytes_per_s * 1e-9);
+    (void)printf("%s; %s, %d frames of %d x %d, %g mm voxels; copy %.1f GB/s (read + "
+                 "written)\n\n| what | blocks a frame | ms | call to wait, ms | CPU, ms "
+                 "| floor, ms | "
+                 "ratio |\n|---|---:|---:|---:|---:|---:|---:|\n",
+                 info.name, options->file != NULL ? options->file : "made-up room",
+                 bench->frames.n, bench->frames.camera.width, bench->frames.camera.height,
+                 options->voxel_mm, bench->floors.copy_bytes_per_s * 1e-9);
     VXD_TRY(run_mode(bench, false, err));
     if (options->dump == NULL) {
         VXD_TRY(run_mode(bench, true, err));

@@ -47,7 +47,7 @@ def code(keys: np.ndarray) -> np.ndarray:
 
 
 def touched(f: Frames, pose: np.ndarray, z: np.ndarray, mu: float, block: float) -> list:
-    """Codes of the blocks that rays surely meet between z - mu and z + mu, and of those in doubt."""
+    """Codes of the blocks that rays surely meet within mu of the depth, and of those in doubt."""
     v, u = np.nonzero(z > 0)
     d = z[v, u][:, None]
     ray = np.stack([(u - f.cx) / f.fx, (v - f.cy) / f.fy, np.ones(len(u))], axis=1)

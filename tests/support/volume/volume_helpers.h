@@ -66,7 +66,7 @@ uint64_t volume_digest(const struct volume_host *host);
 double *volume_segments(const struct vxd_volume_spec *spec,
                         const struct volume_shot *shot);
 
-/* Whether any of n segments meets a block: 1, 0, or -1 where it is in doubt, by 1e-4 of its edge. */
+/* Whether any of n segments meets a block: 1, 0, or -1 where 1e-4 of its edge decides. */
 int volume_meets(const double *segments, size_t n, const int32_t key[3]);
 
 /* The value of one voxel of a block after those shots whose bit is set in `touching`, in double.
