@@ -25,7 +25,10 @@ ALLOWED = {
 OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # These are installed side by side, so they name each other without a folder.
 PUBLIC = {
-    "client/c/include/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
+    "client/c/include/voxeld.h": (
+        "voxeld_field.h", "voxeld_map.h", "voxeld_net.h", "voxeld_scene.h",
+    ),  # fmt: skip
+    "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),

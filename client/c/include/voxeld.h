@@ -559,6 +559,7 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #endif
 
 /* Named hash maps, networks, and scenes. */
+#include "voxeld_field.h"
 #include "voxeld_map.h"
 #include "voxeld_net.h"
 #include "voxeld_scene.h"

@@ -21,7 +21,6 @@ from .labels import Labels, labels_of
 from .networks import Timings
 from .points import Points, clouds_of, pose_of
 from .reply import record_of
-from .scene_fields import SceneFields
 from .scene_parts import PlyParts, joined
 from .scene_records import (
     Box,
@@ -50,7 +49,7 @@ from .scene_records import (
 from .scene_versions import SceneVersions
 from .version_records import At, at_of
 
-class Scene(SceneVersions, SceneFields):
+class Scene(SceneVersions):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
 
     A voxel is occupied, with a material, or not; where the scene tracks free space it is
