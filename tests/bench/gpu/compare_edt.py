@@ -40,9 +40,12 @@ def main(path: str, *words: str) -> int:
     squares[np.abs(squares) > reach * reach] = 0
     wrong = int((squares != ours).sum())
     print(f"{wrong} of {n} squares differ from edt's; {(ours != 0).sum()} are in reach")
-    marched = timed("scikit-fmm", lambda: skfmm.distance(np.where(obstacles, -0.5, 0.5)))
-    near = (ours > 0) & ~obstacles
-    apart = np.abs(marched[near] - (np.sqrt(ours[near]) - 0.5))
+    # It takes minutes for all, so it gets a corner, of which the middle counts.
+    part = tuple(slice(0, min(n, 4 * reach)) for n in size)
+    marched = skfmm.distance(np.where(obstacles[part], -0.5, 0.5))
+    inner = tuple(slice(0, max(1, min(n, 4 * reach) - reach)) for n in size)
+    near = (ours[inner] > 0) & ~obstacles[inner]
+    apart = np.abs(marched[inner][near] - (np.sqrt(ours[inner][near]) - 0.5))
     print(f"scikit-fmm: at most {apart.max():.2f} voxels apart, {apart.mean():.3f} on average")
     return 1 if wrong else 0
 
