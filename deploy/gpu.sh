@@ -96,6 +96,7 @@ run_bench() {
     if [ -d "$data/lidar" ]; then
         bench scan bench_gpu_dag_scan "${drive[@]}"
         bench query bench_gpu_dag_query "${drive[@]:0:2}"
+        bench field bench_field "${drive[@]:0:2}"
         bench second bench_network --network second --coords "$frame" --precision fp16 \
             --repeat 101
         bench centerpoint bench_network --network centerpoint --coords "$frame" \

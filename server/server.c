@@ -15,7 +15,7 @@
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
-#include "server/registry/fields/fields.h"
+#include "server/registry/fields/registry_fields.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"

@@ -367,16 +367,58 @@ struct vxd_field_follow_call {
     struct vxd_field_trajectories in;
     int32_t *first;
     float *clearance;
+    int32_t *bounds; /* scratch of a GPU: one a trajectory, an ordered float */
 };
 
-/* The least clearance, in voxels, of the robot's spheres at one pose; whether any is in contact
- * comes with it, and both count only below `least`: what cannot be less is not computed. */
-VXD_HD double vxd_field_pose_clearance(const struct vxd_field_follow_call *call,
-                                       size_t pose, double least)
+/* Where a sphere of the robot is at a pose, in the field's frame. */
+VXD_HD void vxd_field_place_sphere(const struct vxd_field_view *field, const double *pose,
+                                   double rotation[3][3], const double *sphere,
+                                   double p[3])
 {
-    const struct vxd_field_view *field = &call->field;
+    for (int axis = 0; axis < 3; axis++) {
+        double turned = vxd_field_sum(vxd_muld(rotation[axis][0], sphere[0]),
+                                      vxd_muld(rotation[axis][1], sphere[1]),
+                                      vxd_muld(rotation[axis][2], sphere[2]));
+
+        p[axis] = vxd_field_subd(vxd_addd(pose[axis], turned), (double)field->low[axis]);
+    }
+}
+
+/* Not below vxd_field_surface, and found at once: the distance to the cube whose centre is
+ * nearest. */
+VXD_HD double vxd_field_surface_at_most(const struct vxd_field_view *field,
+                                        const double p[3])
+{
+    double reach = vxd_field_surface_reach(field);
+    int nearest[3];
+    double distance;
+    int at[3];
+
+    for (int i = 0; i < 3; i++) {
+        if (!(p[i] >= 0 && p[i] < (double)field->size[i])) {
+            return reach;
+        }
+        at[i] = (int)p[i];
+    }
+    if (vxd_field_is_obstacle(field, at[0], at[1], at[2])) {
+        return 0;
+    }
+    if (!vxd_field_nearest(field, at, nearest)) {
+        return reach;
+    }
+    distance =
+        vxd_field_sqrt(vxd_field_sum(vxd_field_square(vxd_field_gap(p[0], nearest[0])),
+                                     vxd_field_square(vxd_field_gap(p[1], nearest[1])),
+                                     vxd_field_square(vxd_field_gap(p[2], nearest[2]))));
+    return distance < reach ? distance : reach;
+}
+
+/* A bound of the least clearance, in voxels, of the robot's spheres at one pose: not below it. */
+VXD_HD double vxd_field_pose_bound(const struct vxd_field_follow_call *call, size_t pose)
+{
     const double *at = call->in.poses + 7 * pose;
     double rotation[3][3];
+    double least = INFINITY;
 
     vxd_field_rotation(at + 3, rotation);
     for (size_t i = 0; i < call->in.n_spheres; i++) {
@@ -384,18 +426,34 @@ VXD_HD double vxd_field_pose_clearance(const struct vxd_field_follow_call *call,
         double p[3];
         double clearance;
 
-        for (int axis = 0; axis < 3; axis++) {
-            double turned = vxd_field_sum(vxd_muld(rotation[axis][0], sphere[0]),
-                                          vxd_muld(rotation[axis][1], sphere[1]),
-                                          vxd_muld(rotation[axis][2], sphere[2]));
+        vxd_field_place_sphere(&call->field, at, rotation, sphere, p);
+        clearance = vxd_field_subd(vxd_field_surface_at_most(&call->field, p), sphere[3]);
+        least = clearance < least ? clearance : least;
+    }
+    return least;
+}
 
-            p[axis] =
-                vxd_field_subd(vxd_addd(at[axis], turned), (double)field->low[axis]);
-        }
-        if (vxd_field_subd(vxd_field_surface_bound(field, p), sphere[3]) > least) {
+/* The least clearance at one pose, as far as it matters: spheres that cannot have less than
+ * `bound`, and are not in contact, are left out. */
+VXD_HD double vxd_field_pose_clearance(const struct vxd_field_follow_call *call,
+                                       size_t pose, double bound)
+{
+    const double *at = call->in.poses + 7 * pose;
+    double rotation[3][3];
+    double least = INFINITY;
+
+    bound = bound > 0 ? bound : 0;
+    vxd_field_rotation(at + 3, rotation);
+    for (size_t i = 0; i < call->in.n_spheres; i++) {
+        const double *sphere = call->in.spheres + 4 * i;
+        double p[3];
+        double clearance;
+
+        vxd_field_place_sphere(&call->field, at, rotation, sphere, p);
+        if (vxd_field_subd(vxd_field_surface_bound(&call->field, p), sphere[3]) > bound) {
             continue;
         }
-        clearance = vxd_field_subd(vxd_field_surface(field, p), sphere[3]);
+        clearance = vxd_field_subd(vxd_field_surface(&call->field, p), sphere[3]);
         least = clearance < least ? clearance : least;
     }
     return least;

@@ -165,7 +165,8 @@ enum vxd_status vxd_field_collide(struct vxd_queue *queue, const struct vxd_fiel
  *                  low corner, unit quaternion x y z w
  * out     first      n_trajectories int32, the first step in contact, -1 where there is none
  *         clearance  n_trajectories float32, metres, the least of all steps and spheres;
- *                    may be NULL */
+ *                    may be NULL
+ * errors  RESOURCE_EXHAUSTED  no memory for scratch, on a GPU */
 struct vxd_field_trajectories {
     const double *spheres;
     const double *poses;

@@ -74,7 +74,9 @@ enum vxd_status vxd_field_follow(struct vxd_queue *queue, const struct vxd_field
                                  const struct vxd_field_trajectories *in, int32_t *first,
                                  float *clearance, struct vxd_err *err)
 {
-    struct vxd_field_follow_call call = {field->view, *in, first, clearance};
+    struct vxd_field_follow_call call = {field->view, *in, first, clearance, NULL};
+    size_t n_bytes = 0;
+    struct vxd_buffer scratch = {0};
     enum vxd_status status;
 
     if (in->n_trajectories == 0) {
@@ -87,7 +89,15 @@ enum vxd_status vxd_field_follow(struct vxd_queue *queue, const struct vxd_field
     if (in->n_spheres > 0) {
         VXD_TRY(need(in->spheres, "spheres", err));
     }
+    if (vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA &&
+        !vxd_size_mul(in->n_trajectories, sizeof *call.bounds, &n_bytes)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_trajectories",
+                         "%zu are too many at once", in->n_trajectories));
+    }
+    VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
+    call.bounds = scratch.ptr;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_field_follow)(queue, &call, err));
 out:
+    vxd_device_free(queue, &scratch);
     return status;
 }

@@ -52,6 +52,16 @@ static __device__ __forceinline__ float float_of_ordered(int32_t bits)
     return __int_as_float(bits < 0 ? bits ^ INT32_MAX : bits);
 }
 
+/* The nearest float that is not below. */
+static __device__ __forceinline__ float rounded_up(double value)
+{
+    float rounded = (float)value;
+
+    return (double)rounded < value ? nextafterf(rounded, INFINITY) : rounded;
+}
+
+/* Each trajectory's bound is the least of its poses', found first, so that only poses near its
+ * narrowest place are searched. */
 static __global__ void __launch_bounds__(QUERY_THREADS)
     follow_begin_kernel(const __grid_constant__ struct vxd_field_follow_call call)
 {
@@ -59,9 +69,21 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
 
     if (i < call.in.n_trajectories) {
         call.first[i] = INT32_MAX;
+        call.bounds[i] = ordered_of(INFINITY);
         if (call.clearance != NULL) {
             ((int32_t *)call.clearance)[i] = ordered_of(INFINITY);
         }
+    }
+}
+
+static __global__ void __launch_bounds__(QUERY_THREADS)
+    follow_bound_kernel(const __grid_constant__ struct vxd_field_follow_call call)
+{
+    size_t i = (size_t)blockIdx.x * QUERY_THREADS + threadIdx.x;
+
+    if (i < call.in.n_trajectories * call.in.n_steps) {
+        atomicMin(call.bounds + i / call.in.n_steps,
+                  ordered_of(rounded_up(vxd_field_pose_bound(&call, i))));
     }
 }
 
@@ -75,11 +97,12 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
     if (i >= call.in.n_trajectories * call.in.n_steps) {
         return;
     }
-    least = vxd_field_pose_clearance(&call, i, INFINITY);
+    least = vxd_field_pose_clearance(&call, i,
+                                     (double)float_of_ordered(call.bounds[trajectory]));
     if (least <= 0) {
         atomicMin(call.first + trajectory, (int)(i % call.in.n_steps));
     }
-    if (call.clearance != NULL) {
+    if (call.clearance != NULL && least < INFINITY) {
         atomicMin((int32_t *)call.clearance + trajectory,
                   ordered_of((float)vxd_muld(least, call.field.voxel_size_m)));
     }
@@ -171,6 +194,8 @@ enum vxd_status vxd_field_follow_cuda(struct vxd_queue *queue,
     if (call->in.n_steps > 0) {
         VXD_TRY(
             blocks_of(call->in.n_trajectories * call->in.n_steps, &n_pose_blocks, err));
+        follow_bound_kernel<<<n_pose_blocks, QUERY_THREADS, 0, stream>>>(*call);
+        VXD_TRY(vxd_cuda_launched(queue->context, "follow_bound_kernel", err));
         follow_kernel<<<n_pose_blocks, QUERY_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "follow_kernel", err));
     }

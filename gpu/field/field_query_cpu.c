@@ -87,12 +87,20 @@ static void follow_piece(void *context, size_t begin, size_t end)
     size_t n_steps = call->in.n_steps;
 
     for (size_t i = begin; i < end; i++) {
+        double bound = INFINITY;
         double least = INFINITY;
 
         call->first[i] = -1;
         for (size_t step = 0; step < n_steps; step++) {
-            least = vxd_field_pose_clearance(call, i * n_steps + step, least);
-            if (least <= 0 && call->first[i] < 0) {
+            double here = vxd_field_pose_bound(call, i * n_steps + step);
+
+            bound = here < bound ? here : bound;
+        }
+        for (size_t step = 0; step < n_steps; step++) {
+            double here = vxd_field_pose_clearance(call, i * n_steps + step, bound);
+
+            least = here < least ? here : least;
+            if (here <= 0 && call->first[i] < 0) {
                 call->first[i] = (int32_t)step;
             }
         }

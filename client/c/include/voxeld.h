@@ -579,11 +579,14 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Named hash maps, networks, pictures, and scenes. */
+/* Distance fields, grids, named hash maps, networks, pictures, scenes, volumes, and watching. */
+#include "voxeld_field.h"
+#include "voxeld_grid.h"
 #include "voxeld_map.h"
 #include "voxeld_net.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"
 #include "voxeld_volume.h"
+#include "voxeld_watch.h"
 
 #endif

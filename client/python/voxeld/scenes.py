@@ -25,7 +25,6 @@ from .networks import Timings
 from .pictures import Picture, Place, picture_of, request_of
 from .points import Points, clouds_of, pose_of
 from .reply import record_of
-from .scene_fields import SceneFields
 from .scene_parts import PlyParts, joined
 from .scene_records import (
     Box,
@@ -55,7 +54,7 @@ from .scene_versions import SceneVersions
 from .watching import SceneWatches
 
 
-class Scene(SceneVersions, SceneFields, SceneWatches):
+class Scene(SceneVersions, SceneWatches):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
 
     A voxel is occupied, with a material, or not; where the scene tracks free space it is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/registry/fields/fields.h"
+#include "server/registry/fields/registry_fields.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,7 +9,10 @@
 enum {
     WAIT_NS = 2000000,
     MEMORY_SHARE = 4, /* of the device's memory: a quarter */
-    MAX_FIELDS = 64
+    MAX_FIELDS = 64,
+    /* Voxels of a slice across x or y: what one part of an update has eight of at least, so that
+     * a stage on a CPU stays short. */
+    MAX_SLICE = 1 << 19
 };
 
 struct vxd_kept_field {
@@ -202,6 +205,23 @@ static enum vxd_status make_field(struct vxd_fields *fields, struct vxd_queue *q
     return VXD_OK;
 }
 
+/* Whether a field of this box may be made. */
+static bool is_possible(const struct vxd_fields *fields,
+                        const struct vxd_field_spec *spec)
+{
+    size_t n_bytes = vxd_field_bytes(fields->context, spec);
+    bool is_small = true;
+
+    for (int axis = 0; axis < 2; axis++) {
+        int64_t slice = ((int64_t)spec->high[1 - axis] - spec->low[1 - axis]) *
+                        ((int64_t)spec->high[2] - spec->low[2]);
+
+        is_small = is_small && slice <= MAX_SLICE;
+    }
+    return n_bytes > 0 && n_bytes <= fields->limit_bytes &&
+           (is_small || vxd_context_backend(fields->context) == VXD_BACKEND_CUDA);
+}
+
 /* Makes the field that is wanted, in place of those that it makes superfluous. */
 static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *queue,
                                  const struct vxd_field_want *want, const char *field,
@@ -209,25 +229,24 @@ static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *qu
                                  struct vxd_err *err)
 {
     struct vxd_field_spec spec = want->spec;
-    size_t n_bytes = vxd_field_bytes(fields->context, &spec);
+    size_t n_bytes;
     enum vxd_status status;
 
-    if (n_bytes == 0 || n_bytes > fields->limit_bytes) {
+    if (!is_possible(fields, &spec)) {
         return vxd_fail(
             err, VXD_RESOURCE_EXHAUSTED, field,
             "needs a field of %d x %d x %d voxels, more than the %zu bytes that "
-            "fields may take: ask about a smaller region, or a smaller distance",
+            "fields may take, or than %d voxels of one x or y: ask about a smaller "
+            "region, or a smaller distance",
             spec.high[0] - spec.low[0], spec.high[1] - spec.low[1],
-            spec.high[2] - spec.low[2], fields->limit_bytes);
+            spec.high[2] - spec.low[2], fields->limit_bytes, MAX_SLICE);
     }
     for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
         struct vxd_field_spec joined = spec;
 
         if (is_kin(k, want) && is_idle(k)) {
             join_box(&joined, vxd_field_get_spec(k->field));
-            if (vxd_field_bytes(fields->context, &joined) - 1 < fields->limit_bytes) {
-                spec = joined;
-            }
+            spec = is_possible(fields, &joined) ? joined : spec;
         }
     }
     for (struct vxd_kept_field *k = fields->first, *next; k != NULL; k = next) {

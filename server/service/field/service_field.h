@@ -4,7 +4,7 @@
 #ifndef VXD_SERVER_SERVICE_FIELD_SERVICE_FIELD_H
 #define VXD_SERVER_SERVICE_FIELD_SERVICE_FIELD_H
 
-#include "server/registry/fields/fields.h"
+#include "server/registry/fields/registry_fields.h"
 #include "server/service/scene/scene.h"
 #include "voxeld/v1/field.pb-c.h"
 

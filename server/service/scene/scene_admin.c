@@ -4,7 +4,7 @@
 
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
-#include "server/registry/fields/fields.h"
+#include "server/registry/fields/registry_fields.h"
 #include "server/registry/registry.h"
 #include "server/service/scene/scene.h"
 #include "server/service/service.h"

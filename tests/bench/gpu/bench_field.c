@@ -6,14 +6,14 @@
  * CPU, whatever device the scene is on.
  * usage: bench_field [--backend cpu|cuda] [--threads N] [--repeat N] [--size METRES]
  *                    [--cloud FILE.bin|FILE.npy] [--distance METRES] [--queries N]
- *                    [--dump FILE]   (the box's obstacles, a byte each: for other libraries) */
+ *                    [--dump FILE]   (the box's obstacles, a byte each, and then the squares
+ *                    of the field, int32 each, for compare_edt.py) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/field/field.h"
-#include "gpu/svdag/diff/diff.h"
 #include "gpu/svdag/edit/edit.h"
 #include "gpu/svdag/scan/scan.h"
 #include "tests/bench/support/bench_cloud.h"
@@ -382,37 +382,43 @@ out:
     return status;
 }
 
-/* Writes the box's obstacles for other libraries: x slowest, a byte each. */
+/* Writes what a read of the field gives for the first version: x slowest. */
 static enum vxd_status dump(struct bench *bench, struct vxd_err *err)
 {
     const struct vxd_field_spec *spec = vxd_field_get_spec(bench->field);
     size_t n = n_voxels(bench);
-    struct vxd_buffer d_states = {0};
-    struct vxd_svdag_export box = {{spec->low[0], spec->low[1], spec->low[2]},
-                                   {spec->high[0], spec->high[1], spec->high[2]},
-                                   0,
-                                   false};
-    uint8_t *states = malloc(n);
+    struct vxd_buffer d_squares = {0};
+    struct vxd_buffer d_distances = {0};
+    int32_t *squares = malloc(n * sizeof *squares);
+    float *distances = malloc(n * sizeof *distances);
     FILE *file = fopen(bench->options.dump, "wb");
+    struct vxd_field_arrays out = {0};
     enum vxd_status status;
 
-    if (states == NULL || file == NULL) {
+    if (squares == NULL || distances == NULL || file == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "dump", "cannot be written"));
     }
-    VXD_TRY(vxd_device_alloc(bench->device.queue, n, &d_states, err));
-    VXD_TRY(vxd_svdag_export_dense(bench->device.queue, bench->svdag, bench->roots[0],
-                                   &box, d_states.ptr, NULL, err));
-    VXD_TRY(vxd_queue_copy(bench->device.queue, states, d_states.ptr, n, err));
+    VXD_TRY(vxd_device_alloc(bench->device.queue, n * 4, &d_squares, err));
+    VXD_TRY(vxd_device_alloc(bench->device.queue, n * 4, &d_distances, err));
+    out.squares = d_squares.ptr;
+    out.distances = d_distances.ptr;
+    VXD_TRY(update(bench, bench->roots[0], err));
+    VXD_TRY(vxd_field_read(bench->device.queue, bench->field, spec->low, spec->high, &out,
+                           err));
+    VXD_TRY(vxd_queue_copy(bench->device.queue, squares, d_squares.ptr, n * 4, err));
+    VXD_TRY(vxd_queue_copy(bench->device.queue, distances, d_distances.ptr, n * 4, err));
     VXD_TRY(vxd_queue_wait(bench->device.queue, err));
     for (size_t i = 0; i < n; i++) {
-        states[i] = states[i] == VXD_SVDAG_OCCUPIED ? 1 : 0;
+        (void)fputc(distances[i] < 0 ? 1 : 0, file);
     }
-    if (fwrite(states, 1, n, file) != n) {
+    if (fwrite(squares, sizeof *squares, n, file) != n) {
         VXD_TRY(vxd_fail(err, VXD_UNAVAILABLE, "dump", "the disk is full"));
     }
 out:
-    vxd_device_free(bench->device.queue, &d_states);
-    free(states);
+    vxd_device_free(bench->device.queue, &d_squares);
+    vxd_device_free(bench->device.queue, &d_distances);
+    free(squares);
+    free(distances);
     if (file != NULL) {
         (void)fclose(file);
     }

@@ -19,7 +19,7 @@ from test_tools import run
 NAMES = (f"yard-{i}" for i in itertools.count())
 SUBCOMMANDS = (
     "create", "drop", "list", "info", "edit", "integrate", "query", "export", "log", "undo",
-    "redo", "snapshot", "branch", "diff", "verify", "collect", "repair",
+    "redo", "snapshot", "branch", "diff", "verify", "collect", "repair", "distance", "collide",
 )  # fmt: skip
 OPERATIONS = {
     "operations": [

@@ -10,7 +10,7 @@ static uint32_t code_of(const struct vxd_svdag_format *format, int kind, uint64_
                         int x, int y, int z)
 {
     uint64_t r = gpu_random(state) % 1000;
-    uint32_t clear = !format->tracks_free ? 0 : z % 16 < 12 ? GPU_SVDAG_FREE : 0;
+    uint32_t clear = format->tracks_free && z % 16 < 12 ? (uint32_t)GPU_SVDAG_FREE : 0;
     bool is_wall = x % 11 == 3 || (y % 17 == 5 && x % 11 != 7) || z % 23 < 2;
 
     switch (kind) {

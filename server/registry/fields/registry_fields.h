@@ -7,8 +7,8 @@
  *
  * Memory: all fields together take at most a quarter of the context's device memory, within its
  * budget. All functions may be called from any thread. */
-#ifndef VXD_SERVER_REGISTRY_FIELDS_FIELDS_H
-#define VXD_SERVER_REGISTRY_FIELDS_FIELDS_H
+#ifndef VXD_SERVER_REGISTRY_FIELDS_REGISTRY_FIELDS_H
+#define VXD_SERVER_REGISTRY_FIELDS_REGISTRY_FIELDS_H
 
 #include "gpu/field/field.h"
 
