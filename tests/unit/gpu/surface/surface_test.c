@@ -578,8 +578,8 @@ static uint64_t live_bytes(struct gpu_env *env)
     return usage.device_bytes + usage.host_bytes;
 }
 
-/* Extracts a surface while allocation k fails; false where there are not so many. Where a block that
- * was kept can be given up instead, nothing fails. */
+/* Extracts a surface while allocation k fails; false where there are not so many. Where a
+ * block that was kept can be given up instead, nothing fails. */
 static bool extract_failing(long k, const struct volume_blocks *blocks)
 {
     struct vxd_volume_spec spec = {
