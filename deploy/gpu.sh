@@ -102,6 +102,7 @@ run_bench() {
     fi
     bench hashmap bench_hashmap --part table
     bench voxelize bench_voxelize --file "$scan"
+    bench volume bench_volume
 }
 
 # compute-sanitizer slows kernels by tens, so random rounds are few.

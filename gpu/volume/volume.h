@@ -196,6 +196,8 @@ enum vxd_status vxd_volume_integrate(struct vxd_queue *queue, struct vxd_volume 
 
 /* ---- Ray casting ---- */
 
+#define VXD_VOLUME_CAST_ROWS 8
+
 enum vxd_volume_cast_mode {
     VXD_VOLUME_CAST_GLOBAL = 0, /* all blocks */
     VXD_VOLUME_CAST_LOCAL =
@@ -210,6 +212,10 @@ struct vxd_volume_cast_args {
     double
         weight_threshold; /* voxels of less weight count as unknown; 0 = any observed */
     enum vxd_volume_cast_mode mode;
+    /* Rows of pixels to cast, for a caller that casts a picture in stages: multiples of
+     * VXD_VOLUME_CAST_ROWS, or the height for the end; 0 to 0: all. */
+    int row_begin;
+    int row_end;
     /* Outputs, device memory, height x width x (1 or 3); each may be NULL. Pixels without a
      * surface are all zero. */
     float *depth;    /* z, metres */

@@ -25,6 +25,26 @@ static enum vxd_status check_outputs(const struct vxd_volume *volume,
     return vxd_volume_check_depths(args->depth_min_m, args->depth_max_m, err);
 }
 
+/* The rows of tiles that the arguments ask for. */
+static enum vxd_status init_rows(const struct vxd_volume_cast_args *args,
+                                 struct vxd_cast_call *call, struct vxd_err *err)
+{
+    int end =
+        args->row_begin == 0 && args->row_end == 0 ? args->camera.height : args->row_end;
+
+    if (args->row_begin < 0 || args->row_begin > end || end > args->camera.height ||
+        args->row_begin % VXD_CAST_TILE != 0 ||
+        (end % VXD_CAST_TILE != 0 && end != args->camera.height)) {
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, "row_end",
+            "rows %d to %d of %d, must be multiples of %d or end at the height",
+            args->row_begin, args->row_end, args->camera.height, VXD_CAST_TILE);
+    }
+    call->first_row = args->row_begin / VXD_CAST_TILE;
+    call->end_row = (end + VXD_CAST_TILE - 1) / VXD_CAST_TILE;
+    return VXD_OK;
+}
+
 static void init_pose(const struct vxd_volume *volume, const struct vxd_volume_pose *pose,
                       struct vxd_cast_call *call)
 {
@@ -68,6 +88,7 @@ static enum vxd_status init_call(const struct vxd_volume *volume,
     init_pose(volume, &args->T_map_camera, call);
     call->tiles_x = (args->camera.width + VXD_CAST_TILE - 1) / VXD_CAST_TILE;
     call->tiles_y = (args->camera.height + VXD_CAST_TILE - 1) / VXD_CAST_TILE;
+    VXD_TRY(init_rows(args, call, err));
     call->entries = is_local ? volume->frame_entries.ptr : NULL;
     call->n = is_local ? volume->n_active : call->view.capacity;
 out:
@@ -84,6 +105,9 @@ enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volu
     enum vxd_status status;
 
     VXD_TRY(init_call(volume, args, &call, err));
+    if (call.first_row == call.end_row) {
+        return VXD_OK;
+    }
     if (call.camera.is_distorted == 0) { /* straight edges project to straight ones */
         n_bytes = (size_t)call.tiles_x * (size_t)call.tiles_y * sizeof(uint32_t);
         VXD_TRY(vxd_device_alloc(queue, 2 * n_bytes, &range, err));

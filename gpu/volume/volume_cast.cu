@@ -11,7 +11,7 @@
 #define RANGE_THREADS 128
 #define CAST_THREADS 128
 #define CAST_WIDTH 16
-#define CAST_HEIGHT 8
+#define CAST_HEIGHT VXD_CAST_TILE
 
 static __global__ void __launch_bounds__(RANGE_THREADS)
     range_kernel(const __grid_constant__ struct vxd_cast_call call)
@@ -44,7 +44,8 @@ static __global__ void __launch_bounds__(CAST_THREADS)
     unsigned lane = threadIdx.x & 31;
     unsigned warp = threadIdx.x >> 5;
     int u = (int)(blockIdx.x * CAST_WIDTH + (warp & 1) * 8 + (lane & 7));
-    int v = (int)(blockIdx.y * CAST_HEIGHT + (warp >> 1) * 4 + (lane >> 3));
+    int v = (int)((blockIdx.y + call.first_row) * CAST_HEIGHT + (warp >> 1) * 4 +
+                  (lane >> 3));
 
     if (u < call.camera.width && v < call.camera.height) {
         vxd_cast_pixel(&call, u, v);
@@ -56,7 +57,7 @@ enum vxd_status vxd_volume_cast_cuda(struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
     dim3 grid((unsigned)(call->camera.width + CAST_WIDTH - 1) / CAST_WIDTH,
-              (unsigned)(call->camera.height + CAST_HEIGHT - 1) / CAST_HEIGHT);
+              (unsigned)(call->end_row - call->first_row));
     cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 

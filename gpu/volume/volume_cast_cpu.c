@@ -50,8 +50,9 @@ static void range_piece(void *args, size_t begin, size_t end)
 static inline void cast_tiles(const struct vxd_cast_call *call, size_t begin, size_t end)
 {
     size_t tiles_x = (size_t)call->tiles_x;
+    size_t first = (size_t)call->first_row * tiles_x;
 
-    for (size_t tile = begin; tile < end; tile++) {
+    for (size_t tile = first + begin; tile < first + end; tile++) {
         int left = (int)(tile % tiles_x) * VXD_CAST_TILE;
         int top = (int)(tile / tiles_x) * VXD_CAST_TILE;
 
@@ -91,7 +92,7 @@ static enum vxd_status cast_job(struct vxd_pool *pool, const void *args,
                                 struct vxd_err *err)
 {
     struct vxd_cast_call call = *(const struct vxd_cast_call *)args;
-    size_t n_tiles = (size_t)call.tiles_x * (size_t)call.tiles_y;
+    size_t n_tiles = (size_t)call.tiles_x * (size_t)(call.end_row - call.first_row);
 
     (void)err;
     if (call.range_min != NULL) {

@@ -7,12 +7,12 @@
 #include "gpu/volume/volume_math.h"
 
 /* Pixels a side of a tile of the range image. */
-#define VXD_CAST_TILE 8
+#define VXD_CAST_TILE VXD_VOLUME_CAST_ROWS
 
 /* No ray takes more samples. */
 #define VXD_CAST_MAX_STEPS 4096
 
-/* Bounds of a position that is rounded to an int, voxels. */
+/* No ray goes farther on an axis, in voxels, so that positions round to ints. */
 #define VXD_CAST_FAR 16777216.0f
 
 /* Steps: the part of the distance that is stepped, the least step, and the distance below which
@@ -43,6 +43,8 @@ struct vxd_cast_call {
     uint32_t *range_max;
     int tiles_x;
     int tiles_y;
+    int first_row; /* rows of tiles to cast */
+    int end_row;
     /* Blocks that bound the rays: n entries of the list, or all with a stamp where it is NULL. */
     const int32_t *entries;
     size_t n;
@@ -153,6 +155,7 @@ VXD_HD bool vxd_cast_project(const struct vxd_cast_call *call, const int32_t key
 /* A ray, and the block that its last sample was in. */
 struct vxd_cast_ray {
     float direction[3]; /* voxels a metre of depth */
+    float inverse[3];   /* 1 / direction */
     float inverse_length;
     int32_t block[3];
     int32_t entry;
@@ -167,10 +170,7 @@ enum vxd_cast_sample {
 VXD_HD float vxd_cast_position(const struct vxd_cast_call *call,
                                const struct vxd_cast_ray *ray, int axis, float t)
 {
-    float at = vxd_addf(call->offset[axis], vxd_mulf(ray->direction[axis], t));
-
-    at = at > -VXD_CAST_FAR ? at : -VXD_CAST_FAR;
-    return at < VXD_CAST_FAR ? at : VXD_CAST_FAR;
+    return vxd_addf(call->offset[axis], vxd_mulf(ray->direction[axis], t));
 }
 
 VXD_HD int32_t vxd_cast_floor(float at)
@@ -211,10 +211,17 @@ VXD_HD int32_t vxd_cast_entry(const struct vxd_cast_call *call, struct vxd_cast_
     return ray->entry;
 }
 
-VXD_HD bool vxd_cast_is_known(const struct vxd_cast_call *call, size_t row)
+/* Loads a voxel's distance; false where it is not known. Voxels that were never observed hold the
+ * distance 0, so without a threshold the weight of most others need not be read. */
+VXD_HD bool vxd_cast_load(const struct vxd_cast_call *call, size_t row, float *distance)
 {
-    float weight = vxd_volume_weight(&call->view, row);
+    float weight;
 
+    *distance = vxd_volume_distance(&call->view, row);
+    if (*distance != 0 && !(call->weight_threshold > 0)) {
+        return true;
+    }
+    weight = vxd_volume_weight(&call->view, row);
     return weight > 0 && weight >= call->weight_threshold;
 }
 
@@ -233,16 +240,13 @@ VXD_HD enum vxd_cast_sample vxd_cast_nearest(const struct vxd_cast_call *call,
         return VXD_CAST_UNALLOCATED;
     }
     row = vxd_voxel_row(&call->view, entry, vxd_voxel_index(&call->view, x, y, z));
-    if (!vxd_cast_is_known(call, row)) {
-        return VXD_CAST_UNKNOWN;
-    }
-    *distance = vxd_volume_distance(&call->view, row);
-    return VXD_CAST_KNOWN;
+    return vxd_cast_load(call, row, distance) ? VXD_CAST_KNOWN : VXD_CAST_UNKNOWN;
 }
 
 /* The eight voxels whose centres are around a position: corner bits x 1, y 2, z 4. */
 struct vxd_cast_cell {
     size_t rows[8];
+    float d[8]; /* distances */
     float f[3]; /* the position between the centres, 0 to 1 */
 };
 
@@ -256,17 +260,19 @@ VXD_HD bool vxd_cast_cell_across(const struct vxd_cast_call *call, const int32_t
     int across = ((v[0] & last) == last ? 1 : 0) | ((v[1] & last) == last ? 2 : 0) |
                  ((v[2] & last) == last ? 4 : 0);
     int32_t entries[8];
+    bool is_whole = true;
 
     for (int block = 0; block < 8; block++) {
-        entries[block] = VXD_NO_ENTRY;
+        entries[block] = 0;
         if ((block & ~across) == 0) {
             entries[block] = vxd_cast_find(call, (v[0] >> view->shift) + (block & 1),
                                            (v[1] >> view->shift) + (block >> 1 & 1),
                                            (v[2] >> view->shift) + (block >> 2));
-            if (entries[block] == VXD_NO_ENTRY) {
-                return false;
-            }
+            is_whole = is_whole && entries[block] != VXD_NO_ENTRY;
         }
+    }
+    if (!is_whole) {
+        return false;
     }
     for (int corner = 0; corner < 8; corner++) {
         uint32_t index = vxd_voxel_index(view, v[0] + (corner & 1),
@@ -285,6 +291,7 @@ VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_r
     int32_t last = view->edge - 1;
     int32_t v[3];
     bool is_inside = true;
+    bool is_known = true;
 
     for (int axis = 0; axis < 3; axis++) {
         float at = vxd_subf(p[axis], 0.5f);
@@ -309,12 +316,11 @@ VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_r
     } else if (!vxd_cast_cell_across(call, v, cell)) {
         return false;
     }
-    for (int corner = 0; corner < 8; corner++) {
-        if (!vxd_cast_is_known(call, cell->rows[corner])) {
-            return false;
-        }
+    for (int corner = 0; corner < 8;
+         corner++) { /* all loads at once: none waits for another */
+        is_known = vxd_cast_load(call, cell->rows[corner], &cell->d[corner]) && is_known;
     }
-    return true;
+    return is_known;
 }
 
 VXD_HD float vxd_cast_mix(float a, float b, float part)
@@ -337,59 +343,82 @@ VXD_HD bool vxd_cast_trilinear(const struct vxd_cast_call *call, struct vxd_cast
                                const float p[3], float *distance)
 {
     struct vxd_cast_cell cell;
-    float d[8];
 
     if (!vxd_cast_cell_at(call, ray, p, &cell)) {
         return false;
     }
-    for (int corner = 0; corner < 8; corner++) {
-        d[corner] = vxd_volume_distance(&call->view, cell.rows[corner]);
-    }
-    *distance = vxd_cast_mix8(d, cell.f);
+    *distance = vxd_cast_mix8(cell.d, cell.f);
     return true;
 }
 
-/* The distance at depth t: trilinear near the surface where that is known. */
-VXD_HD enum vxd_cast_sample vxd_cast_sample_at(const struct vxd_cast_call *call,
-                                               struct vxd_cast_ray *ray, float t,
-                                               float p[3], float *distance)
+VXD_HD bool vxd_cast_is_near_surface(const struct vxd_cast_call *call, float d)
 {
-    enum vxd_cast_sample sample;
-    float voxels;
+    float voxels = vxd_mulf(d, call->mu_voxels);
+
+    return voxels < VXD_CAST_NEAR && voxels > -VXD_CAST_NEAR;
+}
+
+/* The distance at depth t: trilinear near the surface where that is known. */
+VXD_HD bool vxd_cast_sample_at(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                               float t, float *distance)
+{
+    float p[3];
 
     for (int axis = 0; axis < 3; axis++) {
         p[axis] = vxd_cast_position(call, ray, axis, t);
     }
-    sample = vxd_cast_nearest(call, ray, p, distance);
-    if (sample == VXD_CAST_KNOWN) {
-        voxels = vxd_mulf(*distance, call->mu_voxels);
-        if (voxels < VXD_CAST_NEAR && voxels > -VXD_CAST_NEAR) {
-            (void)vxd_cast_trilinear(call, ray, p, distance);
-        }
+    if (vxd_cast_nearest(call, ray, p, distance) != VXD_CAST_KNOWN) {
+        return false;
     }
-    return sample;
+    if (vxd_cast_is_near_surface(call, *distance)) {
+        (void)vxd_cast_trilinear(call, ray, p, distance);
+    }
+    return true;
 }
 
 /* ---- The march ---- */
 
-/* How much depth there is to the exit of the block of a position, and a little more. */
-VXD_HD float vxd_cast_exit(const struct vxd_cast_call *call,
-                           const struct vxd_cast_ray *ray, const float p[3])
+/* Walks from the unallocated block of a ray's last sample to the next allocated one. Returns a depth
+ * just within it, or one past t_end. */
+VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                           float t, float t_end)
 {
-    float least = 3e38f;
+    float edge = (float)call->view.edge;
+    float to_border[3]; /* depths */
+    float past = vxd_mulf(VXD_CAST_PAST_EXIT, ray->inverse_length);
 
     for (int axis = 0; axis < 3; axis++) {
         float direction = ray->direction[axis];
-        int32_t border = (ray->block[axis] + (direction > 0 ? 1 : 0)) * call->view.edge;
+        float border = (float)(ray->block[axis] + (direction > 0 ? 1 : 0));
 
-        if (direction != 0) {
-            float t = vxd_divf(vxd_subf((float)border, p[axis]), direction);
+        to_border[axis] =
+            direction != 0
+                ? vxd_mulf(vxd_subf(vxd_mulf(border, edge), call->offset[axis]),
+                           ray->inverse[axis])
+                : 3e38f;
+    }
+    for (int step = 0; step < VXD_CAST_MAX_STEPS; step++) {
+        int axis = to_border[1] < to_border[0] ? 1 : 0;
 
-            least = t < least ? t : least;
+        axis = to_border[2] < (axis == 1 ? to_border[1] : to_border[0]) ? 2 : axis;
+        for (int each = 0; each < 3; each++) { /* constant indices keep it in registers */
+            if (each == axis) {
+                float by = vxd_mulf(edge, ray->inverse[each]);
+
+                t = to_border[each] > t ? to_border[each] : t;
+                ray->block[each] += ray->direction[each] > 0 ? 1 : -1;
+                to_border[each] = vxd_addf(to_border[each], by > 0 ? by : -by);
+            }
+        }
+        if (!(t <= t_end)) {
+            break;
+        }
+        ray->entry = vxd_cast_find(call, ray->block[0], ray->block[1], ray->block[2]);
+        if (ray->entry != VXD_NO_ENTRY) {
+            break;
         }
     }
-    least = least > 0 ? least : 0;
-    return vxd_addf(least, vxd_mulf(VXD_CAST_PAST_EXIT, ray->inverse_length));
+    return vxd_addf(t, past);
 }
 
 /* The crossing between a sample in front (t0, d0 > 0) and one behind (t1, d1 <= 0): linear, then
@@ -398,10 +427,9 @@ VXD_HD float vxd_cast_crossing(const struct vxd_cast_call *call, struct vxd_cast
                                float t0, float d0, float t1, float d1)
 {
     float t = vxd_addf(t0, vxd_mulf(vxd_subf(t1, t0), vxd_divf(d0, vxd_subf(d0, d1))));
-    float p[3];
     float d;
 
-    if (vxd_cast_sample_at(call, ray, t, p, &d) != VXD_CAST_KNOWN) {
+    if (!vxd_cast_sample_at(call, ray, t, &d)) {
         return t;
     }
     if (d > 0) {
@@ -414,40 +442,100 @@ VXD_HD float vxd_cast_crossing(const struct vxd_cast_call *call, struct vxd_cast
     return vxd_addf(t0, vxd_mulf(vxd_subf(t1, t0), vxd_divf(d0, vxd_subf(d0, d1))));
 }
 
-/* Returns the depth of the first surface between two depths, or 0. */
+/* Whether all positions of a ray up to a depth are near enough to be rounded. */
+VXD_HD bool vxd_cast_is_near(const struct vxd_cast_call *call,
+                             const struct vxd_cast_ray *ray, float t_end)
+{
+    bool is_near = true;
+
+    for (int axis = 0; axis < 3; axis++) {
+        float end = vxd_cast_position(call, ray, axis, t_end);
+
+        is_near = is_near && end > -VXD_CAST_FAR && end < VXD_CAST_FAR;
+    }
+    return is_near;
+}
+
+/* What a sample means for the march. */
+enum vxd_cast_what {
+    VXD_CAST_GO,
+    VXD_CAST_IS_NEAR, /* the surface is: a trilinear sample is due */
+    VXD_CAST_HIT,
+    VXD_CAST_BEHIND /* a surface seen from behind */
+};
+
+VXD_HD enum vxd_cast_what vxd_cast_what_of(float last_d, float d)
+{
+    return d <= 0 && last_d > 0  ? VXD_CAST_HIT
+           : d > 0 && last_d < 0 ? VXD_CAST_BEHIND
+                                 : VXD_CAST_GO;
+}
+
+/* The next depth after a sample: a part of the distance, or a voxel where it was not known. */
+VXD_HD float vxd_cast_next(const struct vxd_cast_call *call,
+                           const struct vxd_cast_ray *ray, float t, bool is_known,
+                           float d)
+{
+    float voxels = vxd_mulf(vxd_mulf(d > 0 ? d : -d, call->mu_voxels), VXD_CAST_PART);
+
+    voxels = voxels > VXD_CAST_LEAST ? voxels : VXD_CAST_LEAST;
+    return vxd_addf(t, vxd_mulf(is_known ? voxels : 1, ray->inverse_length));
+}
+
+/* Returns the depth of the first surface between two depths, or 0. The inner loop runs until the
+ * surface is near: rays of a warp come together behind it for the costly samples. */
 VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
                             float t, float t_end)
 {
     float last_t = 0;
     float last_d = 0; /* 0: the last sample was not known */
+    int step = 0;
 
-    for (int step = 0; step < VXD_CAST_MAX_STEPS && t <= t_end; step++) {
+    for (;;) {
+        enum vxd_cast_what what = VXD_CAST_GO;
         float p[3];
         float d = 0;
-        float voxels = 1;
-        enum vxd_cast_sample sample = vxd_cast_sample_at(call, ray, t, p, &d);
 
-        if (sample == VXD_CAST_UNALLOCATED) {
-            /* the sample's own block: trilinear samples do not get here */
-            t = vxd_addf(t, vxd_cast_exit(call, ray, p));
-            last_d = 0;
-            continue;
+        while (what == VXD_CAST_GO) {
+            enum vxd_cast_sample sample;
+
+            if (!(t <= t_end) || step++ >= VXD_CAST_MAX_STEPS) {
+                return 0;
+            }
+            for (int axis = 0; axis < 3; axis++) {
+                p[axis] = vxd_cast_position(call, ray, axis, t);
+            }
+            sample = vxd_cast_nearest(call, ray, p, &d);
+            if (sample == VXD_CAST_UNALLOCATED) { /* the ray's block is the sample's */
+                t = vxd_cast_skip(call, ray, t, t_end);
+                last_d = 0;
+            } else if (sample == VXD_CAST_UNKNOWN) {
+                t = vxd_cast_next(call, ray, t, false, 0);
+                last_d = 0;
+            } else if (vxd_cast_is_near_surface(call, d)) {
+                what = VXD_CAST_IS_NEAR;
+            } else {
+                what = vxd_cast_what_of(last_d, d);
+                if (what == VXD_CAST_GO) {
+                    last_t = t;
+                    last_d = d;
+                    t = vxd_cast_next(call, ray, t, true, d);
+                }
+            }
         }
-        if (sample == VXD_CAST_KNOWN) {
-            if (d <= 0 && last_d > 0) {
-                return vxd_cast_crossing(call, ray, last_t, last_d, t, d);
-            }
-            if (d > 0 && last_d < 0) {
-                return 0; /* a surface seen from behind */
-            }
-            voxels = vxd_mulf(vxd_mulf(d > 0 ? d : -d, call->mu_voxels), VXD_CAST_PART);
-            voxels = voxels > VXD_CAST_LEAST ? voxels : VXD_CAST_LEAST;
+        if (what == VXD_CAST_IS_NEAR) {
+            (void)vxd_cast_trilinear(call, ray, p, &d);
+            what = vxd_cast_what_of(last_d, d);
+        }
+        if (what != VXD_CAST_GO) {
+            return what == VXD_CAST_HIT
+                       ? vxd_cast_crossing(call, ray, last_t, last_d, t, d)
+                       : 0;
         }
         last_t = t;
         last_d = d;
-        t = vxd_addf(t, vxd_mulf(voxels, ray->inverse_length));
+        t = vxd_cast_next(call, ray, t, true, d);
     }
-    return 0;
 }
 
 /* ---- What a pixel shows ---- */
@@ -465,6 +553,7 @@ VXD_HD void vxd_cast_aim(const struct vxd_cast_call *call, int u, int v,
         float d = vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), r[2]);
 
         ray->direction[axis] = d;
+        ray->inverse[axis] = vxd_divf(1.0f, d);
         squares = vxd_addf(squares, vxd_mulf(d, d));
         ray->block[axis] = INT32_MIN;
     }
@@ -532,7 +621,6 @@ VXD_HD void vxd_cast_shade(const struct vxd_cast_call *call, struct vxd_cast_ray
 {
     struct vxd_cast_cell cell;
     float p[3];
-    float d[8];
 
     for (int axis = 0; axis < 3; axis++) {
         p[axis] = vxd_cast_position(call, ray, axis, t);
@@ -543,10 +631,7 @@ VXD_HD void vxd_cast_shade(const struct vxd_cast_call *call, struct vxd_cast_ray
         return;
     }
     if (call->normal != NULL) {
-        for (int corner = 0; corner < 8; corner++) {
-            d[corner] = vxd_volume_distance(&call->view, cell.rows[corner]);
-        }
-        vxd_cast_gradient(d, cell.f, normal);
+        vxd_cast_gradient(cell.d, cell.f, normal);
     }
     if (call->colour != NULL) {
         vxd_cast_colour(call, &cell, rgb);
@@ -573,7 +658,7 @@ VXD_HD bool vxd_cast_range(const struct vxd_cast_call *call, int u, int v, float
 VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
 {
     size_t pixel = (size_t)v * (size_t)call->camera.width + (size_t)u;
-    struct vxd_cast_ray ray = {{0, 0, 0}, 0, {0, 0, 0}, VXD_NO_ENTRY};
+    struct vxd_cast_ray ray = {{0, 0, 0}, {0, 0, 0}, 0, {0, 0, 0}, VXD_NO_ENTRY};
     float normal[3] = {0, 0, 0};
     uint8_t rgb[3] = {0, 0, 0};
     float from;
@@ -582,7 +667,7 @@ VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
 
     if (vxd_cast_range(call, u, v, &from, &to)) {
         vxd_cast_aim(call, u, v, &ray);
-        t = vxd_cast_march(call, &ray, from, to);
+        t = vxd_cast_is_near(call, &ray, to) ? vxd_cast_march(call, &ray, from, to) : 0;
         if (t > 0 && (call->normal != NULL || call->colour != NULL)) {
             vxd_cast_shade(call, &ray, t, normal, rgb);
         }

@@ -169,6 +169,25 @@ VXD_HD bool vxd_block_in_range(const int32_t key[3])
            key[2] >= -VXD_BLOCK_LIMIT && key[2] <= VXD_BLOCK_LIMIT;
 }
 
+/* Whether a walk is short enough and stays within the range of keys: it stays within the box of its
+ * ends. Pixels whose walk does not are dropped. */
+VXD_HD bool vxd_frame_keeps(const struct vxd_frame_form *frame,
+                            const int32_t from_cell[3], const int32_t to_cell[3])
+{
+    int32_t from[3];
+    int32_t to[3];
+    int32_t n = 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t d = to_cell[axis] - from_cell[axis];
+
+        from[axis] = frame->base[axis] + from_cell[axis];
+        to[axis] = frame->base[axis] + to_cell[axis];
+        n += d > 0 ? d : -d;
+    }
+    return n < VXD_RAY_MAX_BLOCKS && vxd_block_in_range(from) && vxd_block_in_range(to);
+}
+
 /* ---- What a voxel observes ---- */
 
 /* Centre of a block's first voxel in the camera's frame, metres. */

@@ -213,18 +213,15 @@ enum vxd_status vxd_volume_fuse(struct vxd_queue *queue, struct vxd_volume *volu
                         "blocks %zu to %zu of the %zu that the frame touches", begin, end,
                         volume->n_active);
     }
-    if (begin == 0) {
-        volume->version++;
-    }
-    if (begin == end) {
-        return VXD_OK;
-    }
     vxd_volume_get_view(volume, &call.view);
     call.entries = (const int32_t *)volume->frame_entries.ptr + begin;
     call.n = end - begin;
     call.depth = volume->frame_depth.ptr;
-    call.version = volume->version;
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_fuse)(queue, &call, err));
+    call.version = volume->version + (begin == 0 ? 1 : 0);
+    if (begin < end) {
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_fuse)(queue, &call, err));
+    }
+    volume->version = call.version;
 out:
     return status;
 }

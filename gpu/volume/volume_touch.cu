@@ -4,7 +4,8 @@
  * A thread takes a pixel, a thread block a tile of 32 x 8 pixels. It writes the pixel's depth in
  * metres for the integration and walks the cells of the ray. The rays of a tile touch the same
  * few cells, so a small table in shared memory, whose slots are exchanged, drops nearly all
- * repetitions in front of the frame map in global memory. The first thread to claim a block there
+ * repetitions in front of the frame map in global memory; a pixel that takes the way of the one before
+ * is left out at once. The first thread to claim a block there
  * looks it up in the volume and lists it.
  *
  * Moved: 2 to 4 bytes in and 4 out a pixel, and 8 bytes a slot of the frame map. */
@@ -65,51 +66,74 @@ static __device__ void put_block(const struct vxd_touch_call *call, uint64_t tag
     }
 }
 
-/* Returns false where the ray leaves the range of keys. */
-static __device__ bool touch_ray(const struct vxd_touch_call *call, float u, float v,
-                                 float z, unsigned long long *recent)
-{
-    const struct vxd_frame_form *frame = &call->frame;
+/* A pixel's segment in blocks. */
+struct segment {
     float from[3];
     float to[3];
     int32_t from_cell[3];
     int32_t to_cell[3];
-    struct vxd_cell_walk walk;
+};
+
+static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, float u,
+                                           float v, float z, struct segment *segment)
+{
     float x;
     float y;
-    int n_left;
 
     vxd_camera_ray(&frame->camera, u, v, &x, &y);
     for (int axis = 0; axis < 3; axis++) {
         float direction = vxd_frame_direction(frame, axis, x, y);
 
-        from[axis] = vxd_frame_position(frame, axis, direction, vxd_frame_near(frame, z));
-        to[axis] = vxd_frame_position(frame, axis, direction, vxd_frame_far(frame, z));
-        from_cell[axis] = vxd_frame_floor(from[axis]);
-        to_cell[axis] = vxd_frame_floor(to[axis]);
+        segment->from[axis] =
+            vxd_frame_position(frame, axis, direction, vxd_frame_near(frame, z));
+        segment->to[axis] =
+            vxd_frame_position(frame, axis, direction, vxd_frame_far(frame, z));
+        segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
+        segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
     }
-    vxd_cell_walk_start(&walk, from, to, from_cell, to_cell);
-    n_left = vxd_cell_walk_n_left(&walk);
-    if (n_left >= VXD_RAY_MAX_BLOCKS) {
-        return false;
-    }
-    for (;;) {
-        int32_t key[3] = {frame->base[0] + walk.cell[0], frame->base[1] + walk.cell[1],
-                          frame->base[2] + walk.cell[2]};
-        uint64_t tag;
-        uint32_t place;
+}
 
-        if (!vxd_block_in_range(key)) {
-            return false;
-        }
-        tag = vxd_block_tag(key[0], key[1], key[2]);
-        place = (uint32_t)(tag ^ tag >> 18 ^ tag >> 36) & (N_RECENT - 1);
+/* Whether the pixel to the left, which is the lane before, takes the same way: the same end cells,
+ * on one line of the grid. All lanes of the warp call it. */
+static __device__ __forceinline__ bool as_before(const struct segment *segment,
+                                                 bool is_kept)
+{
+    int n_axes = 0;
+    bool is_same = __shfl_up_sync(0xffffffffu, is_kept ? 1 : 0, 1) != 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t from = __shfl_up_sync(0xffffffffu, segment->from_cell[axis], 1);
+        int32_t to = __shfl_up_sync(0xffffffffu, segment->to_cell[axis], 1);
+
+        is_same =
+            is_same && from == segment->from_cell[axis] && to == segment->to_cell[axis];
+        n_axes += from != to ? 1 : 0;
+    }
+    return is_same && n_axes <= 1 && (threadIdx.x & 31) != 0;
+}
+
+static __device__ void touch_ray(const struct vxd_touch_call *call,
+                                 const struct segment *segment,
+                                 unsigned long long *recent)
+{
+    const int32_t *base = call->frame.base;
+    struct vxd_cell_walk walk;
+    int n_left;
+
+    vxd_cell_walk_start(&walk, segment->from, segment->to, segment->from_cell,
+                        segment->to_cell);
+    n_left = vxd_cell_walk_n_left(&walk);
+    for (;;) {
+        uint64_t tag = vxd_block_tag(base[0] + walk.cell[0], base[1] + walk.cell[1],
+                                     base[2] + walk.cell[2]);
+        uint32_t place = (uint32_t)(tag ^ tag >> 18 ^ tag >> 36) & (N_RECENT - 1);
+
         if (((volatile unsigned long long *)recent)[place] != tag &&
             atomicExch(&recent[place], (unsigned long long)tag) != tag) {
             put_block(call, tag);
         }
         if (n_left-- == 0) {
-            return true;
+            return;
         }
         vxd_cell_walk_next(&walk);
     }
@@ -121,7 +145,8 @@ static __global__ void __launch_bounds__(N_THREADS)
     __shared__ unsigned long long recent[N_RECENT];
     int u = (int)(blockIdx.x * TILE_WIDTH + threadIdx.x);
     int v = (int)(blockIdx.y * TILE_HEIGHT + threadIdx.y);
-    bool is_pixel = u < call.frame.camera.width && v < call.frame.camera.height;
+    struct segment segment;
+    bool is_kept;
     float z = 0;
 
     for (unsigned i = threadIdx.y * TILE_WIDTH + threadIdx.x; i < N_RECENT;
@@ -129,7 +154,7 @@ static __global__ void __launch_bounds__(N_THREADS)
         recent[i] = VXD_BLOCK_EMPTY;
     }
     __syncthreads();
-    if (is_pixel) {
+    if (u < call.frame.camera.width && v < call.frame.camera.height) {
         size_t pixel = (size_t)v * (size_t)call.frame.camera.width + (size_t)u;
 
         z = vxd_frame_depth(&call.frame, pixel);
@@ -138,8 +163,13 @@ static __global__ void __launch_bounds__(N_THREADS)
             call.depth[0] = 0;
         }
     }
-    if (z > 0 && !touch_ray(&call, (float)u, (float)v, z, recent)) {
+    aim(&call.frame, (float)u, (float)v, z, &segment);
+    is_kept = z > 0 && vxd_frame_keeps(&call.frame, segment.from_cell, segment.to_cell);
+    if (z > 0 && !is_kept) {
         (void)atomicAdd(&call.counts->n_dropped, 1u);
+    }
+    if (!as_before(&segment, is_kept) && is_kept) {
+        touch_ray(&call, &segment, recent);
     }
 }
 

@@ -148,22 +148,16 @@ static bool touch_ray(struct touch *touch, const struct strip *strip, int i,
     struct vxd_cell_walk walk;
     int n_left;
 
-    vxd_cell_walk_start(&walk, from, to, from_cell, to_cell);
-    n_left = vxd_cell_walk_n_left(&walk);
-    if (n_left >= VXD_RAY_MAX_BLOCKS) {
+    if (!vxd_frame_keeps(&touch->call.frame, from_cell, to_cell)) {
         return false;
     }
+    vxd_cell_walk_start(&walk, from, to, from_cell, to_cell);
+    n_left = vxd_cell_walk_n_left(&walk);
     for (;;) {
-        int32_t key[3] = {base[0] + walk.cell[0], base[1] + walk.cell[1],
-                          base[2] + walk.cell[2]};
-        uint64_t tag;
-        uint64_t *last;
+        uint64_t tag = vxd_block_tag(base[0] + walk.cell[0], base[1] + walk.cell[1],
+                                     base[2] + walk.cell[2]);
+        uint64_t *last = &recent[(tag ^ tag >> 18 ^ tag >> 36) & (N_RECENT - 1)];
 
-        if (!vxd_block_in_range(key)) {
-            return false;
-        }
-        tag = vxd_block_tag(key[0], key[1], key[2]);
-        last = &recent[(tag ^ tag >> 18 ^ tag >> 36) & (N_RECENT - 1)];
         if (*last != tag) {
             *last = tag;
             put_block(touch, tag);

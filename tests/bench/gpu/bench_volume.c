@@ -5,11 +5,13 @@
  * 4 cm, 0.2 to 3 m.
  *
  *   bench_volume [--backend cpu|cuda] [--frames FILE] [--n N] [--threads N] [--voxel-mm MM]
+ *                [--dump FILE]
  *
- * FILE is of rgbd_frames.py; without it N frames of a made-up room are rendered. All frames are
+ * --dump writes the fast mode's blocks after each frame was integrated once, and ends; check_volume.py
+ * compares them with NumPy. The frames' FILE is of rgbd_frames.py; without it N frames of a made-up room are rendered. All frames are
  * integrated once (the row "first": blocks are new), then timed again. A time is the median over
- * the frames, of the device (CUDA events around the call, which waits once within) or of the wall
- * clock on the CPU; "CPU" is the time of all threads of the process. The floor is the bytes of the touched blocks, read and written once, and of
+ * the frames, of the device (CUDA events around the call, with caches flushed before; an integration
+ * waits once within) or of the wall clock on the CPU; "CPU" is the time of all threads of the process. The floor is the bytes of the touched blocks, read and written once, and of
  * the images over the copy bandwidth that was measured in this run. */
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +27,7 @@
 struct options {
     enum vxd_backend backend;
     const char *file;
+    const char *dump;
     int n_frames;
     int n_threads;
     double voxel_mm;
@@ -222,7 +225,6 @@ static enum vxd_status integrate_all(struct bench *bench, struct vxd_volume *vol
         double cpu;
 
         VXD_TRY(bench_device_flush(&bench->device, err));
-        VXD_TRY(vxd_queue_wait(queue, err));
         start = bench_now_s();
         cpu = cpu_now_s();
         (void)bench_device_start(&bench->device);
@@ -254,7 +256,6 @@ static enum vxd_status fuse_all(struct bench *bench, struct vxd_volume *volume,
 
         VXD_TRY(vxd_volume_activate(queue, volume, &frame, &done, err));
         VXD_TRY(bench_device_flush(&bench->device, err));
-        VXD_TRY(vxd_queue_wait(queue, err));
         start = bench_now_s();
         cpu = cpu_now_s();
         (void)bench_device_start(&bench->device);
@@ -288,7 +289,6 @@ static enum vxd_status cast_all(struct bench *bench, struct vxd_volume *volume,
             .T_map_camera = bench->frames.poses[i],
             .depth_min_m = 0.2,
             .depth_max_m = 3,
-            .weight_threshold = 1,
             .mode = mode,
             .depth = pictures,
             .vertex = pictures + n,
@@ -301,7 +301,6 @@ static enum vxd_status cast_all(struct bench *bench, struct vxd_volume *volume,
 
         VXD_TRY(vxd_volume_activate(queue, volume, &frame, &done, err));
         VXD_TRY(bench_device_flush(&bench->device, err));
-        VXD_TRY(vxd_queue_wait(queue, err));
         start = bench_now_s();
         cpu = cpu_now_s();
         (void)bench_device_start(&bench->device);
@@ -319,6 +318,39 @@ static enum vxd_status cast_all(struct bench *bench, struct vxd_volume *volume,
     }
 out:
     free(mask);
+    return status;
+}
+
+/* Writes "voxeld-blocks N VOXEL_M MU_M", then of N blocks the keys (int32), the distances and the
+ * weights (float32). */
+static enum vxd_status dump_blocks(struct bench *bench, struct vxd_volume *volume,
+                                   struct vxd_err *err)
+{
+    FILE *file = fopen(bench->options.dump, "wb");
+    struct vxd_hashmap_image image = {0};
+    struct vxd_volume_info info;
+    enum vxd_status status;
+    bool is_written;
+
+    if (file == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "dump", "%s: cannot be written",
+                        bench->options.dump);
+    }
+    vxd_volume_get_info(volume, &info);
+    VXD_TRY(vxd_hashmap_export(bench->device.queue, vxd_volume_map(volume), &image, err));
+    is_written =
+        fprintf(file, "voxeld-blocks %zu %.17g %.17g\n", image.n_entries,
+                info.spec.voxel_size_m, info.spec.truncation_m) > 0 &&
+        fwrite(image.keys.ptr, 12, image.n_entries, file) == image.n_entries &&
+        fwrite(image.values[1].ptr, 2048, image.n_entries, file) == image.n_entries &&
+        fwrite(image.values[2].ptr, 2048, image.n_entries, file) == image.n_entries;
+    if (!is_written) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "dump", "%s: not written whole",
+                          bench->options.dump);
+    }
+    vxd_hashmap_image_free(&image);
+out:
+    (void)fclose(file);
     return status;
 }
 
@@ -343,6 +375,10 @@ static enum vxd_status run_mode(struct bench *bench, bool is_complete,
     VXD_TRY(vxd_volume_create(bench->device.queue, &spec, &volume, err));
     VXD_TRY(integrate_all(bench, volume, is_complete, &times, err));
     vxd_volume_get_info(volume, &info);
+    if (bench->options.dump != NULL) {
+        status = dump_blocks(bench, volume, err);
+        goto out;
+    }
     block_bytes = (double)info.block_bytes;
     (void)snprintf(name, sizeof name, "first %s", mode);
     print_row(bench, name, &times, bench->frames.n,
@@ -404,15 +440,17 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
     VXD_TRY(bench_device_floors(&bench->device, FLOOR_BYTES, FLOOR_BYTES / 32,
                                 &bench->floors, err));
     VXD_TRY(upload(bench, err));
-    (void)printf(
-        "%s; %s, %d frames of %d x %d, %g mm voxels; copy %.1f GB/s (read + "
-        "written)\n\n| what | blocks a frame | ms | call to wait, ms | floor, ms | "
-        "ratio |\n|---|---:|---:|---:|---:|---:|\n",
-        info.name, options->file != NULL ? options->file : "made-up room",
-        bench->frames.n, bench->frames.camera.width, bench->frames.camera.height,
-        options->voxel_mm, bench->floors.copy_bytes_per_s * 1e-9);
+    (void)printf("%s; %s, %d frames of %d x %d, %g mm voxels; copy %.1f GB/s (read + "
+                 "written)\n\n| what | blocks a frame | ms | call to wait, ms | CPU, ms "
+                 "| floor, ms | "
+                 "ratio |\n|---|---:|---:|---:|---:|---:|---:|\n",
+                 info.name, options->file != NULL ? options->file : "made-up room",
+                 bench->frames.n, bench->frames.camera.width, bench->frames.camera.height,
+                 options->voxel_mm, bench->floors.copy_bytes_per_s * 1e-9);
     VXD_TRY(run_mode(bench, false, err));
-    VXD_TRY(run_mode(bench, true, err));
+    if (options->dump == NULL) {
+        VXD_TRY(run_mode(bench, true, err));
+    }
 out:
     if (bench->device.queue != NULL) {
         vxd_device_free(bench->device.queue, &bench->pictures);
@@ -426,7 +464,7 @@ out:
 static void usage(void)
 {
     (void)fprintf(stderr, "usage: bench_volume [--backend cpu|cuda] [--frames FILE] "
-                          "[--n 1..256] [--threads N] [--voxel-mm MM]\n");
+                          "[--n 1..256] [--threads N] [--voxel-mm MM] [--dump FILE]\n");
     exit(2);
 }
 
@@ -441,6 +479,8 @@ static void parse(int argc, char **argv, struct options *out)
                 strcmp(value, "cuda") == 0 ? VXD_BACKEND_CUDA : VXD_BACKEND_CPU;
         } else if (strcmp(argv[i], "--frames") == 0 && *value != '\0') {
             out->file = value;
+        } else if (strcmp(argv[i], "--dump") == 0 && *value != '\0') {
+            out->dump = value;
         } else if (strcmp(argv[i], "--n") == 0) {
             out->n_frames = (int)bench_number(value, 1, MAX_FRAMES, usage);
         } else if (strcmp(argv[i], "--threads") == 0) {

@@ -372,6 +372,29 @@ static void test_volume_cast_shows_the_scene_within_half_a_voxel(void)
     gpu_each_backend(expect_scene);
 }
 
+/* A picture that is cast some rows at a time is the same. */
+static void check_stages(struct gpu_env *env, struct vxd_volume *volume,
+                         struct vxd_volume_cast_args args, const struct picture *whole)
+{
+    struct vxd_buffer depth = gpu_to_device(env, NULL, N_PIXELS * sizeof(float));
+    struct vxd_err err = {0};
+    float *pixels;
+
+    args.depth = depth.ptr;
+    for (int row = 0; row < HEIGHT; row = args.row_end) {
+        args.row_begin = row;
+        args.row_end = row + 24 < HEIGHT ? row + 24 : HEIGHT;
+        CHECK_INT(vxd_volume_cast(env->queue, volume, &args, &err), VXD_OK);
+    }
+    pixels = gpu_to_host(env, &depth);
+    CHECK(memcmp(pixels, whole->depth, N_PIXELS * sizeof(float)) == 0);
+    args.row_begin = 4;
+    CHECK_INT(vxd_volume_cast(env->queue, volume, &args, &err), VXD_INVALID_ARGUMENT);
+    CHECK_STR(err.field, "row_end");
+    free(pixels);
+    vxd_device_free(env->queue, &depth);
+}
+
 static uint64_t first_digest;
 
 static void expect_equal_pictures(struct gpu_env *env)
@@ -396,6 +419,7 @@ static void expect_equal_pictures(struct gpu_env *env)
     args = cast_args(N_SHOTS - 1);
     picture_free(&global);
     cast(env, volume, args, &global);
+    check_stages(env, volume, args, &global);
     args.mode = VXD_VOLUME_CAST_LOCAL;
     cast(env, volume, args, &local);
     for (size_t i = 0; i < N_PIXELS; i++) {
