@@ -107,6 +107,7 @@ run_bench() {
     bench hashmap bench_hashmap --part table
     bench voxelize bench_voxelize --file "$scan"
     bench volume bench_volume
+    bench surface bench_surface
 }
 
 # compute-sanitizer slows kernels by tens, so random rounds are few.

@@ -69,6 +69,7 @@ voxeld_add_gpu_tests(/voxel
 
 voxeld_add_gpu_tests(/surface
   surface             surface)
+target_link_options(test_gpu_surface PRIVATE ${wrap_realloc})
 voxeld_add_gpu_tests(/volume
   volume              volume
   volume_cast         volume_cast

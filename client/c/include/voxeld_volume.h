@@ -124,7 +124,8 @@ struct voxeld_volume_create_request {
 
 struct voxeld_volume_integrate_request {
     const char *volume;
-    /* Width and height may be 0 with a file, whose own they must be otherwise */
+    /* Width and height may be 0 with a file, whose own they must be otherwise. At most
+     * 4194304 pixels */
     bool has_camera;
     struct voxeld_volume_camera camera;
     const uint8_t *depth;
@@ -159,7 +160,7 @@ struct voxeld_volume_integrate_request {
 
 struct voxeld_volume_cast_rays_request {
     const char *volume;
-    /* At most 16777216 pixels */
+    /* At most 4194304 pixels */
     bool has_camera;
     struct voxeld_volume_camera camera;
     /* Camera to map */

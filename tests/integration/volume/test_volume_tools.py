@@ -6,13 +6,14 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from depth_scene import CAMERA, distance, png_of, shoot
-from harness import BIN, SLOW, Daemon
+from harness import BIN, SLOW, SOURCE, Daemon
 from PIL import Image
 from test_tools import run
 
@@ -104,6 +105,27 @@ def test_folder_becomes_a_mesh(
     assert text.startswith("2 images, ")
     assert ctl_json(daemon, "info", "kept")["n_images"] == 2
     ctl(daemon, "drop", "kept")
+
+
+def test_example_makes_the_same_mesh(daemon: Daemon, directory: Path, intrinsics: Path) -> None:
+    folder = directory / "images"
+    folder.mkdir()
+    seven_scenes(folder, 3)
+    ours, theirs = directory / "ours.ply", directory / "example.ply"
+    square = directory / "square.txt"
+    np.savetxt(square, [[CAMERA.fx, CAMERA.fx, CAMERA.cx, CAMERA.cy]])
+    ctl(
+        daemon, "run", folder, "--intrinsics", square, "--size", "0.02", "--colour", "--out", ours
+    )
+    example = SOURCE / "client" / "python" / "examples" / "volume_mesh.py"
+    done = run(
+        sys.executable, example, folder, "--url", daemon.ipc, "--size", "0.02", "--fx", CAMERA.fx,
+        "--cx", CAMERA.cx, "--cy", CAMERA.cy, "--out", theirs,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and lines[0].startswith("frame-000000: ")
+    assert read_ply(ours)[2] == read_ply(theirs)[2]
+    np.testing.assert_array_equal(read_ply(ours)[0], read_ply(theirs)[0])
 
 
 def test_poses_of_a_file(daemon: Daemon, directory: Path, intrinsics: Path) -> None:

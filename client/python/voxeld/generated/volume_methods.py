@@ -125,7 +125,7 @@ def cast_rays(
 ) -> VolumePicture:
     """Makes a picture of a camera: where each pixel's ray meets the surface.
 
-    camera        at most 16777216 pixels
+    camera        at most 4194304 pixels
     T_map_camera  camera to map
     depth_min_m   metres; 0 to 1000
     depth_max_m   metres; 0 to 1000; 0: 3

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "gpu/surface/surface.h"
+#include "tests/support/failing_alloc.h"
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
 #include "tests/support/volume/volume_make.h"
@@ -567,7 +568,65 @@ static void test_surface_without_anything_is_empty(void)
     gpu_each_backend(nothing);
 }
 
+/* --- allocations --------------------------------------------------------------------------- */
+
+static uint64_t live_bytes(struct gpu_env *env)
+{
+    struct vxd_memory_usage usage;
+
+    vxd_context_get_memory(env->context, &usage);
+    return usage.device_bytes + usage.host_bytes;
+}
+
+/* Extracts a surface while allocation k fails; false where there are not so many. Where a
+ * block that was kept can be given up instead, nothing fails. */
+static bool extract_failing(long k, const struct volume_blocks *blocks)
+{
+    struct vxd_volume_spec spec = {
+        .voxel_size_m = 0.01, .block_edge = 8, .truncation_m = 0.04};
+    struct vxd_surface_args args = {.kind = VXD_SURFACE_MESH};
+    struct vxd_surface *surface = NULL;
+    struct vxd_volume *volume;
+    struct gpu_env env;
+    enum vxd_status status;
+    bool was_reached;
+    uint64_t before;
+
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    volume = volume_make(&env, &spec, blocks, sphere_voxel, &ball);
+    gpu_wait(&env);
+    before = live_bytes(&env);
+    fail_allocation(k);
+    status = vxd_surface_create(env.queue, volume, &args, &surface, &err);
+    was_reached = stop_failing();
+    if (status != VXD_OK) {
+        CHECK(was_reached);
+        CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
+        CHECK(surface == NULL);
+        (void)vxd_queue_wait(env.queue, NULL);
+        CHECK(live_bytes(&env) == before);
+    }
+    vxd_surface_destroy(env.queue, surface);
+    vxd_volume_destroy(env.queue, volume);
+    gpu_env_destroy(&env);
+    return was_reached;
+}
+
+static void test_surface_without_memory_leaves_nothing_behind(void)
+{
+    struct volume_blocks blocks =
+        volume_box((int32_t[3]){-2, -2, -2}, (int32_t[3]){2, 2, 2});
+    long k = 0;
+
+    while (k < 1000 && extract_failing(k, &blocks)) {
+        k++;
+    }
+    CHECK(k > 10 && k < 1000);
+    free(blocks.keys);
+}
+
 static const struct vxd_test tests[] = {
+    VXD_TEST(test_surface_without_memory_leaves_nothing_behind),
     VXD_TEST(test_surface_of_sphere_is_closed_and_round),
     VXD_TEST(test_surface_of_all_cases_is_closed),
     VXD_TEST(test_surface_vertices_are_those_of_the_function),
