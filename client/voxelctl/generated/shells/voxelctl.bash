@@ -49,13 +49,13 @@ _voxelctl()
     "scene") words="branch collect create diff drop edit export info integrate list log query redo repair snapshot undo verify" ;;
     "scene branch") words="--at --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene collect") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "scene create") words="--ca-file --depth --durable --frame --help --journal-max-bytes --json --keep --keep-seconds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
+    "scene create") words="--ca-file --depth --durable --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --log-odds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene diff") words="--box --ca-file --from --help --in-voxels --json --level --out --timeout --timeout-ms --to --to-scene --token-file --url --version" ;;
     "scene drop") words="--ca-file --help --json --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
     "scene edit") words="--ball --box --ca-file --capsule --copy-empty --copy-from --dilate --erase --erode --fill --free --grid --half-space --heightfield --help --if-version --in-voxels --json --noise --operations --paint --point-materials --points --replace --timeout --timeout-ms --token-file --turn --url --version" ;;
     "scene export") words="--box --ca-file --counts --dense --free --help --in-voxels --json --level --materials --timeout --timeout-ms --token-file --url --version" ;;
     "scene info") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "scene integrate") words="--ca-file --depth --durable --erase --expect-digest --field --format --frame --help --journal-max-bytes --json --keep --keep-seconds --labels --material --material-bits --max-bytes --max-range --network --no-carve --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
+    "scene integrate") words="--ca-file --depth --discretize --durable --erase --expect-digest --field --format --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --labels --log-odds --material --material-bits --max-bytes --max-range --network --no-carve --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene list") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene log") words="--ca-file --help --json --limit --timeout --timeout-ms --token-file --url --version" ;;
     "scene query") words="--ca-file --counts --help --in-voxels --json --max-range --out --radius --timeout --timeout-ms --token-file --url --version" ;;
