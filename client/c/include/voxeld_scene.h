@@ -98,9 +98,9 @@ struct voxeld_scene_create_request {
     bool durable;
     enum voxeld_scene_fsync fsync; /* of a durable scene, as the next */
     uint64_t journal_max_bytes;    /* then a snapshot file is written; 0: 256 MiB */
+    struct voxeld_call call;
     enum voxeld_scene_fusion fusion;
     struct voxeld_scene_log_odds log_odds; /* where one is not 0, fusion is LOG_ODDS */
-    struct voxeld_call call;
 };
 
 struct voxeld_scene_info {
@@ -130,14 +130,15 @@ struct voxeld_scene_info {
     bool durable;
     enum voxeld_scene_fsync fsync;
     uint64_t journal_max_bytes;
-    enum voxeld_scene_fusion fusion;
-    struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
-    uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
     /* From voxeld_scene_get only, of the version that was asked for. */
     uint64_t n_occupied;      /* voxels */
     uint64_t n_free;          /* voxels */
     uint64_t live_node_bytes; /* of that version's own nodes */
     const char *digest;       /* equal for equal voxels; 32 hexadecimal digits */
+    /* From every call again. */
+    enum voxeld_scene_fusion fusion;
+    struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
+    uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
 };
 
 /* All pointers live until the struct is freed. */
@@ -366,9 +367,6 @@ struct voxeld_scene_integrate_request {
     /* For carving: erases voxels instead of marking them free; INVALID_ARGUMENT where the
      * scene fuses by log-odds. */
     bool erase;
-    /* For carving: one ray for each voxel that points hit, instead of one for each point:
-     * faster, and a few voxels that only other rays pass stay as they are. */
-    bool discretize;
     enum voxeld_scene_rule rule;
     uint32_t material;
     const char *field; /* LABEL: NULL counts as "label"; RAMP: as "intensity" */
@@ -386,6 +384,9 @@ struct voxeld_scene_integrate_request {
     const char *expect_digest; /* FAILED_PRECONDITION unless the network's begins so */
     uint64_t if_version; /* ABORTED unless the scene is at this version; 0: at any */
     struct voxeld_call call;
+    /* For carving: one ray for each voxel that points hit, instead of one for each point:
+     * faster, and a few voxels that only other rays pass stay as they are. */
+    bool discretize;
 };
 
 struct voxeld_scene_integrated {
@@ -399,7 +400,6 @@ struct voxeld_scene_integrated {
     uint64_t n_dropped; /* their label takes no material */
     uint64_t n_hit_voxels;
     uint64_t n_passed_voxels; /* free voxels and cells that rays went through */
-    uint64_t n_relabelled;    /* voxels that were occupied and took another material */
     double decode_ms;
     double carve_ms;
     double edit_ms;
@@ -411,6 +411,7 @@ struct voxeld_scene_integrated {
      * includes. */
     char digest[65];
     struct voxeld_network_timings network;
+    uint64_t n_relabelled; /* voxels that were occupied and took another material */
 };
 
 /* Adds a scan: its points become occupied, and with carve the voxels between the

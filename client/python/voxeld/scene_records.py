@@ -238,7 +238,6 @@ class Integrated:
     n_outside: int
     n_beyond: int
     n_dropped: int
-    n_relabelled: int
     n_hit_voxels: int
     n_passed_voxels: int
     decode_ms: float
@@ -248,6 +247,7 @@ class Integrated:
     digest: str
     network: Timings | None
     replayed: bool
+    n_relabelled: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -107,7 +107,12 @@ def test_copies_turn_and_heightfields_stand(scene: voxeld.Scene) -> None:
     assert change.n_added == 4 * (2 / SIZE + 1 / SIZE)
 
 
-def test_scans_fill_carve_and_what_moved_away_disappears(scene: voxeld.Scene) -> None:
+def test_scans_fill_carve_and_what_moved_away_disappears(client: voxeld.Client) -> None:
+    """At once, where the last word counts."""
+    scene = client.scene_create(
+        next(NAMES), SIZE, depth=DEPTH, material_bits=8, track_free=True, fusion="last"
+    )
+    assert scene.fusion == "last" and scene.info().log_odds is None
     y, z = np.meshgrid(np.arange(-6, 6, 0.2), np.arange(-6, 6, 0.2))
     wall = np.stack([np.full(y.size, 10.2), y.ravel(), z.ravel()], 1)
     thing = wall[(np.abs(wall[:, 1:]) < 1).all(1)] * 0.5
@@ -128,6 +133,24 @@ def test_scans_fill_carve_and_what_moved_away_disappears(scene: voxeld.Scene) ->
     np.testing.assert_allclose(rays.distances, [10.0, -1])
     np.testing.assert_array_equal(rays.normals, [[-1, 0, 0], [0, 0, 0]])
     assert rays.version == third.change.version
+
+
+def test_scene_of_log_odds_says_its_numbers_and_keeps_what_one_scan_passes(
+    client: voxeld.Client,
+) -> None:
+    odds = voxeld.LogOdds(hit=0.9)
+    scene = client.scene_create(next(NAMES), SIZE, depth=DEPTH, track_free=True, log_odds=odds)
+    assert scene.fusion == "log-odds"
+    assert scene.integrate([[1, 0, 0]], discretize=True).change.n_added == 1
+    assert scene.integrate([[2, 0, 0]]).change.n_removed == 0
+    info = scene.info()
+    assert info.log_odds_bytes > 0 and info.log_odds is not None
+    assert info.log_odds.hit == 0.9 and info.log_odds.miss == 0.4
+    assert 0 < info.log_odds.error <= 0.01
+    with pytest.raises(voxeld.InvalidArgument):
+        client.scene_create(next(NAMES), SIZE, fusion="last word")
+    with pytest.raises(voxeld.InvalidArgument):
+        scene.integrate([[1, 0, 0]], erase=True)
 
 
 def test_materials_follow_labels_and_heights(scene: voxeld.Scene) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scans fused by log-odds, against one number a voxel in NumPy: also through edits, undos, branches,
-SIGKILLs and snapshot files.
+"""Scans fused by log-odds, against one number a voxel in NumPy: also through edits, undos,
+branches, SIGKILLs and snapshot files.
 
 What a scan hits and passes is read from a scene of the last word that has nothing else, so that
 this is about fusion alone.

@@ -250,6 +250,7 @@ static void answer_change(struct scene_answer *a, const Voxeld__V1__Request *req
             a->u.integrate.network = &a->u.network;
             a->u.integrate.digest = "0123456789abcdef";
             a->u.integrate.n_dropped = request->scene_integrate->n_label_to_material;
+            a->u.integrate.n_relabelled = a->change.n_changed;
         }
         a->response.scene_integrate = &a->u.integrate;
     }

@@ -53,7 +53,7 @@ _voxelctl()
     "scene collect") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene costmap") words="--box --ca-file --cost-scaling --help --in-voxels --inflation --json --kind --robot-radius --timeout --timeout-ms --token-file --unknown --url --version --z" ;;
     "scene collide") words="--ca-file --help --json --max-range --timeout --timeout-ms --token-file --url --version" ;;
-    "scene create") words="--ca-file --depth --durable --frame --help --journal-max-bytes --json --keep --keep-seconds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
+    "scene create") words="--ca-file --depth --durable --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --log-odds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene diff") words="--box --ca-file --from --help --in-voxels --json --level --out --timeout --timeout-ms --to --to-scene --token-file --url --version" ;;
     "scene distance") words="--ca-file --help --json --max-range --out --timeout --timeout-ms --token-file --url --version" ;;
     "scene drop") words="--ca-file --help --json --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
@@ -61,7 +61,7 @@ _voxelctl()
     "scene export") words="--box --ca-file --counts --dense --free --help --in-voxels --json --level --materials --timeout --timeout-ms --token-file --url --version" ;;
     "scene frontiers") words="--box --ca-file --help --in-space --in-voxels --json --min-cells --out --timeout --timeout-ms --token-file --url --version --z" ;;
     "scene info") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "scene integrate") words="--ca-file --depth --durable --erase --expect-digest --field --format --frame --help --journal-max-bytes --json --keep --keep-seconds --labels --material --material-bits --max-bytes --max-range --network --no-carve --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
+    "scene integrate") words="--ca-file --depth --discretize --durable --erase --expect-digest --field --format --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --labels --log-odds --material --material-bits --max-bytes --max-range --network --no-carve --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene list") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene log") words="--ca-file --help --json --limit --timeout --timeout-ms --token-file --url --version" ;;
     "scene query") words="--ca-file --counts --help --in-voxels --json --max-range --out --radius --timeout --timeout-ms --token-file --url --version" ;;

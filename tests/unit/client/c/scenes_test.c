@@ -247,6 +247,7 @@ static void test_integrate_sends_a_network_and_what_its_labels_become(void)
     REQUIRE(pair_start(&pair));
     REQUIRE(voxeld_scene_integrate(pair.client, &request, &done, NULL) == VOXELD_OK);
     CHECK(done.n_dropped == 2 && done.network.layers_ms == 1.25);
+    CHECK_INT(done.n_relabelled, 3);
     CHECK_INT(done.network.n_items, 2);
     CHECK_STR(done.digest, "0123456789abcdef");
     arrived = peer_last(&pair.peer);
