@@ -26,7 +26,7 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # These are installed side by side, so they name each other without a folder.
 PUBLIC = {
     "client/c/include/voxeld.h": (
-        "voxeld_field.h", "voxeld_grid.h", "voxeld_map.h", "voxeld_net.h", "voxeld_render.h",
+        "voxeld_field.h", "voxeld_map.h", "voxeld_net.h", "voxeld_render.h",
         "voxeld_scene.h", "voxeld_volume.h", "voxeld_watch.h",
     ),  # fmt: skip
     "client/c/include/voxeld_field.h": ("voxeld.h",),
