@@ -78,6 +78,9 @@ run_bench() {
     bench twelve_balls bench_gpu_dag --bits 4 --replay "$balls"
     bench versions bench_gpu_dag_versions
     bench collect bench_gpu_dag_collect
+    bench render bench_render --depth 13 --width 1920 --height 1080 --repeat 20
+    bench render_scan bench_render --depth 12 --width 1920 --height 1080 --repeat 20 \
+        --cloud "$scan"
     bench tables bench_gpu_dag_tables --repeat 3 --part table
     bench tables_load bench_gpu_dag_tables --repeat 3 --part load
     bench conv_fp16 bench_conv --precision 2

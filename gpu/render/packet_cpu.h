@@ -11,7 +11,7 @@ enum {
     VXD_RENDER_PACKET = VXD_RENDER_TILE * VXD_RENDER_TILE
 };
 
-/* Rays by number; which there are, `active` says. */
+/* Rays by number; which there are, `active` says. Of the others nothing is read that counts. */
 struct vxd_render_packet {
     uint64_t active;
     struct vxd_render_limit limit;
@@ -19,6 +19,10 @@ struct vxd_render_packet {
     float directions[VXD_RENDER_PACKET][3];
     struct vxd_render_ray rays[VXD_RENDER_PACKET];
     struct vxd_render_hit hits[VXD_RENDER_PACKET]; /* of those that hit something */
+    /* What the rays' members are, axis by axis, for vector instructions. */
+    float cells[3][VXD_RENDER_PACKET];
+    float offsets[3][VXD_RENDER_PACKET];
+    float inverses[3][VXD_RENDER_PACKET];
 };
 
 /* Makes a packet empty; adds ray i. */

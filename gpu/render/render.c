@@ -333,6 +333,7 @@ static void set_lights(const struct vxd_render_picture *picture,
         params->sun[i] = (float)sun[i];
         params->sky_zenith[i] = linear(picture->sky_zenith, i);
         params->sky_horizon[i] = linear(picture->sky_horizon, i);
+        params->sky_ground[i] = linear(picture->sky_ground, i);
     }
     params->has_shadows = picture->shadows;
     params->sun_light = (float)picture->sun;

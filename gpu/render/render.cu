@@ -1,64 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA backend of pictures: a thread a pixel, with all its samples and secondary rays.
- *
- * A warp has 8 x 4 neighbouring pixels, so that its rays go through the same nodes and mostly
- * take the same branches; a block has 16 x 8. The inner nodes above a ray are in shared memory,
- * a column a thread, and a leaf's mask of 4^3 voxels in two registers. Kernels are compiled by
- * mode: those without light need far fewer registers than paths.
- *
- * Bytes: 4 out a pixel; nodes come from L1 and L2.
- * Source: shade_math.h and trace_math.h, which the CPU compiles too. */
-#include "gpu/core/core_cuda.h"
-#include "gpu/render/shade_math.h"
-
-#define TILE_X 16
-#define TILE_Y 8
-#define TILE_THREADS (TILE_X * TILE_Y)
-
-template <int MODE>
-static __global__ void __launch_bounds__(TILE_THREADS)
-    render_kernel(const __grid_constant__ struct vxd_render_call call)
-{
-    extern __shared__ uint32_t nodes[];
-    uint32_t lane = threadIdx.x % 32;
-    uint32_t warp = threadIdx.x / 32;
-    uint32_t x = blockIdx.x * TILE_X + warp % 2 * 8 + lane % 8;
-    uint32_t y = blockIdx.y * TILE_Y + warp / 2 * 4 + lane / 8;
-
-    if (x < call.part.width && y < call.part.height) {
-        x += call.part.x;
-        y += call.part.y;
-        call.pixels[(size_t)y * call.params.width + x] = vxd_render_pixel(
-            &call, (enum vxd_render_mode)MODE, x, y, nodes + threadIdx.x, TILE_THREADS);
-    }
-}
-
-template <int MODE>
-static void launch(struct vxd_queue *queue, const struct vxd_render_call *call)
-{
-    dim3 n_blocks((call->part.width - 1) / TILE_X + 1,
-                  (call->part.height - 1) / TILE_Y + 1);
-    size_t n_nodes = (size_t)(call->view.depth - VXD_SVDAG_LEAF_HEIGHT);
-
-    render_kernel<MODE>
-        <<<n_blocks, TILE_THREADS, n_nodes * TILE_THREADS * sizeof(uint32_t),
-           (cudaStream_t)queue->stream>>>(*call);
-}
+/* Pictures of scenes that track no free space, without a limit of detail; hands all others on. */
+#define VXD_RENDER_PLAIN
+#include "gpu/render/render_cuda.h"
 
 enum vxd_status vxd_render_draw_cuda(struct vxd_queue *queue,
                                      const struct vxd_render_call *call,
                                      struct vxd_err *err)
 {
-    static void (*const launches[VXD_RENDER_N_MODES])(struct vxd_queue *,
-                                                      const struct vxd_render_call *) = {
-        launch<VXD_RENDER_DEPTH>,  launch<VXD_RENDER_NORMAL>, launch<VXD_RENDER_MATERIAL>,
-        launch<VXD_RENDER_COLOUR>, launch<VXD_RENDER_HEIGHT>, launch<VXD_RENDER_AO>,
-        launch<VXD_RENDER_PATH>};
-    enum vxd_status status;
+    bool is_plain = call->view.free_value < 0 && call->params.detail_base <= 0 &&
+                    call->params.detail_slope <= 0;
 
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
-    launches[call->mode](queue, call);
-    VXD_TRY(vxd_cuda_launched(queue->context, "render_kernel", err));
-out:
-    return status;
+    return is_plain ? vxd_render_launch(queue, call, err)
+                    : vxd_render_draw_any_cuda(queue, call, err);
 }

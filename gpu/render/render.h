@@ -95,8 +95,8 @@ struct vxd_render_picture {
     double sun_direction[3]; /* towards the sun, not 0 */
     double sun;              /* at least 0 */
     double ambient;          /* at least 0; COLOUR and HEIGHT */
-    uint32_t sky_zenith, sky_horizon;
-    double sky; /* the sky's light to paths */
+    uint32_t sky_zenith, sky_horizon, sky_ground; /* upwards, level, downwards */
+    double sky;                                   /* the sky's light to paths */
 
     const uint32_t
         *palette; /* n_palette colours; materials beyond it get one by their number */

@@ -37,8 +37,8 @@ struct vxd_render_params {
         detail_slope; /* size of the smallest cube at t: base + t * slope */
     float sun[3];     /* towards it, of unit length */
     float sun_light, ambient, sky_light;
-    float sky_zenith[3], sky_horizon[3]; /* linear */
-    float ao_most;                       /* voxels, or infinite */
+    float sky_zenith[3], sky_horizon[3], sky_ground[3]; /* linear */
+    float ao_most;                                      /* voxels, or infinite */
     float ramp_low, ramp_scale;
     float variation;
 
@@ -63,6 +63,9 @@ enum vxd_status vxd_render_draw_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_render_draw_cuda(struct vxd_queue *queue,
                                      const struct vxd_render_call *call,
                                      struct vxd_err *err);
+enum vxd_status vxd_render_draw_any_cuda(struct vxd_queue *queue,
+                                         const struct vxd_render_call *call,
+                                         struct vxd_err *err);
 
 #ifdef __cplusplus
 }

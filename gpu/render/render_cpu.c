@@ -184,9 +184,9 @@ static void draw_piece(void *context, size_t begin, size_t end)
 {
     const struct vxd_render_call *call = context;
     size_t n_x = (call->part.width - 1) / VXD_RENDER_TILE + 1;
-    struct tile tile;
+    /* Lanes of a packet without a ray are computed and not used. */
+    struct tile tile = {.call = call};
 
-    tile.call = call;
     for (size_t i = begin; i < end; i++) {
         tile.x = call->part.x + (uint32_t)(i % n_x) * VXD_RENDER_TILE;
         tile.y = call->part.y + (uint32_t)(i / n_x) * VXD_RENDER_TILE;

@@ -53,8 +53,7 @@ VXD_HD void vxd_render_surface_of(const struct vxd_render_origin *origin,
     }
 }
 
-/* Sky towards a direction of any length: linear from the horizon to the zenith; what is below the
- * horizon is as dark as high it would be bright. */
+/* Sky towards a direction of any length: from the horizon to the zenith, or to the ground. */
 VXD_HD struct vxd_render_light vxd_render_sky(const struct vxd_render_params *params,
                                               const float direction[3])
 {
@@ -63,13 +62,16 @@ VXD_HD struct vxd_render_light vxd_render_sky(const struct vxd_render_params *pa
                             vxd_mulf(direction[2], direction[2]));
     float up = vxd_divf(direction[2], vxd_render_sqrt(square));
     struct vxd_render_light light;
+    bool is_ground;
 
-    up = up > 0 ? up : -up;
+    is_ground = up < 0;
+    up = is_ground ? -up : up;
     up = up < 1 ? vxd_render_sqrt(up) : 1.0f;
     for (int i = 0; i < 3; i++) {
-        light.rgb[i] = vxd_addf(
-            params->sky_horizon[i],
-            vxd_mulf(up, vxd_subf(params->sky_zenith[i], params->sky_horizon[i])));
+        float end = is_ground ? params->sky_ground[i] : params->sky_zenith[i];
+
+        light.rgb[i] = vxd_addf(params->sky_horizon[i],
+                                vxd_mulf(up, vxd_subf(end, params->sky_horizon[i])));
     }
     return light;
 }

@@ -83,6 +83,27 @@ VXD_HD int vxd_render_bits(uint32_t v)
 #endif
 }
 
+/* Whether scenes do not track free space and pictures have no limit of detail, as a .cu says that
+ * defines VXD_RENDER_PLAIN: then nothing is compiled that would take registers for either. */
+VXD_HD bool vxd_render_is_plain(void)
+{
+#if defined(VXD_RENDER_PLAIN)
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* How many bits of eight or fewer are 1. */
+VXD_HD int vxd_render_ones(uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+    return __popc(v);
+#else
+    return vxd_svdag_popc(v);
+#endif
+}
+
 VXD_HD struct vxd_render_ray vxd_render_ray_of(const struct vxd_render_origin *origin,
                                                const float direction[3], int depth)
 {
@@ -237,7 +258,8 @@ VXD_HD uint64_t vxd_render_leaf_mask(const struct vxd_svdag_view *view, uint32_t
 {
     struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, ref);
 
-    return vxd_svdag_item_occupied_called(view, &leaf);
+    return vxd_render_is_plain() ? vxd_svdag_leaf_mask(leaf.words)
+                                 : vxd_svdag_item_occupied_called(view, &leaf);
 }
 
 /* The material of the first occupied voxel of a cube that has one. */
@@ -284,7 +306,7 @@ VXD_HD void vxd_render_report(const struct vxd_svdag_view *view,
     hit->axis = walk->axis;
     hit->height = height;
     hit->value = !vxd_svdag_is_node(ref) ? vxd_svdag_uniform_value(ref)
-                 : height == 0
+                 : height == 0 || vxd_render_is_plain()
                      ? vxd_svdag_spot_value(
                            view, ref, vxd_svdag_leaf_bit(voxel[0], voxel[1], voxel[2]))
                      : vxd_render_first_value(view, ref, height);
@@ -293,8 +315,9 @@ VXD_HD void vxd_render_report(const struct vxd_svdag_view *view,
 /* Whether a cube of this height that is reached at t is to be taken as one voxel. */
 VXD_HD bool vxd_render_is_small(const struct vxd_render_limit *limit, int height, float t)
 {
-    return vxd_render_float((uint32_t)1 << height) <
-           vxd_addf(limit->detail_base, vxd_mulf(t, limit->detail_slope));
+    return !vxd_render_is_plain() &&
+           vxd_render_float((uint32_t)1 << height) <
+               vxd_addf(limit->detail_base, vxd_mulf(t, limit->detail_slope));
 }
 
 /* Height of the voxel, in a uniform region of a height, that a ray hits: 0, or the largest cube
@@ -332,7 +355,7 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
             uint32_t head = words[0];
             int octant;
 
-            if ((head & VXD_SVDAG_HAS_OCCUPIED) == 0) {
+            if (!vxd_render_is_plain() && (head & VXD_SVDAG_HAS_OCCUPIED) == 0) {
                 ref = VXD_SVDAG_EMPTY; /* to a ray */
                 break;
             }
@@ -347,7 +370,7 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
             ref = (head >> octant & 1u) == 0 ? VXD_SVDAG_EMPTY
                   : vxd_svdag_reads_split(view)
                       ? vxd_svdag_child_of(view, ref, octant)
-                      : words[1 + vxd_svdag_popc(head & ((1u << octant) - 1))];
+                      : words[1 + vxd_render_ones(head & ((1u << octant) - 1))];
             height--;
         }
         if (vxd_svdag_is_node(ref)) {
@@ -360,7 +383,9 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
                 }
                 return walk.t <= limit->most;
             }
-        } else if (vxd_svdag_uniform_state(view, ref) == VXD_SVDAG_OCCUPIED) {
+        } else if (vxd_render_is_plain()
+                       ? ref != VXD_SVDAG_EMPTY
+                       : vxd_svdag_uniform_state(view, ref) == VXD_SVDAG_OCCUPIED) {
             if (hit != NULL) {
                 height = vxd_render_settle(ray, limit, height, &walk);
                 vxd_render_report(view, ray, &walk, ref, height, hit);

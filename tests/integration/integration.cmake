@@ -83,6 +83,7 @@ set(integration_tests
   network/net_places
   network/net_reference
   network/networks
+  scene/pictures
   scene/scene_durable
   scene/scene_histories
   scene/scene_limits
@@ -134,5 +135,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_scenes integration_semantic_clients
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_watch
+             integration_pictures
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

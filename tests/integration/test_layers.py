@@ -25,11 +25,16 @@ ALLOWED = {
 OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # These are installed side by side, so they name each other without a folder.
 PUBLIC = {
-    "client/c/include/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
+    "client/c/include/voxeld.h": (
+        "voxeld_map.h", "voxeld_net.h", "voxeld_render.h", "voxeld_scene.h",
+        "voxeld_watch.h",
+    ),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),
+    "client/c/include/voxeld_render.h": ("voxeld.h",),
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),
     "client/c/include/voxeld_version.h": ("voxeld_scene.h",),
+    "client/c/include/voxeld_watch.h": ("voxeld.h",),
 }
 # These folders hold independent helpers, without one header for all of them.
 OPEN_FOLDERS = ("proto/base", "client/c/include", "client/voxelctl/generated")

@@ -8,8 +8,9 @@
 enum vxd_status vxd_reply_n_rows(const Voxeld__V1__Tensor *tensor, const char *name,
                                  size_t *n, struct vxd_err *err)
 {
-    if (tensor == NULL || tensor->n_shape < 1 || tensor->shape[0] < 0) {
-        return vxd_reply_bad(err, name, "without a number of rows");
+    if (tensor == NULL || tensor->n_shape < 1 || tensor->n_shape > 2 ||
+        tensor->shape[0] < 0) {
+        return vxd_reply_bad(err, name, "not a row an entry");
     }
     *n = (size_t)tensor->shape[0];
     return VXD_OK;

@@ -574,9 +574,11 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Named hash maps, networks, and scenes. */
+/* Named hash maps, networks, pictures, and scenes. */
 #include "voxeld_map.h"
 #include "voxeld_net.h"
+#include "voxeld_render.h"
 #include "voxeld_scene.h"
+#include "voxeld_watch.h"
 
 #endif

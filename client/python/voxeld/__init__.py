@@ -13,6 +13,7 @@
         yard = client.scene_create("yard", voxel_size=0.1, track_free=True)
         yard.integrate(np.load("scan.npy"), max_range=50)
         yard.cast_rays((0, 0, 1.5), [[1, 0, 0]]).distances
+        yard.render()   # a picture
         place = client.infer("svtnet", np.load("scan.npy"))
         place["descriptor"]   # 1 x 256
 
@@ -58,6 +59,7 @@ from .generated.map_records import (
 from .maps import Map, Merge
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
+from .pictures import Picture
 from .repeat import repeat
 from .reply import (
     Backup,
@@ -164,6 +166,7 @@ __all__ = [
     "OutOfRange",
     "Overlap",
     "PermissionDenied",
+    "Picture",
     "PointList",
     "Pose",
     "RayHits",

@@ -19,6 +19,7 @@ from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .labels import Labels, labels_of
 from .networks import Timings
+from .pictures import Picture, Place, picture_of, request_of
 from .points import Points, clouds_of, pose_of
 from .reply import record_of
 from .scene_parts import PlyParts, joined
@@ -236,6 +237,62 @@ class Scene(SceneVersions, SceneWatches):
                 n_hits=reply.message.n_hits,
                 **reply.seen(),
             )
+
+    def render(
+        self,
+        eye: Place | None = None,
+        look: Place | None = None,
+        *,
+        up: Place | None = None,
+        fov: float = 0.0,
+        size: tuple[int, int] = (640, 360),
+        mode: str = "colour",
+        camera: str = "pinhole",
+        view_height: float = 0.0,
+        elevations_deg: npt.ArrayLike | None = None,
+        samples: int = 0,
+        ao_samples: int = 0,
+        ao_radius: float = 0.0,
+        bounces: int = 0,
+        seed: int = 0,
+        shadows: bool = True,
+        sun_direction: Place | None = None,
+        sun: float = 0.0,
+        ambient: float = 0.0,
+        variation: float = 0.0,
+        z_range: tuple[float, float] = (0.0, 0.0),
+        detail: float = 0.0,
+        at: At | None = None,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> Picture:
+        """Draws the scene; a notebook shows the picture.
+
+        eye, look       metres; None: all that is occupied is seen
+        fov             degrees between the top and the bottom edge; 0: 50
+        size            width, height in pixels
+        mode            "colour", "height", "depth", "normal", "material", "ao" or "path"
+        camera          "pinhole", "orthographic" (view_height metres from top to bottom; 0: all),
+                        "equirectangular", or "lidar" (elevations_deg: one for each row, which are
+                        the height)
+        samples         rays of a pixel; 0: 1, of "path" 16
+        ao_samples      rays to find how open each place is, within ao_radius metres (0: any)
+        bounces         of "path"; 0: 3
+        sun, ambient    strengths of light; 0: 0.8 and 0.4, below 0: none
+        z_range         of "height": z of the first and last colour; equal: of what is occupied
+        detail          cubes that look smaller than so many pixels are drawn as one voxel
+        """
+        message = request_of(
+            camera=camera, mode=mode, encode="tensor", eye=eye, look=look, up=up,
+            elevations_deg=elevations_deg, sun_direction=sun_direction,
+            name=self.name, at=at_of(at), fov_y_deg=fov, view_height_m=view_height,
+            width=size[0], height=0 if camera == "lidar" else size[1], samples=samples,
+            ao_samples=ao_samples, ao_radius_m=ao_radius, bounces=bounces, seed=seed,
+            no_shadows=not shadows, sun=sun, ambient=ambient, variation=variation,
+            z_low_m=z_range[0], z_high_m=z_range[1], detail=detail,
+        )  # fmt: skip
+        with self._exchange("scene_render", message, [], timeout, request_id) as reply:
+            return picture_of(reply, mode)
 
     def nearest(
         self,

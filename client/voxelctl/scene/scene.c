@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl scene: sparse voxel scenes that are edited and queried. */
+#include "client/voxelctl/render/voxelctl_render.h"
 #include "client/voxelctl/scene/scene_commands.h"
 #include "client/voxelctl/scene/voxelctl_scene.h"
 
@@ -57,6 +58,12 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         (void)fputs(ctl_scene.help, stdout);
         return ctl_flush();
     }
+    if (strcmp(argv[1], "render") == 0) {
+        return ctl_render_run(globals, argc - 1, argv + 1);
+    }
+    if (strcmp(argv[1], "show") == 0) {
+        return ctl_show_run(globals, argc - 1, argv + 1);
+    }
     for (size_t i = 0; i < N_SUBS && sub == NULL; i++) {
         if (strcmp(strchr(subs[i]->command.name, ' ') + 1, argv[1]) == 0) {
             sub = subs[i];
@@ -103,6 +110,8 @@ const struct ctl_command ctl_scene = {
         "  integrate FILE ...   adds point clouds, and empties what lies before them\n"
         "  query NAME WHAT ...  values, ray, nearest, overlap\n"
         "  export NAME FILE     voxels as .ply, .npz or .npy\n"
+        "  render NAME FILE     a picture as .png, .jpg or .npy\n"
+        "  show NAME            a picture in the terminal\n"
         "  log NAME             its versions and snapshots\n"
         "  undo NAME            takes a change back, and nothing that came after it\n"
         "  redo NAME            takes an undo back\n"

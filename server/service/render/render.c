@@ -5,7 +5,7 @@
 #include "gpu/svdag/store/store.h"
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
-#include "server/service/render/render.h"
+#include "server/service/render/scene_render.h"
 #include "server/service/service.h"
 
 enum {

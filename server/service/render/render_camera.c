@@ -3,7 +3,7 @@
  * coarsely, then of the box around those cells, until the box is known to a part of its side. */
 #include <math.h>
 
-#include "server/service/render/render.h"
+#include "server/service/render/scene_render.h"
 
 enum {
     MAX_CELLS_SIDE = 32, /* of an export */
@@ -103,26 +103,57 @@ static double radius_of(const struct vxd_svdag_export *box)
     return sqrt(square);
 }
 
-/* Puts the eye so far from the target that a ball around the box is in the picture, as seen
- * from above a corner; panoramas are seen from above the middle. */
+static double dot(const double a[3], const double b[3])
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/* How far from the target the eye has to be, against `from`, that all corners of the box are in a
+ * picture: its half height and half width where the view has length 1. */
+static double distance_for(const struct vxd_svdag_export *box, const double target[3],
+                           const double from[3], double half, double aspect)
+{
+    const double across = sqrt(from[0] * from[0] + from[1] * from[1]);
+    const double right[3] = {-from[1] / across, from[0] / across, 0};
+    const double up[3] = {-from[0] * from[2] / across, -from[1] * from[2] / across,
+                          across};
+    double distance = 1;
+
+    for (int k = 0; k < 8; k++) {
+        double corner[3];
+        double needed;
+
+        for (int i = 0; i < 3; i++) {
+            corner[i] =
+                (double)((k >> i & 1) != 0 ? box->high[i] : box->low[i]) - target[i];
+        }
+        needed = fmax(fabs(dot(corner, right)) / (half * aspect),
+                      fabs(dot(corner, up)) / half);
+        distance = fmax(distance, needed + dot(corner, from));
+    }
+    return distance;
+}
+
+/* Puts the eye so far from the target that all of the box is in the picture, as seen from above a
+ * corner; panoramas are seen from above the middle. */
 static void set_eye(const struct vxd_render_job *job, double eye[3],
                     const double target[3])
 {
-    static const double from[3] = {-0.62, -0.54, 0.57};
+    static const double from[3] = {-0.62, -0.54, 0.569386}; /* of length 1 */
     const struct vxd_render_picture *picture = &job->picture;
     double radius = radius_of(&job->box);
     double half = tan(picture->camera.fov_y_deg * 3.14159265358979 / 360);
     double aspect = (double)picture->width / picture->height;
-    double distance;
+    double distance = 2 * radius;
 
     if (picture->camera.kind >= VXD_RENDER_EQUIRECTANGULAR) {
         set_vector(eye, target[0], target[1],
                    (double)job->box.high[2] + 0.05 * radius + 1);
         return;
     }
-    half = aspect < 1 ? half * aspect : half;
-    distance = picture->camera.kind == VXD_RENDER_ORTHOGRAPHIC ? 2 * radius
-                                                               : radius / sin(atan(half));
+    if (picture->camera.kind == VXD_RENDER_PINHOLE) {
+        distance = 1.03 * distance_for(&job->box, target, from, half, aspect);
+    }
     for (int i = 0; i < 3; i++) {
         eye[i] = target[i] + from[i] * distance;
         eye[i] = fmin(fmax(eye[i], -VXD_RENDER_MAX_PLACE), VXD_RENDER_MAX_PLACE);

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "server/instance/instance.h"
-#include "server/service/render/render.h"
+#include "server/service/render/scene_render.h"
 #include "server/service/service.h"
 
 enum {
@@ -243,6 +243,7 @@ static void read_picture(const Voxeld__V1__SceneRenderRequest *input,
     picture->sky = is_path ? strength(input->ambient, 0.75) : 0;
     picture->sky_zenith = 0x6f9ad3;
     picture->sky_horizon = 0xe3ebf2;
+    picture->sky_ground = 0xbfc4c9;
     picture->variation = input->variation;
     picture->detail = input->detail;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "client/files/image/files_image.h"
-#include "server/service/render/render.h"
+#include "server/service/render/scene_render.h"
 #include "server/service/service.h"
 
 enum {

@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene create" | "scene diff" | "scene drop" | "scene edit" | "scene export" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene repair" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "voxelize" | "watch") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene create" | "scene diff" | "scene drop" | "scene edit" | "scene export" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "voxelize" | "watch") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -46,7 +46,7 @@ _voxelctl()
     "net list") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "scene") words="branch collect create diff drop edit export info integrate list log query redo repair snapshot undo verify" ;;
+    "scene") words="branch collect create diff drop edit export info integrate list log query redo render repair show snapshot undo verify" ;;
     "scene branch") words="--at --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene collect") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene create") words="--ca-file --depth --durable --frame --help --journal-max-bytes --json --keep --keep-seconds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
@@ -60,7 +60,9 @@ _voxelctl()
     "scene log") words="--ca-file --help --json --limit --timeout --timeout-ms --token-file --url --version" ;;
     "scene query") words="--ca-file --counts --help --in-voxels --json --max-range --out --radius --timeout --timeout-ms --token-file --url --version" ;;
     "scene redo") words="--ca-file --help --if-version --json --of --timeout --timeout-ms --token-file --url --version" ;;
+    "scene render") words="--ao --bounces --ca-file --camera --detail --eye --fov --help --json --look --mode --no-shadows --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
     "scene repair") words="--ca-file --dry-run --help --json --timeout --timeout-ms --token-file --url --version" ;;
+    "scene show") words="--ao --bounces --ca-file --camera --detail --eye --fov --help --json --look --mode --no-shadows --samples --size --timeout --timeout-ms --token-file --up --url --variation --version --view-height" ;;
     "scene snapshot") words="--at --ca-file --drop --help --json --replace --timeout --timeout-ms --token-file --url --version" ;;
     "scene undo") words="--ca-file --help --if-version --json --of --timeout --timeout-ms --token-file --url --version" ;;
     "scene verify") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;

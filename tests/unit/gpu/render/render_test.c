@@ -50,6 +50,7 @@ static struct vxd_render_picture plain_picture(int depth)
         .ambient = 0.3,
         .sky_zenith = 0x4060ff,
         .sky_horizon = 0xe0f0ff,
+        .sky_ground = 0x807868,
         .sky = 1,
         .z_low = 0,
         .z_high = side};
@@ -457,7 +458,7 @@ static void furnace(struct gpu_env *env)
     picture.samples = 7;
     picture.palette = white;
     picture.n_palette = 2;
-    picture.sky_horizon = picture.sky_zenith = 0xffffff;
+    picture.sky_horizon = picture.sky_zenith = picture.sky_ground = 0xffffff;
     picture.sun = 0;
     pixels = draw(env, &picture, scene.svdag, scene.root);
     for (uint32_t i = 0; i < picture.width * picture.height; i++) {

@@ -2,8 +2,8 @@
 /* What the files of scene_render share. A request goes through these steps, in stages: it finds
  * what is occupied where the message leaves the camera to us, makes a plan, draws part by part,
  * and copies the pixels; finish encodes them. */
-#ifndef VXD_SERVER_SERVICE_RENDER_RENDER_H
-#define VXD_SERVER_SERVICE_RENDER_RENDER_H
+#ifndef VXD_SERVER_SERVICE_RENDER_SCENE_RENDER_H
+#define VXD_SERVER_SERVICE_RENDER_SCENE_RENDER_H
 
 #include "gpu/render/render.h"
 #include "gpu/svdag/diff/diff.h"
