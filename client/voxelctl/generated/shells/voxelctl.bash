@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene costmap" | "scene collide" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -48,11 +48,11 @@ _voxelctl()
     "net list") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "scene") words="branch collect costmap collide create diff distance drop edit export frontiers info integrate list log query redo render repair show snapshot undo verify" ;;
+    "scene") words="branch collect collide costmap create diff distance drop edit export frontiers info integrate list log query redo render repair show snapshot undo verify" ;;
     "scene branch") words="--at --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene collect") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "scene costmap") words="--box --ca-file --cost-scaling --help --in-voxels --inflation --json --kind --robot-radius --timeout --timeout-ms --token-file --unknown --url --version --z" ;;
     "scene collide") words="--ca-file --help --json --max-range --timeout --timeout-ms --token-file --url --version" ;;
+    "scene costmap") words="--box --ca-file --cost-scaling --help --in-voxels --inflation --json --kind --robot-radius --timeout --timeout-ms --token-file --unknown --url --version --z" ;;
     "scene create") words="--ca-file --depth --durable --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --log-odds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene diff") words="--box --ca-file --from --help --in-voxels --json --level --out --timeout --timeout-ms --to --to-scene --token-file --url --version" ;;
     "scene distance") words="--ca-file --help --json --max-range --out --timeout --timeout-ms --token-file --url --version" ;;
