@@ -196,7 +196,8 @@ struct vxd_field_line {
 VXD_HD int vxd_field_candidate(const struct vxd_field_line *line, int sign, int place,
                                int s)
 {
-    int square = sign * line->squares[place * line->stride];
+    int at = place * line->stride;
+    int square = sign * line->squares[at];
 
     return (square > 0 ? square : 0) + s * s;
 }
@@ -212,8 +213,9 @@ VXD_HD void vxd_field_search_below(const struct vxd_field_line *line, int sign,
     while (i >= first && (target - i) * (target - i) <= *best) {
         int block = i / VXD_FIELD_BLOCK;
         int last = block * VXD_FIELD_BLOCK > first ? block * VXD_FIELD_BLOCK : first;
+        int at = block * line->stride;
 
-        if (minima[block * line->stride] + (target - i) * (target - i) > *best) {
+        if (minima[at] + (target - i) * (target - i) > *best) {
             i = last - 1;
         }
         for (; i >= last; i--) {
@@ -237,8 +239,9 @@ VXD_HD void vxd_field_search_above(const struct vxd_field_line *line, int sign,
         int block = i / VXD_FIELD_BLOCK;
         int next =
             (block + 1) * VXD_FIELD_BLOCK < end ? (block + 1) * VXD_FIELD_BLOCK : end;
+        int at = block * line->stride;
 
-        if (minima[block * line->stride] + (i - target) * (i - target) >= *best) {
+        if (minima[at] + (i - target) * (i - target) >= *best) {
             i = next;
         }
         for (; i < next; i++) {
@@ -253,7 +256,8 @@ VXD_HD void vxd_field_search_above(const struct vxd_field_line *line, int sign,
 /* One target of the second or third pass. */
 VXD_HD int vxd_field_line_square(const struct vxd_field_line *line, int target, int *step)
 {
-    int own = line->squares[target * line->stride];
+    int at = target * line->stride;
+    int own = line->squares[at];
     int sign = own < 0 ? -1 : 1;
     int best = sign * own;
 
@@ -281,7 +285,7 @@ VXD_HD bool vxd_field_nearest(const struct vxd_field_view *field, const int at[3
     int square = field->squares[i];
     bool is_obstacle = square < 0;
     int rest = is_obstacle ? -square : square;
-    int step = field->steps[i];
+    int step = (int)field->steps[i];
 
     if (rest == VXD_FIELD_FAR) {
         return false;
@@ -294,7 +298,7 @@ VXD_HD bool vxd_field_nearest(const struct vxd_field_view *field, const int at[3
     if ((field->plane_squares[i] < 0) != is_obstacle) {
         return true;
     }
-    step = field->plane_steps[i];
+    step = (int)field->plane_steps[i];
     nearest[1] += step;
     rest -= step * step;
     step = vxd_field_root(rest);

@@ -35,6 +35,13 @@ struct vxd_occupancy_odds {
     double occupied;   /* occupied from here on; between the clamps */
 };
 
+static inline bool vxd_occupancy_odds_equal(const struct vxd_occupancy_odds *a,
+                                            const struct vxd_occupancy_odds *b)
+{
+    return a->hit == b->hit && a->miss == b->miss && a->clamp_low == b->clamp_low &&
+           a->clamp_high == b->clamp_high && a->occupied == b->occupied;
+}
+
 /* The same in steps of log-odds. */
 struct vxd_occupancy_rule {
     int32_t hit;

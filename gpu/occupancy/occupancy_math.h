@@ -72,9 +72,9 @@ struct vxd_occupancy_work {
     int8_t *values;
 };
 
-VXD_HD int8_t vxd_occupancy_byte(uint64_t word, int k)
+VXD_HD int32_t vxd_occupancy_byte(uint64_t word, int k)
 {
-    return (int8_t)(uint8_t)(word >> 8 * k);
+    return (int32_t)(word >> 8 * k & 0xff ^ 0x80) - 0x80;
 }
 
 VXD_HD uint64_t vxd_occupancy_with_byte(uint64_t word, int k, int32_t value)

@@ -98,7 +98,7 @@ enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
     numbers[3] = log_odds(odds->clamp_high);
     numbers[4] = odds->occupied == 0.5 ? 0 : log_odds(odds->occupied);
     *out = (struct vxd_occupancy_rule){.step = 0.0338};
-    if (memcmp(odds, &defaults, sizeof defaults) != 0) {
+    if (!vxd_occupancy_odds_equal(odds, &defaults)) {
         out->step = find_step(numbers);
     }
     out->error = round_all(numbers, out->step, rounded);

@@ -77,12 +77,13 @@ find_visits(const struct vxd_render_packet *packet, const struct waiting *cube,
             unsigned present, int group, uint64_t visits[8])
 {
     const uint32_t half = (uint32_t)1 << (cube->height - 1);
+    const int first = GROUP * group;
     __m256 t[3][3];
 
     for (int axis = 0; axis < 3; axis++) {
-        const __m256 cell = _mm256_loadu_ps(&packet->cells[axis][GROUP * group]);
-        const __m256 offset = _mm256_loadu_ps(&packet->offsets[axis][GROUP * group]);
-        const __m256 inverse = _mm256_loadu_ps(&packet->inverses[axis][GROUP * group]);
+        const __m256 cell = _mm256_loadu_ps(&packet->cells[axis][first]);
+        const __m256 offset = _mm256_loadu_ps(&packet->offsets[axis][first]);
+        const __m256 inverse = _mm256_loadu_ps(&packet->inverses[axis][first]);
 
         for (uint32_t k = 0; k < 3; k++) {
             __m256 plane = _mm256_set1_ps((float)(int32_t)(cube->place[axis] + k * half));

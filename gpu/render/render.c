@@ -274,16 +274,16 @@ static void set_sphere_camera(const struct vxd_render_picture *picture,
     for (uint32_t x = 0; x < picture->width; x++) {
         double angle = ((x + 0.5) / picture->width - 0.5) * 2 * PI;
 
-        columns[2 * x] = (float)cos(angle);
-        columns[2 * x + 1] = (float)sin(angle);
+        columns[2 * (size_t)x] = (float)cos(angle);
+        columns[2 * (size_t)x + 1] = (float)sin(angle);
     }
     for (uint32_t y = 0; y < picture->height; y++) {
         double angle = camera->kind == VXD_RENDER_LIDAR
                            ? camera->elevations_deg[y] * PI / 180
                            : (0.5 - (y + 0.5) / picture->height) * PI;
 
-        rows[2 * y] = (float)cos(angle);
-        rows[2 * y + 1] = (float)sin(angle);
+        rows[2 * (size_t)y] = (float)cos(angle);
+        rows[2 * (size_t)y + 1] = (float)sin(angle);
     }
     params->detail_slope = (float)(picture->detail * 2 * PI / picture->width);
 }
@@ -359,8 +359,8 @@ static void set_params(const struct vxd_render_picture *picture,
                        struct vxd_render_params *params, float *tables)
 {
     struct axes axes = axes_of(&picture->camera);
-    float *ramp = tables + 2 * VXD_RENDER_ANGLES;
-    float *palette = ramp + 3 * VXD_RENDER_RAMP_COLOURS;
+    float *ramp = tables + 2 * (size_t)VXD_RENDER_ANGLES;
+    float *palette = ramp + 3 * (size_t)VXD_RENDER_RAMP_COLOURS;
     float *columns = palette + 3 * (size_t)picture->n_palette;
     float *rows = columns + 2 * (size_t)picture->width;
 
@@ -387,8 +387,8 @@ static void set_params(const struct vxd_render_picture *picture,
     }
     set_lights(picture, params);
     for (int i = 0; i < VXD_RENDER_ANGLES; i++) {
-        tables[2 * i] = (float)cos((i + 0.5) * 2 * PI / VXD_RENDER_ANGLES);
-        tables[2 * i + 1] = (float)sin((i + 0.5) * 2 * PI / VXD_RENDER_ANGLES);
+        tables[2 * (size_t)i] = (float)cos((i + 0.5) * 2 * PI / VXD_RENDER_ANGLES);
+        tables[2 * (size_t)i + 1] = (float)sin((i + 0.5) * 2 * PI / VXD_RENDER_ANGLES);
     }
     set_ramp(ramp);
     for (size_t i = 0; i < 3 * (size_t)picture->n_palette; i++) {
@@ -401,8 +401,8 @@ static void set_params(const struct vxd_render_picture *picture,
 static void set_tables(struct vxd_render_params *params, const float *tables)
 {
     params->angles = tables;
-    params->ramp = params->angles + 2 * VXD_RENDER_ANGLES;
-    params->palette = params->ramp + 3 * VXD_RENDER_RAMP_COLOURS;
+    params->ramp = params->angles + 2 * (size_t)VXD_RENDER_ANGLES;
+    params->palette = params->ramp + 3 * (size_t)VXD_RENDER_RAMP_COLOURS;
     params->columns = params->palette + 3 * (size_t)params->n_palette;
     params->rows = params->columns + 2 * (size_t)params->width;
 }

@@ -121,7 +121,7 @@ VXD_HD struct vxd_render_light vxd_render_albedo(const struct vxd_render_params 
 
         at = at > 0 ? at : 0.0f;
         at = at < VXD_RENDER_RAMP_COLOURS - 1 ? at : VXD_RENDER_RAMP_COLOURS - 1;
-        rgb = params->ramp + 3 * (int)at;
+        rgb = params->ramp + 3 * (size_t)at;
     } else if (hit->value < params->n_palette) {
         rgb = params->palette + 3 * (size_t)hit->value;
     }
@@ -176,7 +176,7 @@ VXD_HD void vxd_render_scatter(const struct vxd_render_params *params,
 {
     float square = vxd_render_unit(pair.u);
     float radius = vxd_render_sqrt(square);
-    const float *angle = params->angles + 2 * (pair.v >> 22);
+    const float *angle = params->angles + 2 * (size_t)(pair.v >> 22);
     float up = vxd_render_sqrt(vxd_subf(1.0f, square));
     float a = vxd_mulf(radius, angle[0]);
     float b = vxd_mulf(radius, angle[1]);

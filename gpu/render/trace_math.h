@@ -349,10 +349,12 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
     }
     for (;;) {
         uint32_t changed;
+        int above;
 
         while (height > VXD_SVDAG_LEAF_HEIGHT && vxd_svdag_is_node(ref)) {
             const uint32_t *words = vxd_svdag_words(view, ref);
             uint32_t head = words[0];
+            int level = (height - VXD_SVDAG_LEAF_HEIGHT - 1) * stride;
             int octant;
 
             if (!vxd_render_is_plain() && (head & VXD_SVDAG_HAS_OCCUPIED) == 0) {
@@ -365,7 +367,7 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
                 }
                 return walk.t <= limit->most;
             }
-            nodes[(height - VXD_SVDAG_LEAF_HEIGHT - 1) * stride] = ref;
+            nodes[level] = ref;
             octant = vxd_render_expand(ray, height, &walk) ^ ray->flip;
             ref = (head >> octant & 1u) == 0 ? VXD_SVDAG_EMPTY
                   : vxd_svdag_reads_split(view)
@@ -398,7 +400,8 @@ VXD_HD bool vxd_render_trace(const struct vxd_svdag_view *view, uint32_t root,
             return false;
         }
         height = vxd_render_bits(changed);
-        ref = nodes[(height - VXD_SVDAG_LEAF_HEIGHT - 1) * stride];
+        above = (height - VXD_SVDAG_LEAF_HEIGHT - 1) * stride;
+        ref = nodes[above];
         height--;
         vxd_render_truncate(&walk, height);
         ref = vxd_svdag_child_of(view, ref,

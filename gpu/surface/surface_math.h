@@ -258,7 +258,7 @@ VXD_HD void vxd_surface_read_rows(const struct vxd_surface_work *work,
     int edge = view->edge;
     int by = y < 0 ? 0 : y < edge ? 1 : 2;
     int bz = z < 0 ? 0 : z < edge ? 1 : 2;
-    const int32_t *column = neighbours + by * 3 + bz;
+    const int32_t *column = neighbours + (size_t)(by * 3 + bz);
     uint32_t row =
         (uint32_t)((((z & (edge - 1)) << view->shift) + (y & (edge - 1))) << view->shift);
 

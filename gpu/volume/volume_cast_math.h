@@ -91,7 +91,7 @@ VXD_HD void vxd_cast_corner(const struct vxd_cast_call *call, const int32_t key[
                      call->view.voxel_size);
     }
     for (int axis = 0; axis < 3; axis++) {
-        const float *r = &call->to_camera[3 * axis];
+        const float *r = &call->to_camera[3 * (size_t)axis];
 
         at[axis] = vxd_addf(vxd_addf(vxd_mulf(r[0], p[0]), vxd_mulf(r[1], p[1])),
                             vxd_mulf(r[2], p[2]));
@@ -549,7 +549,7 @@ VXD_HD void vxd_cast_aim(const struct vxd_cast_call *call, int u, int v,
 
     vxd_camera_ray(&call->camera, (float)u, (float)v, &x, &y);
     for (int axis = 0; axis < 3; axis++) {
-        const float *r = &call->to_voxels[3 * axis];
+        const float *r = &call->to_voxels[3 * (size_t)axis];
         float d = vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), r[2]);
 
         ray->direction[axis] = d;

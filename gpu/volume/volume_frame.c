@@ -61,8 +61,9 @@ enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
 
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) {
-            double dot = r[3 * i] * r[3 * j] + r[3 * i + 1] * r[3 * j + 1] +
-                         r[3 * i + 2] * r[3 * j + 2];
+            const double *a = r + 3 * (size_t)i;
+            const double *b = r + 3 * (size_t)j;
+            double dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 
             is_rigid = is_rigid && fabs(dot - (i == j ? 1 : 0)) <= 1e-3;
         }

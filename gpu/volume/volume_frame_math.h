@@ -72,7 +72,7 @@ VXD_HD float vxd_frame_depth(const struct vxd_frame_form *frame, size_t pixel)
 VXD_HD float vxd_frame_direction(const struct vxd_frame_form *frame, int axis, float x,
                                  float y)
 {
-    const float *r = &frame->to_blocks[3 * axis];
+    const float *r = &frame->to_blocks[3 * (size_t)axis];
 
     return vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), r[2]);
 }
@@ -202,7 +202,7 @@ VXD_HD void vxd_frame_block_at(const struct vxd_frame_form *frame, const int32_t
         p[axis] = vxd_addd(vxd_muld(voxel, frame->voxel_size), -frame->camera_at[axis]);
     }
     for (int axis = 0; axis < 3; axis++) {
-        const double *r = &frame->to_camera[3 * axis];
+        const double *r = &frame->to_camera[3 * (size_t)axis];
 
         at[axis] = vxd_addd(vxd_addd(vxd_muld(r[0], p[0]), vxd_muld(r[1], p[1])),
                             vxd_muld(r[2], p[2]));
@@ -224,7 +224,7 @@ VXD_HD float vxd_frame_row_at(const struct vxd_frame_form *frame, const double a
 /* Step of a component from a voxel to the next in its row. */
 VXD_HD float vxd_frame_row_step(const struct vxd_frame_form *frame, int axis)
 {
-    return (float)vxd_muld(frame->to_camera[3 * axis], frame->voxel_size);
+    return (float)vxd_muld(frame->to_camera[3 * (size_t)axis], frame->voxel_size);
 }
 
 /* Weight of an observation at a depth. */
@@ -249,7 +249,7 @@ VXD_HD int32_t vxd_frame_colour_pixel(const struct vxd_frame_form *frame, float 
     float p[3];
 
     for (int axis = 0; axis < 3; axis++) {
-        const float *r = &frame->to_colour[3 * axis];
+        const float *r = &frame->to_colour[3 * (size_t)axis];
 
         p[axis] = vxd_addf(
             vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), vxd_mulf(r[2], z)),

@@ -46,7 +46,7 @@ static ALWAYS_INLINE void place_voxels(const struct fuse_block *block, int edge,
 
         for (int y = 0; y < edge; y++) {
             float first = vxd_frame_row_at(frame, block->at, axis, y, z);
-            float *row = to[axis] + y * edge;
+            float *row = to[axis] + (size_t)(y * edge);
 
             for (int x = 0; x < edge; x++) {
                 row[x] = vxd_addf(first, vxd_mulf(step, (float)x));
@@ -159,7 +159,8 @@ static void mix_colours(const struct vxd_fuse_call *call, const struct slice *sl
                     : slice->item[i] - 1;
 
             if (pixel >= 0) {
-                vxd_frame_mix_colour(colours + 4 * i, frame->colour + 3 * (size_t)pixel,
+                vxd_frame_mix_colour(colours + 4 * (size_t)i,
+                                     frame->colour + 3 * (size_t)pixel,
                                      call->view.max_weight);
             }
         }

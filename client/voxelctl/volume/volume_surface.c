@@ -33,7 +33,7 @@ static void surface_free(struct surface *surface)
 static bool add_part(struct surface *surface, struct voxeld_volume_surface *take_part)
 {
     void *grown =
-        realloc((void *)surface->parts, (surface->n_parts + 1) * sizeof *surface->parts);
+        realloc((void *)surface->parts, (surface->n_parts + 1) * sizeof(void *));
 
     if (grown == NULL) {
         voxeld_volume_surface_free(take_part);

@@ -94,7 +94,7 @@ bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene
                  a->format.tracks_free == b->format.tracks_free &&
                  a->voxel_size_m == b->voxel_size_m && a->n_palette == b->n_palette &&
                  strcmp(a->frame_id, b->frame_id) == 0 && a->fusion == b->fusion &&
-                 memcmp(&a->odds, &b->odds, sizeof a->odds) == 0;
+                 vxd_occupancy_odds_equal(&a->odds, &b->odds);
 
     for (int i = 0; i < 3 && equal; i++) {
         equal = a->origin_m[i] == b->origin_m[i];

@@ -293,7 +293,7 @@ enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
     if (in.is_bad || n_scenes == 0 || n_scenes > MAX_SCENES) {
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's catalogue is damaged"));
     }
-    loaded = calloc((size_t)n_scenes, sizeof *loaded);
+    loaded = calloc((size_t)n_scenes, sizeof(void *));
     if (loaded == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for scenes"));
     }

@@ -182,11 +182,14 @@ static enum vxd_status look(struct vxd_request *request, struct vxd_queue *queue
     const Voxeld__V1__WatchPoint *after = input->after;
     struct watch_job *job = request->state;
     bool is_there = vxd_scenes_get_head(request->server->scenes, input->name, &job->head);
+    bool is_same; /* as the one that the watcher has seen */
 
     if (is_there) {
         job->base.scene = vxd_scenes_find(request->server->scenes, input->name);
         is_there = job->base.scene != NULL;
     }
+    is_same = is_there && after != NULL && job->head.generation == after->generation &&
+              job->base.scene->generation == after->generation;
     if (!is_there && after == NULL) {
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"",
                         input->name);
@@ -198,12 +201,9 @@ static enum vxd_status look(struct vxd_request *request, struct vxd_queue *queue
                                        : VOXELD__V1__WATCH_KIND__WATCH_UNCHANGED;
     } else if (after != NULL && after->version == 0) {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_CREATED;
-    } else if (after == NULL || job->head.generation != after->generation ||
-               job->base.scene->generation != after->generation) {
-        job->kind = VOXELD__V1__WATCH_KIND__WATCH_RESYNC;
-    } else if (after->to_version == 0 && job->head.version == after->version) {
+    } else if (is_same && after->to_version == 0 && job->head.version == after->version) {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_UNCHANGED;
-    } else if (pin_both(request, queue)) {
+    } else if (is_same && pin_both(request, queue)) {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_CELLS;
     } else {
         job->kind = VOXELD__V1__WATCH_KIND__WATCH_RESYNC;
