@@ -15,6 +15,9 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
 
+/* Between two stages of a request that waits for another. */
+#define RETRY_NS 1000000
+
 static size_t client_slot(const struct vxd_request *request)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
@@ -55,7 +58,7 @@ void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *b
     }
     request->next = NULL;
     request->queued = false;
-    if (!request->submitted && !request->method->waits_apart) {
+    if ((!request->submitted || request->is_waiting) && !request->method->waits_apart) {
         scheduler->n_queued--;
     }
 }
@@ -110,7 +113,8 @@ bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
 static uint64_t turn_of(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request)
 {
-    bool ends_soon = !request->bulk || atomic_load(&request->answered) != 0;
+    bool ends_soon =
+        (!request->bulk && !request->is_waiting) || atomic_load(&request->answered) != 0;
 
     return request->submitted && ends_soon ? 0
                                            : 1 + scheduler->served[client_slot(request)];
@@ -123,7 +127,8 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
     struct vxd_request *best = NULL;
     struct vxd_request *before = NULL;
     uint64_t best_turn = 0;
-    int64_t now = 0; /* read only where a request waits for companions */
+    int64_t now =
+        0; /* read only where a request waits for companions, or another's work */
 
     for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
         uint64_t turn;
@@ -132,7 +137,7 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
             (!r->submitted && (only_begun || !may_begin(scheduler, r)))) {
             continue;
         }
-        if (!r->submitted && r->ready_ns > 0) {
+        if (r->ready_ns > 0) {
             now = now != 0 ? now : vxd_clock_ns();
             if (r->ready_ns > now) {
                 continue;
@@ -238,6 +243,9 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     lane->running = NULL;
+    /* Lanes with nothing but requests that wait for others are idle in between. */
+    request->ready_ns = request->is_waiting ? request->ran_ns + RETRY_NS : 0;
+    scheduler->n_queued += request->is_waiting && !request->method->waits_apart ? 1 : 0;
     if (lane->kind == VXD_LANE_WRITE) {
         request->next = scheduler->first;
         request->queued = true;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/registry/fields/registry_fields.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
-    WAIT_NS = 2000000,
     MEMORY_SHARE = 4, /* of the device's memory: a quarter */
     MAX_FIELDS = 64,
     /* Voxels of a slice across x or y: what one part of an update has eight of at least, so that
@@ -30,7 +27,6 @@ struct vxd_kept_field {
 struct vxd_fields {
     struct vxd_context *context;
     pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t changed;
     struct vxd_kept_field *first;
     size_t n_bytes;
     size_t n_fields;
@@ -58,7 +54,6 @@ enum vxd_status vxd_fields_create(struct vxd_context *context, struct vxd_fields
     fields->context = context;
     fields->limit_bytes = usage.device_budget_bytes / MEMORY_SHARE;
     (void)pthread_mutex_init(&fields->mutex, NULL);
-    (void)pthread_cond_init(&fields->changed, NULL);
     *out = fields;
     return VXD_OK;
 }
@@ -93,7 +88,6 @@ void vxd_fields_destroy(struct vxd_fields *fields)
         free_kept(fields, fields->queue, fields->first);
     }
     vxd_queue_destroy(fields->queue);
-    (void)pthread_cond_destroy(&fields->changed);
     (void)pthread_mutex_destroy(&fields->mutex);
     free(fields);
 }
@@ -270,23 +264,22 @@ static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *qu
     return status;
 }
 
-/* Tries once: true where it is decided, or failed. */
-static bool try_claim(struct vxd_fields *fields, struct vxd_queue *queue,
-                      const struct vxd_field_want *want, const char *field,
-                      struct vxd_kept_field **out, enum vxd_field_claim *claim,
-                      enum vxd_status *status, struct vxd_err *err)
+static enum vxd_status claim_locked(struct vxd_fields *fields, struct vxd_queue *queue,
+                                    const struct vxd_field_want *want, const char *field,
+                                    struct vxd_kept_field **out,
+                                    enum vxd_field_claim *claim, struct vxd_err *err)
 {
     struct vxd_kept_field *found = NULL;
+    enum vxd_status status = VXD_OK;
 
     for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
         if (is_kin(k, want) && covers(vxd_field_get_spec(k->field), &want->spec)) {
             found = found == NULL || k->version == want->version ? k : found;
         }
     }
-    *status = VXD_OK;
     *claim = VXD_FIELD_BUSY;
     if (found == NULL) {
-        *status = claim_new(fields, queue, want, field, out, claim, err);
+        status = claim_new(fields, queue, want, field, out, claim, err);
     } else if (!found->is_updating && found->version == want->version) {
         found->n_readers++;
         *claim = VXD_FIELD_READY;
@@ -296,10 +289,10 @@ static bool try_claim(struct vxd_fields *fields, struct vxd_queue *queue,
         *claim = VXD_FIELD_STALE;
         *out = found;
     }
-    if (*status == VXD_OK && *claim != VXD_FIELD_BUSY) {
+    if (status == VXD_OK && *claim != VXD_FIELD_BUSY) {
         (*out)->used = ++fields->n_claims;
     }
-    return *status != VXD_OK || *claim != VXD_FIELD_BUSY;
+    return status;
 }
 
 enum vxd_status vxd_fields_claim(struct vxd_fields *fields, struct vxd_queue *queue,
@@ -307,20 +300,10 @@ enum vxd_status vxd_fields_claim(struct vxd_fields *fields, struct vxd_queue *qu
                                  struct vxd_kept_field **out, enum vxd_field_claim *claim,
                                  struct vxd_err *err)
 {
-    struct timespec until;
     enum vxd_status status;
 
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
     (void)pthread_mutex_lock(&fields->mutex);
-    while (!try_claim(fields, queue, want, field, out, claim, &status, err) &&
-           pthread_cond_timedwait(&fields->changed, &fields->mutex, &until) !=
-               ETIMEDOUT) {
-    }
+    status = claim_locked(fields, queue, want, field, out, claim, err);
     (void)pthread_mutex_unlock(&fields->mutex);
     return status;
 }
@@ -332,7 +315,6 @@ void vxd_fields_set_ready(struct vxd_fields *fields, struct vxd_kept_field *kept
     kept->version = version;
     kept->is_updating = false;
     kept->n_readers++;
-    (void)pthread_cond_broadcast(&fields->changed);
     (void)pthread_mutex_unlock(&fields->mutex);
 }
 
@@ -348,7 +330,6 @@ void vxd_fields_release(struct vxd_fields *fields, struct vxd_queue *queue,
     } else if (--kept->n_readers == 0 && kept->is_dropped) {
         free_kept(fields, queue, kept);
     }
-    (void)pthread_cond_broadcast(&fields->changed);
     (void)pthread_mutex_unlock(&fields->mutex);
 }
 

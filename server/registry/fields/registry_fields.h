@@ -40,7 +40,7 @@ enum vxd_field_claim {
 };
 
 /* Claims a field. Where one covers a part of the box, a new one covers both if that is not much
- * more than both. Waits for at most two milliseconds for a field that others have.
+ * more than both. Never waits.
  * errors  RESOURCE_EXHAUSTED  the field is larger than all may be, or there is no memory;
  *                             err.field is `field` */
 enum vxd_status vxd_fields_claim(struct vxd_fields *fields, struct vxd_queue *queue,

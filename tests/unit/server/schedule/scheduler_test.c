@@ -555,6 +555,32 @@ static void test_staged_bulk_job_lets_others_through_after_a_stage(void)
     }
 }
 
+/* More of them than lanes, and small: they would take every stage from what they wait for. */
+static void test_requests_that_wait_for_a_bulk_job_let_it_through(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header long_one = from("long");
+    struct vxd_request_header other = from("waits");
+    struct call calls[5];
+
+    REQUIRE(server != NULL);
+    hold_jobs();
+    forget_seen();
+    send(&calls[0], server, &bulk_method, &long_one, HELD_MS, 10);
+    CHECK(await_held(1));
+    for (size_t i = 1; i < 5; i++) {
+        send(&calls[i], server, &waiting_method, &other, 3, 1);
+    }
+    while (n_starts() < 8) { /* they have begun, and found nothing */
+        wait_ms(1);
+    }
+    CHECK_INT(n_released(), 0);
+    let_jobs_go();
+    expect_ok(calls, 5);
+    server_finish(server);
+    CHECK_INT(n_released(), 5);
+}
+
 static void test_writes_run_in_order_each_to_its_end(void)
 {
     struct vxd_server *server = server_start(&(struct server_setup){0});
@@ -706,6 +732,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_max_age_over_is_answered_aborted_without_running),
     VXD_TEST(test_client_served_longest_ago_comes_first),
     VXD_TEST(test_staged_bulk_job_lets_others_through_after_a_stage),
+    VXD_TEST(test_requests_that_wait_for_a_bulk_job_let_it_through),
     VXD_TEST(test_writes_run_in_order_each_to_its_end),
     VXD_TEST(test_drain_finishes_what_was_admitted_and_refuses_later_ones),
     VXD_TEST(test_drain_out_of_time_answers_everything_unavailable),
