@@ -8,7 +8,8 @@
 
 enum {
     MAX_RADIUS = 256,       /* voxels, of a ball around a shape */
-    MAX_CHECKS = 1 << 16,   /* spheres of all steps of a trajectory */
+    MAX_ROBOT = 256,        /* spheres of a robot */
+    MAX_CHECKS = 1 << 12,   /* spheres of all steps of a trajectory */
     SPHERES_PART = 1 << 12, /* of one stage on a CPU, */
     WORDS_PART = 4 << 20,   /* or words of bits within the bounds of boxes and capsules */
     GPU_TIMES = 64,         /* as much of it on a GPU */
@@ -156,11 +157,19 @@ static enum vxd_status check_robot(const Voxeld__V1__SceneCollideRequest *input,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_steps",
                          "is %zu, it must divide the %zu poses", job->n_steps, job->n));
     }
+    if (job->n_spheres > MAX_ROBOT) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "robot",
+                         "has %zu spheres, at most %d are possible, and %d in all steps "
+                         "of a trajectory",
+                         job->n_spheres, MAX_ROBOT, MAX_CHECKS));
+    }
     if (job->n_spheres > MAX_CHECKS / job->n_steps) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_steps",
-                         "%zu steps of %zu spheres are more than %d: give shorter "
-                         "trajectories",
-                         job->n_steps, job->n_spheres, MAX_CHECKS));
+                         "%zu steps of %zu spheres are more than %d of a trajectory "
+                         "(and a robot has at most %d): give trajectories of at most "
+                         "%zu steps",
+                         job->n_steps, job->n_spheres, MAX_CHECKS, MAX_ROBOT,
+                         MAX_CHECKS / job->n_spheres));
     }
     job->n /= job->n_steps;
 out:
@@ -378,7 +387,7 @@ static enum vxd_status begin_trajectories(struct vxd_request *request,
     job->spheres = spheres;
     job->poses = poses;
     job->any = blocks[2];
-    job->part = SPHERES_PART / (job->n_steps * job->n_spheres) + 1;
+    job->part = SPHERES_PART / (job->n_steps * job->n_spheres); /* 1 at least */
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 4, &job->first, err));
 out:
     return status;
