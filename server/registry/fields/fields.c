@@ -16,11 +16,12 @@ struct vxd_kept_field {
     struct vxd_kept_field *next;
     struct vxd_field *field;
     uint64_t generation;
-    uint64_t version;
-    uint64_t used; /* the number of the claim that used it last */
+    uint64_t version; /* what it is whole of, or is updated to */
+    uint64_t used;    /* the number of the claim that used it last */
     size_t n_bytes;
     int n_readers;
     bool is_updating; /* by the one request that has claimed it */
+    bool is_whole;    /* it was updated to its end */
     bool is_dropped;  /* its scene is; freed when it is given back */
 };
 
@@ -181,11 +182,6 @@ static enum vxd_status make_field(struct vxd_fields *fields, struct vxd_queue *q
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a field");
     }
     status = vxd_field_create(queue, spec, &kept->field, err);
-    if (status == VXD_RESOURCE_EXHAUSTED) {
-        /* The budget is everybody's: what is kept only for speed goes first. */
-        (void)evict(fields, queue, fields->limit_bytes);
-        status = vxd_field_create(queue, spec, &kept->field, err);
-    }
     if (status != VXD_OK) {
         free(kept);
         return status;
@@ -223,6 +219,7 @@ static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *qu
                                  struct vxd_err *err)
 {
     struct vxd_field_spec spec = want->spec;
+    bool is_alone = fields->first == NULL;
     size_t n_bytes;
     enum vxd_status status;
 
@@ -256,36 +253,70 @@ static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *qu
         return VXD_OK;
     }
     status = make_field(fields, queue, &spec, n_bytes, out, err);
+    if (status == VXD_RESOURCE_EXHAUSTED && !is_alone) {
+        /* The budget is everybody's: what is kept only for speed goes first. The memory is there
+         * when the queue has freed it, or others have given theirs back. */
+        (void)evict(fields, queue, fields->limit_bytes);
+        *claim = VXD_FIELD_BUSY;
+        return VXD_OK;
+    }
     if (status == VXD_OK) {
         (*out)->generation = want->generation;
+        (*out)->version = want->version;
         (*out)->is_updating = true;
         *claim = VXD_FIELD_STALE;
     }
     return status;
 }
 
+/* The best of the fields that cover what is wanted: one of that version, or on its way to it,
+ * then the one of those that nobody has which was not used for longest. */
+static struct vxd_kept_field *find_covering(const struct vxd_fields *fields,
+                                            const struct vxd_field_want *want)
+{
+    struct vxd_kept_field *coming = NULL;
+    struct vxd_kept_field *idle = NULL;
+
+    for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
+        if (!is_kin(k, want) || !covers(vxd_field_get_spec(k->field), &want->spec)) {
+            continue;
+        }
+        if (k->is_whole && k->version == want->version) {
+            return k;
+        }
+        if (k->is_updating && k->version == want->version) {
+            coming = k;
+        }
+        if (is_idle(k) && (idle == NULL || k->used < idle->used)) {
+            idle = k;
+        }
+    }
+    return coming != NULL ? coming : idle;
+}
+
+/* Versions do not wait for each other: where others have all fields that would do, one more is
+ * made, if there is memory. */
 static enum vxd_status claim_locked(struct vxd_fields *fields, struct vxd_queue *queue,
                                     const struct vxd_field_want *want, const char *field,
                                     struct vxd_kept_field **out,
                                     enum vxd_field_claim *claim, struct vxd_err *err)
 {
-    struct vxd_kept_field *found = NULL;
+    struct vxd_kept_field *found = find_covering(fields, want);
     enum vxd_status status = VXD_OK;
 
-    for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
-        if (is_kin(k, want) && covers(vxd_field_get_spec(k->field), &want->spec)) {
-            found = found == NULL || k->version == want->version ? k : found;
-        }
-    }
     *claim = VXD_FIELD_BUSY;
     if (found == NULL) {
         status = claim_new(fields, queue, want, field, out, claim, err);
-    } else if (!found->is_updating && found->version == want->version) {
+    } else if (found->is_updating) {
+        return VXD_OK;
+    } else if (found->is_whole && found->version == want->version) {
         found->n_readers++;
         *claim = VXD_FIELD_READY;
         *out = found;
-    } else if (is_idle(found)) {
+    } else {
+        found->version = want->version;
         found->is_updating = true;
+        found->is_whole = false;
         *claim = VXD_FIELD_STALE;
         *out = found;
     }
@@ -314,6 +345,7 @@ void vxd_fields_set_ready(struct vxd_fields *fields, struct vxd_kept_field *kept
     (void)pthread_mutex_lock(&fields->mutex);
     kept->version = version;
     kept->is_updating = false;
+    kept->is_whole = true;
     kept->n_readers++;
     (void)pthread_mutex_unlock(&fields->mutex);
 }
@@ -326,8 +358,13 @@ void vxd_fields_release(struct vxd_fields *fields, struct vxd_queue *queue,
     }
     (void)pthread_mutex_lock(&fields->mutex);
     if (kept->is_updating) {
-        free_kept(fields, queue, kept);
-    } else if (--kept->n_readers == 0 && kept->is_dropped) {
+        /* The next update makes it anew. */
+        vxd_field_forget(kept->field);
+        kept->is_updating = false;
+    } else {
+        kept->n_readers--;
+    }
+    if (is_idle(kept) && kept->is_dropped) {
         free_kept(fields, queue, kept);
     }
     (void)pthread_mutex_unlock(&fields->mutex);
@@ -345,6 +382,10 @@ void vxd_fields_drop_scene(struct vxd_fields *fields, struct vxd_queue *queue,
                 free_kept(fields, queue != NULL ? queue : fields->queue, k);
             }
         }
+    }
+    if (queue == NULL) {
+        /* Nobody else waits for it; a lost device is reported by the lanes. */
+        (void)vxd_queue_wait(fields->queue, NULL);
     }
     (void)pthread_mutex_unlock(&fields->mutex);
 }

@@ -3,7 +3,8 @@
  * generation) and follows its versions: a request that wants another version has it updated,
  * which is exact in either direction. Fields are a cache: none has a name or is durable, and the
  * least recently used ones go where memory is short. A request claims one field and gives it back;
- * while it has it for an update nobody else does, and any number read it at once.
+ * while it has it for an update nobody else does, and any number read it at once. Where others have
+ * a field for another version, a second one is made.
  *
  * Memory: all fields together take at most a quarter of the context's device memory, within its
  * budget. All functions may be called from any thread. */
@@ -55,12 +56,12 @@ void vxd_fields_set_ready(struct vxd_fields *fields, struct vxd_kept_field *kept
                           uint64_t version);
 
 /* Gives a field back; nothing queued uses it. One that is claimed for an update which did not end
- * is freed. NULL is fine. */
+ * is made anew by the next. NULL is fine. */
 void vxd_fields_release(struct vxd_fields *fields, struct vxd_queue *queue,
                         struct vxd_kept_field *kept);
 
 /* Frees the fields of a scene that is dropped: at once, or when they are given back. A queue of
- * NULL, on the write lane, means the cache's own. */
+ * NULL, on the write lane, means the cache's own, which is waited for. */
 void vxd_fields_drop_scene(struct vxd_fields *fields, struct vxd_queue *queue,
                            uint64_t generation);
 
