@@ -289,6 +289,11 @@ def test_wrong_requests_are_refused_with_what_would_be_right(
     refused("scene_collide", "OUT_OF_RANGE", "spheres", spheres=rows(4, 1e6, 0, 0, 1))
     refused("scene_collide", invalid, "spheres", spheres=rows(4, 0, 0, 0, 100))
     refused("scene_collide", invalid, "boxes", boxes=rows(10, *[0.0] * 9, 2.0))
+    wide = rows(10, *[0.0] * 3, *[10.0] * 3, *[0.0] * 4)
+    message = refused("scene_collide", invalid, "boxes", boxes=wide)
+    assert "at most 16 m (64 voxels)" in message
+    capsule = rows(7, -15.0, 0, 0, 15.0, 0, 0, 1.5)
+    refused("scene_collide", invalid, "capsules", capsules=capsule)
     poses = rows(7, *[0.0] * 21)
     refused("scene_collide", invalid, "n_steps", poses=poses, robot=sphere, nSteps=2)
     refused("scene_collide", invalid, "robot", poses=poses, nSteps=3)
