@@ -9,6 +9,7 @@
 
 #include "proto/base/clock.h"
 #include "server/observe/observe.h"
+#include "server/registry/fields/registry_fields.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"
@@ -84,28 +85,50 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* Whether a request's memory fits beside that of maps, networks, scenes, volumes and begun
- * requests. Whether one request alone fits was checked before. */
-bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
-                        const struct vxd_request *request)
+/* How many bytes a request has too few, beside those of fields, maps, networks, scenes, volumes
+ * and begun requests. */
+static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
+                              const struct vxd_request *request)
 {
+    struct vxd_fields_usage fields;
     struct vxd_maps_usage maps;
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
     struct vxd_volumes_usage volumes;
     uint64_t taken;
 
-    if (scheduler->n_running == 0) {
-        return true;
-    }
+    vxd_fields_get_usage(scheduler->server->fields, &fields);
     vxd_maps_get_usage(scheduler->server->maps, &maps);
     vxd_networks_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
     vxd_volumes_get_usage(scheduler->server->volumes, &volumes);
-    taken = scheduler->begun_bytes + maps.n_bytes + networks.n_bytes + scenes.n_bytes +
-            volumes.n_bytes;
-    return taken <= scheduler->memory_bytes &&
-           request->cost_bytes <= scheduler->memory_bytes - taken;
+    taken = scheduler->begun_bytes + fields.n_bytes + maps.n_bytes + networks.n_bytes +
+            scenes.n_bytes + volumes.n_bytes + request->cost_bytes;
+    return taken > scheduler->memory_bytes ? taken - scheduler->memory_bytes : 0;
+}
+
+/* Whether one request alone fits was checked before. */
+bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
+                        const struct vxd_request *request)
+{
+    return scheduler->n_running == 0 || missing_bytes(scheduler, request) == 0;
+}
+
+/* Gives fields up that are kept only for speed, where a request that would begin has too little
+ * memory. The mutex is held; where something was freed it was released meanwhile. */
+static bool make_room(struct vxd_lane *lane, const struct vxd_request *request)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    uint64_t missing = missing_bytes(scheduler, request);
+
+    if (missing == 0 ||
+        vxd_fields_trim(scheduler->server->fields, lane->queue, missing) == 0) {
+        return false;
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    (void)vxd_queue_wait(lane->queue, NULL);
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    return true;
 }
 
 /* Computes a request's turn; the lowest number comes first. A request that was answered
@@ -203,6 +226,9 @@ struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
     struct vxd_request *before = NULL;
     struct vxd_request *next = find_next(lane, false, &before);
 
+    while (next != NULL && !next->submitted && make_room(lane, next)) {
+        next = find_next(lane, false, &before);
+    }
     /* No other request begins meanwhile, or small ones would keep a large one out for
      * ever. */
     if (next != NULL && !next->submitted && !vxd_scheduler_fits(scheduler, next)) {

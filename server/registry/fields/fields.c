@@ -150,22 +150,30 @@ static void join_box(struct vxd_field_spec *spec, const struct vxd_field_spec *o
 
 /* --- claims ---------------------------------------------------------------------------- */
 
-/* Frees fields that nobody has, the least recently used first, until so many bytes fit. */
+/* Frees the field that was not used for longest, of those that nobody has; false: there is none. */
+static bool free_oldest(struct vxd_fields *fields, struct vxd_queue *queue)
+{
+    struct vxd_kept_field *oldest = NULL;
+
+    for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
+        if (is_idle(k) && (oldest == NULL || k->used < oldest->used)) {
+            oldest = k;
+        }
+    }
+    if (oldest != NULL) {
+        free_kept(fields, queue, oldest);
+    }
+    return oldest != NULL;
+}
+
+/* Frees fields that nobody has until so many bytes fit. */
 static bool evict(struct vxd_fields *fields, struct vxd_queue *queue, size_t n_bytes)
 {
     while (fields->n_bytes + n_bytes > fields->limit_bytes ||
            fields->n_fields >= MAX_FIELDS) {
-        struct vxd_kept_field *oldest = NULL;
-
-        for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
-            if (is_idle(k) && (oldest == NULL || k->used < oldest->used)) {
-                oldest = k;
-            }
-        }
-        if (oldest == NULL) {
+        if (!free_oldest(fields, queue)) {
             return false;
         }
-        free_kept(fields, queue, oldest);
     }
     return true;
 }
@@ -368,6 +376,29 @@ void vxd_fields_release(struct vxd_fields *fields, struct vxd_queue *queue,
         free_kept(fields, queue, kept);
     }
     (void)pthread_mutex_unlock(&fields->mutex);
+}
+
+void vxd_fields_get_usage(struct vxd_fields *fields, struct vxd_fields_usage *out)
+{
+    (void)pthread_mutex_lock(&fields->mutex);
+    out->n_fields = fields->n_fields;
+    out->n_bytes = fields->n_bytes;
+    (void)pthread_mutex_unlock(&fields->mutex);
+}
+
+uint64_t vxd_fields_trim(struct vxd_fields *fields, struct vxd_queue *queue,
+                         uint64_t n_bytes)
+{
+    size_t before;
+    uint64_t freed;
+
+    (void)pthread_mutex_lock(&fields->mutex);
+    before = fields->n_bytes;
+    while (before - fields->n_bytes < n_bytes && free_oldest(fields, queue)) {
+    }
+    freed = before - fields->n_bytes;
+    (void)pthread_mutex_unlock(&fields->mutex);
+    return freed;
 }
 
 void vxd_fields_drop_scene(struct vxd_fields *fields, struct vxd_queue *queue,

@@ -60,6 +60,17 @@ void vxd_fields_set_ready(struct vxd_fields *fields, struct vxd_kept_field *kept
 void vxd_fields_release(struct vxd_fields *fields, struct vxd_queue *queue,
                         struct vxd_kept_field *kept);
 
+struct vxd_fields_usage {
+    size_t n_fields;
+    uint64_t n_bytes;
+};
+void vxd_fields_get_usage(struct vxd_fields *fields, struct vxd_fields_usage *out);
+
+/* Frees fields that nobody has, those that were not used for longest first, until n_bytes are free or
+ * none is left. Returns the bytes; they are free once the queue has run. */
+uint64_t vxd_fields_trim(struct vxd_fields *fields, struct vxd_queue *queue,
+                         uint64_t n_bytes);
+
 /* Frees the fields of a scene that is dropped: at once, or when they are given back. A queue of
  * NULL, on the write lane, means the cache's own, which is waited for. */
 void vxd_fields_drop_scene(struct vxd_fields *fields, struct vxd_queue *queue,
