@@ -66,8 +66,8 @@ struct vxd_fields_usage {
 };
 void vxd_fields_get_usage(struct vxd_fields *fields, struct vxd_fields_usage *out);
 
-/* Frees fields that nobody has, those that were not used for longest first, until n_bytes are free or
- * none is left. Returns the bytes; they are free once the queue has run. */
+/* Frees fields that nobody has, those that were not used for longest first, until n_bytes are
+ * free or none is left. Returns the bytes; they are free once the queue has run. */
 uint64_t vxd_fields_trim(struct vxd_fields *fields, struct vxd_queue *queue,
                          uint64_t n_bytes);
 
