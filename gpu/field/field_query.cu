@@ -103,8 +103,9 @@ static __global__ void __launch_bounds__(QUERY_THREADS)
         atomicMin(call.first + trajectory, (int)(i % call.in.n_steps));
     }
     if (call.clearance != NULL && least < INFINITY) {
-        atomicMin((int32_t *)call.clearance + trajectory,
-                  ordered_of((float)vxd_muld(least, call.field.voxel_size_m)));
+        atomicMin(
+            (int32_t *)call.clearance + trajectory,
+            ordered_of((float)vxd_muld(vxd_addd(least, 0.0), call.field.voxel_size_m)));
     }
 }
 

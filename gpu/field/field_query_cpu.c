@@ -3,7 +3,7 @@
 
 enum {
     PIECE_POINTS = 512,
-    PIECE_SHAPES = 16,
+    PIECE_SPHERES = 16,
     PIECE_VOXELS = 1 << 14
 };
 
@@ -70,7 +70,10 @@ static enum vxd_status collide_job(struct vxd_pool *pool, const void *context,
     struct vxd_field_collide_call call = *(const struct vxd_field_collide_call *)context;
 
     (void)err;
-    vxd_parallel_for(pool, call.n, PIECE_SHAPES, collide_piece, &call);
+    /* Calls have shapes of one kind as a rule; boxes and capsules may be large. */
+    vxd_parallel_for(pool, call.n,
+                     call.shapes[0].kind == VXD_FIELD_SPHERE ? PIECE_SPHERES : 1,
+                     collide_piece, &call);
     return VXD_OK;
 }
 
@@ -105,7 +108,8 @@ static void follow_piece(void *context, size_t begin, size_t end)
             }
         }
         if (call->clearance != NULL) {
-            call->clearance[i] = (float)vxd_muld(least, call->field.voxel_size_m);
+            call->clearance[i] =
+                (float)vxd_muld(vxd_addd(least, 0.0), call->field.voxel_size_m);
         }
     }
 }

@@ -117,6 +117,9 @@ struct vxd_request {
     /* Set by the method's functions. */
     bool bulk;
     bool more;
+    /* With more: it needs what another request makes. Others go first, and the next stage comes
+     * after a moment. */
+    bool is_waiting;
     uint64_t cost_bytes;
     uint64_t n_points; /* for the metrics */
     void *state;

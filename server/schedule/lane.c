@@ -35,6 +35,7 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     enum vxd_status wait_status;
 
     request->more = false;
+    request->is_waiting = false;
     request->submitted = true;
     status = request->method->submit(request, lane->queue, err);
     wait_status = vxd_queue_wait(lane->queue, &wait_err);

@@ -9,11 +9,15 @@
 
 #include "proto/base/clock.h"
 #include "server/observe/observe.h"
+#include "server/registry/fields/registry_fields.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
+
+/* Between two stages of a request that waits for another. */
+#define RETRY_NS 1000000
 
 static size_t client_slot(const struct vxd_request *request)
 {
@@ -55,7 +59,7 @@ void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *b
     }
     request->next = NULL;
     request->queued = false;
-    if (!request->submitted && !request->method->waits_apart) {
+    if ((!request->submitted || request->is_waiting) && !request->method->waits_apart) {
         scheduler->n_queued--;
     }
 }
@@ -81,28 +85,50 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* Whether a request's memory fits beside that of maps, networks, scenes, volumes and begun
- * requests. Whether one request alone fits was checked before. */
-bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
-                        const struct vxd_request *request)
+/* How many bytes a request has too few, beside those of fields, maps, networks, scenes, volumes
+ * and begun requests. */
+static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
+                              const struct vxd_request *request)
 {
+    struct vxd_fields_usage fields;
     struct vxd_maps_usage maps;
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
     struct vxd_volumes_usage volumes;
     uint64_t taken;
 
-    if (scheduler->n_running == 0) {
-        return true;
-    }
+    vxd_fields_get_usage(scheduler->server->fields, &fields);
     vxd_maps_get_usage(scheduler->server->maps, &maps);
     vxd_networks_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
     vxd_volumes_get_usage(scheduler->server->volumes, &volumes);
-    taken = scheduler->begun_bytes + maps.n_bytes + networks.n_bytes + scenes.n_bytes +
-            volumes.n_bytes;
-    return taken <= scheduler->memory_bytes &&
-           request->cost_bytes <= scheduler->memory_bytes - taken;
+    taken = scheduler->begun_bytes + fields.n_bytes + maps.n_bytes + networks.n_bytes +
+            scenes.n_bytes + volumes.n_bytes + request->cost_bytes;
+    return taken > scheduler->memory_bytes ? taken - scheduler->memory_bytes : 0;
+}
+
+/* Whether one request alone fits was checked before. */
+bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
+                        const struct vxd_request *request)
+{
+    return scheduler->n_running == 0 || missing_bytes(scheduler, request) == 0;
+}
+
+/* Gives fields up that are kept only for speed, where a request that would begin has too little
+ * memory. The mutex is held; where something was freed it was released meanwhile. */
+static bool make_room(struct vxd_lane *lane, const struct vxd_request *request)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    uint64_t missing = missing_bytes(scheduler, request);
+
+    if (missing == 0 ||
+        vxd_fields_trim(scheduler->server->fields, lane->queue, missing) == 0) {
+        return false;
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    (void)vxd_queue_wait(lane->queue, NULL);
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    return true;
 }
 
 /* Computes a request's turn; the lowest number comes first. A request that was answered
@@ -110,7 +136,8 @@ bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
 static uint64_t turn_of(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request)
 {
-    bool ends_soon = !request->bulk || atomic_load(&request->answered) != 0;
+    bool ends_soon =
+        (!request->bulk && !request->is_waiting) || atomic_load(&request->answered) != 0;
 
     return request->submitted && ends_soon ? 0
                                            : 1 + scheduler->served[client_slot(request)];
@@ -123,7 +150,8 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
     struct vxd_request *best = NULL;
     struct vxd_request *before = NULL;
     uint64_t best_turn = 0;
-    int64_t now = 0; /* read only where a request waits for companions */
+    int64_t now =
+        0; /* read only where a request waits for companions, or another's work */
 
     for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
         uint64_t turn;
@@ -132,7 +160,7 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
             (!r->submitted && (only_begun || !may_begin(scheduler, r)))) {
             continue;
         }
-        if (!r->submitted && r->ready_ns > 0) {
+        if (r->ready_ns > 0) {
             now = now != 0 ? now : vxd_clock_ns();
             if (r->ready_ns > now) {
                 continue;
@@ -198,6 +226,9 @@ struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
     struct vxd_request *before = NULL;
     struct vxd_request *next = find_next(lane, false, &before);
 
+    while (next != NULL && !next->submitted && make_room(lane, next)) {
+        next = find_next(lane, false, &before);
+    }
     /* No other request begins meanwhile, or small ones would keep a large one out for
      * ever. */
     if (next != NULL && !next->submitted && !vxd_scheduler_fits(scheduler, next)) {
@@ -238,6 +269,9 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     lane->running = NULL;
+    /* Lanes with nothing but requests that wait for others are idle in between. */
+    request->ready_ns = request->is_waiting ? request->ran_ns + RETRY_NS : 0;
+    scheduler->n_queued += request->is_waiting && !request->method->waits_apart ? 1 : 0;
     if (lane->kind == VXD_LANE_WRITE) {
         request->next = scheduler->first;
         request->queued = true;

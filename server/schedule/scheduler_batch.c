@@ -59,8 +59,7 @@ int64_t vxd_scheduler_next_ready_ns(const struct vxd_lane *lane)
     int64_t ready_ns = INT64_MAX;
 
     for (const struct vxd_request *r = lane->scheduler->first; r != NULL; r = r->next) {
-        if (!r->submitted && r->ready_ns > 0 && r->ready_ns < ready_ns &&
-            vxd_lane_takes(lane, r)) {
+        if (r->ready_ns > 0 && r->ready_ns < ready_ns && vxd_lane_takes(lane, r)) {
             ready_ns = r->ready_ns;
         }
     }

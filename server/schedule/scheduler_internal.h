@@ -47,7 +47,8 @@ struct vxd_scheduler {
     pthread_mutex_t mutex; /* guards all below */
     struct vxd_request *first;
     struct vxd_request *last;
-    size_t n_queued;  /* in the list and not begun */
+    size_t
+        n_queued; /* in the list and not begun, or waiting for another request's work */
     size_t n_running; /* begun and not finished, in the list between stages included */
     size_t n_running_bulk;
     uint64_t begun_bytes; /* cost of the requests that have begun */
@@ -99,7 +100,8 @@ void vxd_scheduler_collect(const struct vxd_lane *lane, struct vxd_request *lead
 void vxd_scheduler_note_queued(struct vxd_scheduler *scheduler,
                                const struct vxd_request *request);
 
-/* When the next request that waits for companions begins without them; INT64_MAX = none. */
+/* When the next request that waits for companions begins without them, or one that waits for
+ * another's work tries again; INT64_MAX = none. */
 int64_t vxd_scheduler_next_ready_ns(const struct vxd_lane *lane);
 
 /* Mutex not held. Whether the request and all its companions are answered. */

@@ -25,6 +25,7 @@ voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS
   server_voxelize       voxelize)
 
 voxeld_add_tests(unit/server/registry LIBRARIES voxeld_server TESTS
+  server_fields         fields
   server_map_file       map_file)
 
 voxeld_add_test(NAME test_server_model

@@ -85,17 +85,19 @@ struct voxeld_scene_collide_request {
     /* n x 4 float32 or float64: x y z radius, metres ...; spheres x 4 */
     struct voxeld_array spheres;
     /* ... or n x 10: centre x y z, half sides along the box's own axes, and its
-     * rotation, a unit quaternion x y z w (all zero: none) ...; boxes x 10 */
+     * rotation, a unit quaternion x y z w (all zero: none); each in a ball with a radius
+     * of at most 64 voxels ...; boxes x 10 */
     struct voxeld_array boxes;
-    /* ... or n x 7: one end x y z, the other end x y z, radius ...; capsules x 7 */
+    /* ... or n x 7: one end x y z, the other end x y z, radius; each in such a ball ...;
+     * capsules x 7 */
     struct voxeld_array capsules;
     /* ... or (n * n_steps) x 7: poses of a robot, trajectory by trajectory: position x y
      * z, unit quaternion x y z w; poses x 7 */
     struct voxeld_array poses;
-    /* The robot, with poses alone: k x 4 spheres x y z radius in its own frame; balls x
-     * 4 */
+    /* The robot, with poses alone: k x 4 spheres x y z radius in its own frame, at most
+     * 256; balls x 4 */
     struct voxeld_array robot;
-    /* Poses of a trajectory, with poses alone */
+    /* Poses of a trajectory, with poses alone; times the robot's spheres, at most 4096 */
     uint32_t n_steps;
     /* Clearance is known up to here, rounded up to whole voxels and at least beyond the
      * largest sphere; 0 = 2, or what 125 voxels are if that is less; >= 0 */

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/registry/fields/registry_fields.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
-    WAIT_NS = 2000000,
     MEMORY_SHARE = 4, /* of the device's memory: a quarter */
     MAX_FIELDS = 64,
     /* Voxels of a slice across x or y: what one part of an update has eight of at least, so that
@@ -19,18 +16,18 @@ struct vxd_kept_field {
     struct vxd_kept_field *next;
     struct vxd_field *field;
     uint64_t generation;
-    uint64_t version;
-    uint64_t used; /* the number of the claim that used it last */
+    uint64_t version; /* what it is whole of, or is updated to */
+    uint64_t used;    /* the number of the claim that used it last */
     size_t n_bytes;
     int n_readers;
     bool is_updating; /* by the one request that has claimed it */
+    bool is_whole;    /* it was updated to its end */
     bool is_dropped;  /* its scene is; freed when it is given back */
 };
 
 struct vxd_fields {
     struct vxd_context *context;
     pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t changed;
     struct vxd_kept_field *first;
     size_t n_bytes;
     size_t n_fields;
@@ -58,7 +55,6 @@ enum vxd_status vxd_fields_create(struct vxd_context *context, struct vxd_fields
     fields->context = context;
     fields->limit_bytes = usage.device_budget_bytes / MEMORY_SHARE;
     (void)pthread_mutex_init(&fields->mutex, NULL);
-    (void)pthread_cond_init(&fields->changed, NULL);
     *out = fields;
     return VXD_OK;
 }
@@ -93,7 +89,6 @@ void vxd_fields_destroy(struct vxd_fields *fields)
         free_kept(fields, fields->queue, fields->first);
     }
     vxd_queue_destroy(fields->queue);
-    (void)pthread_cond_destroy(&fields->changed);
     (void)pthread_mutex_destroy(&fields->mutex);
     free(fields);
 }
@@ -155,22 +150,30 @@ static void join_box(struct vxd_field_spec *spec, const struct vxd_field_spec *o
 
 /* --- claims ---------------------------------------------------------------------------- */
 
-/* Frees fields that nobody has, the least recently used first, until so many bytes fit. */
+/* Frees the field that was not used for longest, of those that nobody has; false: there is none. */
+static bool free_oldest(struct vxd_fields *fields, struct vxd_queue *queue)
+{
+    struct vxd_kept_field *oldest = NULL;
+
+    for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
+        if (is_idle(k) && (oldest == NULL || k->used < oldest->used)) {
+            oldest = k;
+        }
+    }
+    if (oldest != NULL) {
+        free_kept(fields, queue, oldest);
+    }
+    return oldest != NULL;
+}
+
+/* Frees fields that nobody has until so many bytes fit. */
 static bool evict(struct vxd_fields *fields, struct vxd_queue *queue, size_t n_bytes)
 {
     while (fields->n_bytes + n_bytes > fields->limit_bytes ||
            fields->n_fields >= MAX_FIELDS) {
-        struct vxd_kept_field *oldest = NULL;
-
-        for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
-            if (is_idle(k) && (oldest == NULL || k->used < oldest->used)) {
-                oldest = k;
-            }
-        }
-        if (oldest == NULL) {
+        if (!free_oldest(fields, queue)) {
             return false;
         }
-        free_kept(fields, queue, oldest);
     }
     return true;
 }
@@ -187,11 +190,6 @@ static enum vxd_status make_field(struct vxd_fields *fields, struct vxd_queue *q
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a field");
     }
     status = vxd_field_create(queue, spec, &kept->field, err);
-    if (status == VXD_RESOURCE_EXHAUSTED) {
-        /* The budget is everybody's: what is kept only for speed goes first. */
-        (void)evict(fields, queue, fields->limit_bytes);
-        status = vxd_field_create(queue, spec, &kept->field, err);
-    }
     if (status != VXD_OK) {
         free(kept);
         return status;
@@ -229,6 +227,7 @@ static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *qu
                                  struct vxd_err *err)
 {
     struct vxd_field_spec spec = want->spec;
+    bool is_alone = fields->first == NULL;
     size_t n_bytes;
     enum vxd_status status;
 
@@ -262,44 +261,77 @@ static enum vxd_status claim_new(struct vxd_fields *fields, struct vxd_queue *qu
         return VXD_OK;
     }
     status = make_field(fields, queue, &spec, n_bytes, out, err);
+    if (status == VXD_RESOURCE_EXHAUSTED && !is_alone) {
+        /* The budget is everybody's: what is kept only for speed goes first. The memory is there
+         * when the queue has freed it, or others have given theirs back. */
+        (void)evict(fields, queue, fields->limit_bytes);
+        *claim = VXD_FIELD_BUSY;
+        return VXD_OK;
+    }
     if (status == VXD_OK) {
         (*out)->generation = want->generation;
+        (*out)->version = want->version;
         (*out)->is_updating = true;
         *claim = VXD_FIELD_STALE;
     }
     return status;
 }
 
-/* Tries once: true where it is decided, or failed. */
-static bool try_claim(struct vxd_fields *fields, struct vxd_queue *queue,
-                      const struct vxd_field_want *want, const char *field,
-                      struct vxd_kept_field **out, enum vxd_field_claim *claim,
-                      enum vxd_status *status, struct vxd_err *err)
+/* The best of the fields that cover what is wanted: one of that version, or on its way to it,
+ * then the one of those that nobody has which was not used for longest. */
+static struct vxd_kept_field *find_covering(const struct vxd_fields *fields,
+                                            const struct vxd_field_want *want)
 {
-    struct vxd_kept_field *found = NULL;
+    struct vxd_kept_field *coming = NULL;
+    struct vxd_kept_field *idle = NULL;
 
     for (struct vxd_kept_field *k = fields->first; k != NULL; k = k->next) {
-        if (is_kin(k, want) && covers(vxd_field_get_spec(k->field), &want->spec)) {
-            found = found == NULL || k->version == want->version ? k : found;
+        if (!is_kin(k, want) || !covers(vxd_field_get_spec(k->field), &want->spec)) {
+            continue;
+        }
+        if (k->is_whole && k->version == want->version) {
+            return k;
+        }
+        if (k->is_updating && k->version == want->version) {
+            coming = k;
+        }
+        if (is_idle(k) && (idle == NULL || k->used < idle->used)) {
+            idle = k;
         }
     }
-    *status = VXD_OK;
+    return coming != NULL ? coming : idle;
+}
+
+/* Versions do not wait for each other: where others have all fields that would do, one more is
+ * made, if there is memory. */
+static enum vxd_status claim_locked(struct vxd_fields *fields, struct vxd_queue *queue,
+                                    const struct vxd_field_want *want, const char *field,
+                                    struct vxd_kept_field **out,
+                                    enum vxd_field_claim *claim, struct vxd_err *err)
+{
+    struct vxd_kept_field *found = find_covering(fields, want);
+    enum vxd_status status = VXD_OK;
+
     *claim = VXD_FIELD_BUSY;
     if (found == NULL) {
-        *status = claim_new(fields, queue, want, field, out, claim, err);
-    } else if (!found->is_updating && found->version == want->version) {
+        status = claim_new(fields, queue, want, field, out, claim, err);
+    } else if (found->is_updating) {
+        return VXD_OK;
+    } else if (found->is_whole && found->version == want->version) {
         found->n_readers++;
         *claim = VXD_FIELD_READY;
         *out = found;
-    } else if (is_idle(found)) {
+    } else {
+        found->version = want->version;
         found->is_updating = true;
+        found->is_whole = false;
         *claim = VXD_FIELD_STALE;
         *out = found;
     }
-    if (*status == VXD_OK && *claim != VXD_FIELD_BUSY) {
+    if (status == VXD_OK && *claim != VXD_FIELD_BUSY) {
         (*out)->used = ++fields->n_claims;
     }
-    return *status != VXD_OK || *claim != VXD_FIELD_BUSY;
+    return status;
 }
 
 enum vxd_status vxd_fields_claim(struct vxd_fields *fields, struct vxd_queue *queue,
@@ -307,20 +339,10 @@ enum vxd_status vxd_fields_claim(struct vxd_fields *fields, struct vxd_queue *qu
                                  struct vxd_kept_field **out, enum vxd_field_claim *claim,
                                  struct vxd_err *err)
 {
-    struct timespec until;
     enum vxd_status status;
 
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
     (void)pthread_mutex_lock(&fields->mutex);
-    while (!try_claim(fields, queue, want, field, out, claim, &status, err) &&
-           pthread_cond_timedwait(&fields->changed, &fields->mutex, &until) !=
-               ETIMEDOUT) {
-    }
+    status = claim_locked(fields, queue, want, field, out, claim, err);
     (void)pthread_mutex_unlock(&fields->mutex);
     return status;
 }
@@ -331,8 +353,8 @@ void vxd_fields_set_ready(struct vxd_fields *fields, struct vxd_kept_field *kept
     (void)pthread_mutex_lock(&fields->mutex);
     kept->version = version;
     kept->is_updating = false;
+    kept->is_whole = true;
     kept->n_readers++;
-    (void)pthread_cond_broadcast(&fields->changed);
     (void)pthread_mutex_unlock(&fields->mutex);
 }
 
@@ -344,12 +366,39 @@ void vxd_fields_release(struct vxd_fields *fields, struct vxd_queue *queue,
     }
     (void)pthread_mutex_lock(&fields->mutex);
     if (kept->is_updating) {
-        free_kept(fields, queue, kept);
-    } else if (--kept->n_readers == 0 && kept->is_dropped) {
+        /* The next update makes it anew. */
+        vxd_field_forget(kept->field);
+        kept->is_updating = false;
+    } else {
+        kept->n_readers--;
+    }
+    if (is_idle(kept) && kept->is_dropped) {
         free_kept(fields, queue, kept);
     }
-    (void)pthread_cond_broadcast(&fields->changed);
     (void)pthread_mutex_unlock(&fields->mutex);
+}
+
+void vxd_fields_get_usage(struct vxd_fields *fields, struct vxd_fields_usage *out)
+{
+    (void)pthread_mutex_lock(&fields->mutex);
+    out->n_fields = fields->n_fields;
+    out->n_bytes = fields->n_bytes;
+    (void)pthread_mutex_unlock(&fields->mutex);
+}
+
+uint64_t vxd_fields_trim(struct vxd_fields *fields, struct vxd_queue *queue,
+                         uint64_t n_bytes)
+{
+    size_t before;
+    uint64_t freed;
+
+    (void)pthread_mutex_lock(&fields->mutex);
+    before = fields->n_bytes;
+    while (before - fields->n_bytes < n_bytes && free_oldest(fields, queue)) {
+    }
+    freed = before - fields->n_bytes;
+    (void)pthread_mutex_unlock(&fields->mutex);
+    return freed;
 }
 
 void vxd_fields_drop_scene(struct vxd_fields *fields, struct vxd_queue *queue,
@@ -364,6 +413,10 @@ void vxd_fields_drop_scene(struct vxd_fields *fields, struct vxd_queue *queue,
                 free_kept(fields, queue != NULL ? queue : fields->queue, k);
             }
         }
+    }
+    if (queue == NULL) {
+        /* Nobody else waits for it; a lost device is reported by the lanes. */
+        (void)vxd_queue_wait(fields->queue, NULL);
     }
     (void)pthread_mutex_unlock(&fields->mutex);
 }

@@ -3,7 +3,8 @@
  * generation) and follows its versions: a request that wants another version has it updated,
  * which is exact in either direction. Fields are a cache: none has a name or is durable, and the
  * least recently used ones go where memory is short. A request claims one field and gives it back;
- * while it has it for an update nobody else does, and any number read it at once.
+ * while it has it for an update nobody else does, and any number read it at once. Where others have
+ * a field for another version, a second one is made.
  *
  * Memory: all fields together take at most a quarter of the context's device memory, within its
  * budget. All functions may be called from any thread. */
@@ -40,7 +41,7 @@ enum vxd_field_claim {
 };
 
 /* Claims a field. Where one covers a part of the box, a new one covers both if that is not much
- * more than both. Waits for at most two milliseconds for a field that others have.
+ * more than both. Never waits.
  * errors  RESOURCE_EXHAUSTED  the field is larger than all may be, or there is no memory;
  *                             err.field is `field` */
 enum vxd_status vxd_fields_claim(struct vxd_fields *fields, struct vxd_queue *queue,
@@ -55,12 +56,23 @@ void vxd_fields_set_ready(struct vxd_fields *fields, struct vxd_kept_field *kept
                           uint64_t version);
 
 /* Gives a field back; nothing queued uses it. One that is claimed for an update which did not end
- * is freed. NULL is fine. */
+ * is made anew by the next. NULL is fine. */
 void vxd_fields_release(struct vxd_fields *fields, struct vxd_queue *queue,
                         struct vxd_kept_field *kept);
 
+struct vxd_fields_usage {
+    size_t n_fields;
+    uint64_t n_bytes;
+};
+void vxd_fields_get_usage(struct vxd_fields *fields, struct vxd_fields_usage *out);
+
+/* Frees fields that nobody has, those that were not used for longest first, until n_bytes are
+ * free or none is left. Returns the bytes; they are free once the queue has run. */
+uint64_t vxd_fields_trim(struct vxd_fields *fields, struct vxd_queue *queue,
+                         uint64_t n_bytes);
+
 /* Frees the fields of a scene that is dropped: at once, or when they are given back. A queue of
- * NULL, on the write lane, means the cache's own. */
+ * NULL, on the write lane, means the cache's own, which is waited for. */
 void vxd_fields_drop_scene(struct vxd_fields *fields, struct vxd_queue *queue,
                            uint64_t generation);
 

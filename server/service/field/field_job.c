@@ -132,6 +132,7 @@ enum vxd_status vxd_field_prepare(struct vxd_request *request, struct vxd_queue 
                                  &job->kept, &claim, err));
         job->is_ready = claim == VXD_FIELD_READY;
         request->more = claim == VXD_FIELD_BUSY;
+        request->is_waiting = request->more;
     }
     if (claim != VXD_FIELD_STALE || job->is_ready) {
         return VXD_OK;

@@ -7,12 +7,13 @@
 #include "server/service/service.h"
 
 enum {
-    MAX_RADIUS = 256,       /* voxels, of a ball around a shape */
-    MAX_CHECKS = 1 << 16,   /* spheres of all steps of a trajectory */
+    MAX_RADIUS = 64,        /* voxels, of a ball around a box or capsule, */
+    MAX_REACH = 256,        /* around a sphere or robot */
+    MAX_ROBOT = 256,        /* spheres of a robot */
+    MAX_CHECKS = 1 << 12,   /* spheres of all steps of a trajectory */
     SPHERES_PART = 1 << 12, /* of one stage on a CPU, */
-    WORDS_PART = 4 << 20,   /* or words of bits within the bounds of boxes and capsules */
+    VOXELS_PART = 1 << 21,  /* or voxels within the bounds of boxes and capsules */
     GPU_TIMES = 64,         /* as much of it on a GPU */
-    WORD = 64,              /* voxels */
     SPHERE = 4,             /* numbers of a row: centre, radius */
     BOX = 10,               /* centre, half sides, quaternion */
     CAPSULE = 7,            /* both ends, radius */
@@ -156,11 +157,19 @@ static enum vxd_status check_robot(const Voxeld__V1__SceneCollideRequest *input,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_steps",
                          "is %zu, it must divide the %zu poses", job->n_steps, job->n));
     }
+    if (job->n_spheres > MAX_ROBOT) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "robot",
+                         "has %zu spheres, at most %d are possible, and %d in all steps "
+                         "of a trajectory",
+                         job->n_spheres, MAX_ROBOT, MAX_CHECKS));
+    }
     if (job->n_spheres > MAX_CHECKS / job->n_steps) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "n_steps",
-                         "%zu steps of %zu spheres are more than %d: give shorter "
-                         "trajectories",
-                         job->n_steps, job->n_spheres, MAX_CHECKS));
+                         "%zu steps of %zu spheres are more than %d of a trajectory "
+                         "(and a robot has at most %d): give trajectories of at most "
+                         "%zu steps",
+                         job->n_steps, job->n_spheres, MAX_CHECKS, MAX_ROBOT,
+                         MAX_CHECKS / job->n_spheres));
     }
     job->n /= job->n_steps;
 out:
@@ -241,16 +250,16 @@ static double read_shape(const struct vxd_scene_spec *spec, const struct given *
 /* Adds a ball to the box, if it is where a field can be. */
 static enum vxd_status add_ball(const struct vxd_scene_spec *spec, const char *field,
                                 size_t row, const double middle[3], double radius,
-                                struct vxd_field_box *box, struct vxd_err *err)
+                                int most, struct vxd_field_box *box, struct vxd_err *err)
 {
     double side = (double)((int64_t)1 << spec->format.depth);
 
-    if (!(radius <= MAX_RADIUS)) {
+    if (!(radius <= most)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "row %zu takes a ball of %.3g m, at most %g m (%d voxels) are "
-                        "possible",
-                        row, radius * spec->voxel_size_m, MAX_RADIUS * spec->voxel_size_m,
-                        MAX_RADIUS);
+                        "row %zu takes a ball with the radius %.3g m, at most %g m (%d "
+                        "voxels) are possible",
+                        row, radius * spec->voxel_size_m, most * spec->voxel_size_m,
+                        most);
     }
     for (int axis = 0; axis < 3; axis++) {
         if (!(middle[axis] - radius >= -VXD_FIELD_OUTSIDE &&
@@ -264,12 +273,12 @@ static enum vxd_status add_ball(const struct vxd_scene_spec *spec, const char *f
     return VXD_OK;
 }
 
-/* Words of bits within the bounds of a ball. */
-static double words_of(double radius)
+/* Voxels within the bounds of a ball. */
+static double voxels_of(double radius)
 {
     double side = 2 * radius + 2;
 
-    return side * side * (side / WORD + 2);
+    return side * side * side;
 }
 
 static enum vxd_status begin_shapes(struct vxd_request *request, struct vxd_queue *queue,
@@ -289,7 +298,9 @@ static enum vxd_status begin_shapes(struct vxd_request *request, struct vxd_queu
         double middle[3];
         double here = read_shape(spec, given, i, &shapes[i], middle);
 
-        VXD_TRY(add_ball(spec, given->field, i, middle, here, box, err));
+        VXD_TRY(add_ball(spec, given->field, i, middle, here,
+                         given->kind == VXD_FIELD_SPHERE ? MAX_REACH : MAX_RADIUS, box,
+                         err));
         *radius = fmax(*radius, here);
     }
     VXD_TRY(vxd_scene_upload(request, queue, shapes, job->n * sizeof *shapes, &uploaded,
@@ -297,8 +308,8 @@ static enum vxd_status begin_shapes(struct vxd_request *request, struct vxd_queu
     job->shapes = uploaded;
     job->part = given->kind == VXD_FIELD_SPHERE
                     ? SPHERES_PART
-                    : (size_t)(WORDS_PART / words_of(*radius));
-    job->part = job->part > SPHERES_PART ? SPHERES_PART : job->part + 1;
+                    : (size_t)fmin(VOXELS_PART / voxels_of(*radius), SPHERES_PART);
+    job->part = job->part > 0 ? job->part : 1;
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->hits, err));
 out:
     return status;
@@ -344,7 +355,7 @@ static enum vxd_status read_poses(struct collide_job *job, const struct given *g
                 to_voxels(spec, axis, vxd_scene_number(given->tensor, POSE * i + axis));
         }
         (void)read_rotation(given->tensor, POSE * i + 3, pose + 3);
-        VXD_TRY(add_ball(spec, given->field, i, pose, around, box, err));
+        VXD_TRY(add_ball(spec, given->field, i, pose, around, MAX_REACH, box, err));
     }
 out:
     return status;
@@ -378,7 +389,7 @@ static enum vxd_status begin_trajectories(struct vxd_request *request,
     job->spheres = spheres;
     job->poses = poses;
     job->any = blocks[2];
-    job->part = SPHERES_PART / (job->n_steps * job->n_spheres) + 1;
+    job->part = SPHERES_PART / (job->n_steps * job->n_spheres); /* 1 at least */
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 4, &job->first, err));
 out:
     return status;

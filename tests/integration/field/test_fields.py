@@ -289,9 +289,20 @@ def test_wrong_requests_are_refused_with_what_would_be_right(
     refused("scene_collide", "OUT_OF_RANGE", "spheres", spheres=rows(4, 1e6, 0, 0, 1))
     refused("scene_collide", invalid, "spheres", spheres=rows(4, 0, 0, 0, 100))
     refused("scene_collide", invalid, "boxes", boxes=rows(10, *[0.0] * 9, 2.0))
+    wide = rows(10, *[0.0] * 3, *[10.0] * 3, *[0.0] * 4)
+    message = refused("scene_collide", invalid, "boxes", boxes=wide)
+    assert "at most 16 m (64 voxels)" in message
+    capsule = rows(7, -15.0, 0, 0, 15.0, 0, 0, 1.5)
+    refused("scene_collide", invalid, "capsules", capsules=capsule)
     poses = rows(7, *[0.0] * 21)
     refused("scene_collide", invalid, "n_steps", poses=poses, robot=sphere, nSteps=2)
     refused("scene_collide", invalid, "robot", poses=poses, nSteps=3)
+    many = rows(4, *[0.1] * 4 * 257)
+    message = refused("scene_collide", invalid, "robot", poses=poses, robot=many, nSteps=3)
+    assert "257 spheres, at most 256 are possible, and 4096 in all steps" in message
+    robot, long = rows(4, *[0.1] * 4 * 256), rows(7, *[0.0] * 7 * 17)
+    message = refused("scene_collide", invalid, "n_steps", poses=long, robot=robot, nSteps=17)
+    assert "4096 of a trajectory" in message and "at most 16 steps" in message
     corner = {"x": 0, "y": 0, "z": 0}
     refused("scene_field", invalid, "box", box={"low": corner, "high": corner})
     far = {"x": 1e5, "y": 1, "z": 1}

@@ -88,6 +88,17 @@ static enum vxd_status sleep_submit(struct vxd_request *request, struct vxd_queu
     return push_sleep(queue, input->duration_ms, err);
 }
 
+/* Needs what another request makes: that is there when one was released. */
+static enum vxd_status waiting_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    enum vxd_status status = sleep_submit(request, queue, err);
+
+    request->is_waiting = n_released() == 0;
+    request->more = request->is_waiting;
+    return status;
+}
+
 static enum vxd_status sleep_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
@@ -140,6 +151,8 @@ const struct vxd_method bulk_method =
     SLEEP_METHOD(VXD_LANE_READ, bulk_check, sleep_submit);
 const struct vxd_method large_method =
     SLEEP_METHOD(VXD_LANE_READ, large_check, sleep_submit);
+const struct vxd_method waiting_method =
+    SLEEP_METHOD(VXD_LANE_READ, sleep_check, waiting_submit);
 const struct vxd_method slow_method =
     SLEEP_METHOD(VXD_LANE_READ, slow_check, sleep_submit);
 const struct vxd_method write_method =

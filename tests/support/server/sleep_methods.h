@@ -27,8 +27,9 @@ int n_released(void);
 
 extern const struct vxd_method small_method;
 extern const struct vxd_method bulk_method;
-extern const struct vxd_method large_method; /* takes most of a server of 16 MiB */
-extern const struct vxd_method slow_method;  /* a body that takes 60 ms to decode */
+extern const struct vxd_method large_method;   /* takes most of a server of 16 MiB */
+extern const struct vxd_method waiting_method; /* until any other was released */
+extern const struct vxd_method slow_method;    /* a body that takes 60 ms to decode */
 extern const struct vxd_method write_method;
 extern const struct vxd_method change_method; /* a write that changes something */
 extern const struct vxd_method lose_method;   /* loses the device when it runs */

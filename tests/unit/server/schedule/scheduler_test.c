@@ -3,6 +3,7 @@
 #include "tests/support/test.h"
 
 #include "server/method_table.h"
+#include "server/registry/fields/registry_fields.h"
 #include "server/schedule/schedule.h"
 #include "server/server.h"
 #include "tests/support/server/server_checks.h"
@@ -242,6 +243,50 @@ static void test_request_waits_for_engine_memory_instead_of_failing(void)
     CHECK(most_running(server, &large_method, 6) <= 1);
     occupy(server, lanes); /* what they held is free again: two run at once */
     release_lanes(lanes);
+    server_finish(server);
+}
+
+/* A field of 64^3 voxels, about 2 MB, which nobody has. */
+static void keep_field(struct vxd_server *server)
+{
+    struct vxd_field_want want = {.generation = 1, .version = 1};
+    struct vxd_kept_field *kept = NULL;
+    struct vxd_queue *queue = NULL;
+    enum vxd_field_claim claim;
+
+    want.spec = (struct vxd_field_spec){
+        .high = {64, 64, 64}, .max_distance = 2, .voxel_size_m = 1};
+    REQUIRE(vxd_queue_create(server->context, &queue, NULL) == VXD_OK);
+    REQUIRE(vxd_fields_claim(server->fields, queue, &want, "box", &kept, &claim, NULL) ==
+            VXD_OK);
+    CHECK_INT(claim, VXD_FIELD_STALE);
+    vxd_fields_set_ready(server->fields, kept, 1);
+    vxd_fields_release(server->fields, queue, kept);
+    vxd_queue_destroy(queue);
+}
+
+static size_t n_fields(struct vxd_server *server)
+{
+    struct vxd_fields_usage usage;
+
+    vxd_fields_get_usage(server->fields, &usage);
+    return usage.n_fields;
+}
+
+static void test_fields_that_nobody_has_make_room_for_requests(void)
+{
+    struct vxd_server *server =
+        server_start(&(struct server_setup){.device_bytes = 11 << 20});
+    struct call call;
+
+    REQUIRE(server != NULL);
+    keep_field(server);
+    send(&call, server, &small_method, NULL, 1, 1);
+    expect_ok(&call, 1);
+    CHECK_INT(n_fields(server), 1);
+    send(&call, server, &large_method, NULL, 1, 1);
+    expect_ok(&call, 1);
+    CHECK_INT(n_fields(server), 0);
     server_finish(server);
 }
 
@@ -555,6 +600,32 @@ static void test_staged_bulk_job_lets_others_through_after_a_stage(void)
     }
 }
 
+/* More of them than lanes, and small: they would take every stage from what they wait for. */
+static void test_requests_that_wait_for_a_bulk_job_let_it_through(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header long_one = from("long");
+    struct vxd_request_header other = from("waits");
+    struct call calls[5];
+
+    REQUIRE(server != NULL);
+    hold_jobs();
+    forget_seen();
+    send(&calls[0], server, &bulk_method, &long_one, HELD_MS, 10);
+    CHECK(await_held(1));
+    for (size_t i = 1; i < 5; i++) {
+        send(&calls[i], server, &waiting_method, &other, 3, 1);
+    }
+    while (n_starts() < 8) { /* they have begun, and found nothing */
+        wait_ms(1);
+    }
+    CHECK_INT(n_released(), 0);
+    let_jobs_go();
+    expect_ok(calls, 5);
+    server_finish(server);
+    CHECK_INT(n_released(), 5);
+}
+
 static void test_writes_run_in_order_each_to_its_end(void)
 {
     struct vxd_server *server = server_start(&(struct server_setup){0});
@@ -699,6 +770,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_max_age_over_when_decoded_is_answered_at_once),
     VXD_TEST(test_begun_requests_of_many_clients_stay_few),
     VXD_TEST(test_request_waits_for_engine_memory_instead_of_failing),
+    VXD_TEST(test_fields_that_nobody_has_make_room_for_requests),
     VXD_TEST(test_deadline_passes_while_lanes_are_busy_and_is_answered_on_time),
     VXD_TEST(test_expired_staged_job_stops_between_stages_and_is_released),
     VXD_TEST(test_cancelled_request_gives_its_place_in_the_queue_back),
@@ -706,6 +778,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_max_age_over_is_answered_aborted_without_running),
     VXD_TEST(test_client_served_longest_ago_comes_first),
     VXD_TEST(test_staged_bulk_job_lets_others_through_after_a_stage),
+    VXD_TEST(test_requests_that_wait_for_a_bulk_job_let_it_through),
     VXD_TEST(test_writes_run_in_order_each_to_its_end),
     VXD_TEST(test_drain_finishes_what_was_admitted_and_refuses_later_ones),
     VXD_TEST(test_drain_out_of_time_answers_everything_unavailable),
