@@ -74,7 +74,7 @@ struct vxd_occupancy_work {
 
 VXD_HD int32_t vxd_occupancy_byte(uint64_t word, int k)
 {
-    return (int32_t)(word >> 8 * k & 0xff ^ 0x80) - 0x80;
+    return (int32_t)((word >> 8 * k & 0xff) ^ 0x80) - 0x80;
 }
 
 VXD_HD uint64_t vxd_occupancy_with_byte(uint64_t word, int k, int32_t value)

@@ -377,8 +377,9 @@ static enum vxd_status begin_trajectories(struct vxd_request *request,
     double around;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_take_host(request, job->n_spheres, SPHERE * 8, &blocks[0], err));
-    VXD_TRY(vxd_scene_take_host(request, n_poses, POSE * 8, &blocks[1], err));
+    VXD_TRY(vxd_scene_take_host(request, job->n_spheres, (size_t)SPHERE * 8, &blocks[0],
+                                err));
+    VXD_TRY(vxd_scene_take_host(request, n_poses, (size_t)POSE * 8, &blocks[1], err));
     VXD_TRY(vxd_scene_take_host(request, job->n, 1, &blocks[2], err));
     around = read_robot(&job->field.base.scene->spec, input->robot, job->n_spheres,
                         blocks[0], radius);
