@@ -84,6 +84,11 @@ struct vxd_volume_info {
     uint64_t removed_version;
 };
 
+/* Begins the versions of a volume that nothing has changed yet at `version`, which is also that of
+ * its last removal: a reader of changed blocks that knows an older version, of another volume
+ * perhaps, starts anew. */
+void vxd_volume_begin_version(struct vxd_volume *volume, uint64_t version);
+
 /* What the host knows without waiting. */
 void vxd_volume_get_info(const struct vxd_volume *volume, struct vxd_volume_info *out);
 
@@ -193,6 +198,10 @@ enum vxd_status vxd_volume_integrate(struct vxd_queue *queue, struct vxd_volume 
                                      const struct vxd_volume_frame *frame,
                                      struct vxd_volume_activation *out,
                                      struct vxd_err *err);
+
+/* Frees the frame map of the last activation and its depths, in queue order, and with them the
+ * touched blocks: fuse and LOCAL casts need another activation. The blocks stay. */
+void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume);
 
 /* ---- Ray casting ---- */
 

@@ -319,5 +319,8 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
 
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);
+    if (job->base.volume != NULL) { /* else it would stay beyond the limits of volumes */
+        vxd_volume_forget_frame(queue, job->base.volume->volume);
+    }
     vxd_volume_release(request, queue);
 }

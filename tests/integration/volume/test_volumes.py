@@ -173,6 +173,18 @@ def test_surface_since_a_stamp_replaces_blocks(client: voxeld.Client) -> None:
     assert after.is_whole and 0 < after.n_blocks < whole.n_blocks
 
 
+def test_stamp_of_an_earlier_volume_gets_the_whole(client: voxeld.Client) -> None:
+    old = make(client)
+    fill(old, 1)
+    stamp = old.extract().stamp
+    client.volume_drop("v")
+    new = make(client)
+    assert new.info().stamp > stamp
+    fill(new, 3)
+    surface = new.extract(since=stamp)
+    assert surface.is_whole and surface.n_blocks == new.extract().n_blocks
+
+
 def test_points_and_boxes(client: voxeld.Client, tmp_path: Path) -> None:
     volume = make(client)
     fill(volume)
@@ -240,6 +252,13 @@ def test_create_again_and_list(client: voxeld.Client, daemon: Daemon) -> None:
     assert make(client, "b", ttl_s=600).info().ttl_s == 600
     with pytest.raises(voxeld.AlreadyExists):
         make(client, "b")
+    for weight in (300, 10.5):
+        for _ in range(2):
+            make(client, f"w{int(weight)}", compact=True, max_weight=weight)
+    assert client.volume("w300").info().max_weight == 255
+    assert client.volume("w10").info().max_weight == 10
+    for name in ("w10", "w300"):
+        client.volume_drop(name)
     assert [v.name for v in client.volumes()] == ["a", "b"]
     info = client.volume("a").info()
     assert (info.compact, info.max_weight, info.origin) == (True, 30, (10, 0, -1))
@@ -268,6 +287,7 @@ def test_origin_is_where_a_far_map_keeps_its_digits(client: voxeld.Client) -> No
 
 def test_unused_volume_goes_when_its_time_is_over(client: voxeld.Client) -> None:
     make(client, "short", ttl_s=0.3)
+    make(client, "shortest", ttl_s=1e-10)
     wait_until(lambda: not client.volumes(), 20 * SLOW, "the volume's end")
 
 
@@ -366,12 +386,14 @@ def test_grey_and_transparent_pictures_are_colours(client: voxeld.Client) -> Non
 
 def test_depth_that_is_none_changes_nothing(client: voxeld.Client) -> None:
     volume = make(client)
+    n_bytes = volume.info().n_bytes
     for value in (np.nan, np.inf, -np.inf, -1.0, 0.0, 100.0):
         done = volume.integrate(np.full((120, 160), value, np.float32), CAMERA)
         assert (done.n_touched, done.n_blocks) == (0, 0)
     for value in (0, 65535):
         done = volume.integrate(np.full((120, 160), value, np.uint16), CAMERA)
         assert (done.n_touched, done.n_blocks) == (0, 0)
+    assert volume.info().n_bytes == n_bytes  # nothing of the images stays
     assert volume.extract().n_vertices == 0
     assert volume.cast_rays(CAMERA).n_hits == 0
 
@@ -384,6 +406,7 @@ def test_bad_parameters_are_refused(client: voxeld.Client) -> None:
         ("truncation_m", {"truncation_m": 1000.0}),
         ("block", {"block": 7}),
         ("max_weight", {"max_weight": -1.0}),
+        ("max_weight", {"max_weight": 0.5}),
         ("origin", {"origin": (0, 0, float("inf"))}),
         ("ttl_s", {"ttl_s": 1e9}),
         ("name", {"name": "Not a name"}),
