@@ -265,7 +265,7 @@ struct vxd_volume_region {
 /* Box: forgets the voxels in it; blocks that lie in it whole are removed. Ball: removes blocks
  * outside. Blocking.
  * errors  INVALID_ARGUMENT    not finite, a negative radius, low above high
- *         RESOURCE_EXHAUSTED  no scratch; a part may be removed, and the call may be repeated */
+ *         RESOURCE_EXHAUSTED  no scratch; the volume is unchanged */
 enum vxd_status vxd_volume_clear(struct vxd_queue *queue, struct vxd_volume *volume,
                                  const struct vxd_volume_region *region,
                                  size_t *n_removed, struct vxd_err *err);
