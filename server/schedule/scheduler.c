@@ -144,7 +144,8 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
             *before_best = before;
             best_turn = turn;
         }
-        /* Writes run in order, each to its end. */
+        /* Writes run in order, each to its end; bulk reads among them wait behind others after
+         * each stage. */
         if (lane->kind == VXD_LANE_WRITE) {
             break;
         }
@@ -238,7 +239,7 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     lane->running = NULL;
-    if (lane->kind == VXD_LANE_WRITE) {
+    if (lane->kind == VXD_LANE_WRITE && (request->changes || !request->bulk)) {
         request->next = scheduler->first;
         request->queued = true;
         scheduler->first = request;

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import voxeld
 from depth_scene import CAMERA, Grid, Shot, distance, png_of, quaternion, shoot
-from harness import SLOW, SOURCE, Daemon, http_call, running, wait_until
+from harness import BACKEND, SLOW, SOURCE, Daemon, http_call, inflight_bytes, running, wait_until
 from PIL import Image
 from scipy.spatial import cKDTree
 from skimage.measure import marching_cubes
@@ -225,6 +225,51 @@ def test_picture_of_the_camera_is_its_depth(client: voxeld.Client) -> None:
     assert (distance(picture.vertices[hit.ravel()].astype(float)) < SIZE).mean() > 0.95
     assert np.median(picture.image("colours")[:10, :10], axis=(0, 1)).tolist() == [30, 90, 220]
     np.testing.assert_array_equal(picture.image("normals")[~hit], 0)
+
+
+def test_large_pictures_are_cast_in_stages(client: voxeld.Client) -> None:
+    volume = make(client)
+    fill(volume)
+    pose = shoot(0).pose
+    bent = Camera(CAMERA.width, CAMERA.height, CAMERA.fx, CAMERA.fy, CAMERA.cx, CAMERA.cy, k1=1e-9)
+    for camera in (CAMERA, bent):  # 19200 rays of 8192 steps are more than a stage has
+        near = volume.cast_rays(camera, pose, depth_max_m=3, normals=True)
+        far = volume.cast_rays(camera, pose, depth_max_m=1000, normals=True)
+        assert near.n_hits == far.n_hits > 0.9 * 19200
+        np.testing.assert_array_equal(near.depth, far.depth)
+        np.testing.assert_array_equal(near.normals, far.normals)
+    vast = Camera(2048, 2048, 1000.0, 1000.0, 1024.0, 1024.0, k1=1e-9)
+    if BACKEND == "cpu":  # a GPU casts them
+        with pytest.raises(voxeld.ResourceExhausted) as e:
+            volume.cast_rays(vast, pose, depth_max_m=1000)
+        assert e.value.field == "depth_max_m"
+    volume.clear(all=True)
+    empty = volume.cast_rays(vast, pose, depth_max_m=1000)
+    assert empty.n_hits == 0 and not empty.depth.any()
+
+
+def test_picture_in_stages_is_of_one_version(client: voxeld.Client) -> None:
+    volume = make(client)
+    shot = fill(volume, 1)[0]
+    wide = Camera(320, 240, 2 * CAMERA.fx, 2 * CAMERA.fy, 2 * CAMERA.cx, 2 * CAMERA.cy)
+    ends = threading.Event()
+
+    def change() -> None:
+        with voxeld.connect(client.url, timeout=30 * SLOW) as own:
+            while not ends.is_set():
+                own.volume("v").integrate(shot.depth, CAMERA, shot.pose)
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        with pytest.raises(voxeld.Aborted) as e:
+            for _ in range(200):
+                volume.cast_rays(wide, shot.pose, depth_max_m=1000)
+    finally:
+        ends.set()
+        changing.join()
+    assert "was changed after" in str(e.value)
+    assert volume.cast_rays(wide, shot.pose, depth_max_m=1000).n_hits > 0
 
 
 def test_surface_in_parts_is_the_whole(client: voxeld.Client) -> None:
@@ -441,6 +486,22 @@ def test_limits_are_named(directory: Path) -> None:
                 shot = shoot(i)
                 volume.integrate(shot.depth, CAMERA, shot.pose)
         assert "limits.volume_bytes of 3145728" in str(e.value)
+
+
+def test_decoded_pictures_count_as_requests_in_flight(directory: Path) -> None:
+    limits = {"inflight_bytes": 16 << 20, "message_bytes": 4 << 20}
+    large = png_of(np.zeros((2000, 2000), np.uint8))  # 7 bytes a pixel when it is decoded
+    with running(directory, {"limits": limits}) as daemon, voxeld.connect(daemon.ipc) as client:
+        volume, shot = make(client, colour=True), shoot(0)
+        with pytest.raises(voxeld.ResourceExhausted) as e:
+            volume.integrate_bytes(
+                shot.png, CAMERA, shot.pose, colour=large,
+                colour_camera=Camera(2000, 2000, 1000.0),
+            )  # fmt: skip
+        assert "limits.inflight_bytes" in str(e.value)
+        wait_until(lambda: inflight_bytes(daemon) == 0, 10 * SLOW, "all bytes given back")
+        volume.integrate_bytes(shot.png, CAMERA, shot.pose, colour=png_of(shot.colour))
+        wait_until(lambda: inflight_bytes(daemon) == 0, 10 * SLOW, "all bytes given back")
 
 
 # HTTP --------------------------------------------------------------------------------------
