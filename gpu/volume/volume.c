@@ -213,11 +213,8 @@ void vxd_volume_destroy(struct vxd_queue *queue, struct vxd_volume *volume)
     if (volume == NULL) {
         return;
     }
-    vxd_device_free(queue, &volume->frame_depth);
+    vxd_volume_forget_frame(queue, volume);
     vxd_device_free(queue, &volume->frame_counts);
-    vxd_device_free(queue, &volume->frame_new);
-    vxd_device_free(queue, &volume->frame_entries);
-    vxd_device_free(queue, &volume->frame_tags);
     vxd_device_free(queue, &volume->table);
     vxd_hashmap_destroy(queue, volume->map);
     free(volume);
@@ -273,6 +270,12 @@ enum vxd_status vxd_volume_adopt(struct vxd_queue *queue,
 out:
     vxd_hashmap_destroy(queue, take_map);
     return status;
+}
+
+void vxd_volume_begin_version(struct vxd_volume *volume, uint64_t version)
+{
+    volume->version = version;
+    volume->removed_version = version;
 }
 
 void vxd_volume_get_info(const struct vxd_volume *volume, struct vxd_volume_info *out)

@@ -84,6 +84,11 @@ struct vxd_volume_info {
     uint64_t removed_version;
 };
 
+/* Begins the versions of a volume that nothing has changed yet at `version`, which is also that of
+ * its last removal: a reader of changed blocks that knows an older version, of another volume
+ * perhaps, starts anew. */
+void vxd_volume_begin_version(struct vxd_volume *volume, uint64_t version);
+
 /* What the host knows without waiting. */
 void vxd_volume_get_info(const struct vxd_volume *volume, struct vxd_volume_info *out);
 
@@ -194,6 +199,10 @@ enum vxd_status vxd_volume_integrate(struct vxd_queue *queue, struct vxd_volume 
                                      struct vxd_volume_activation *out,
                                      struct vxd_err *err);
 
+/* Frees the frame map of the last activation and its depths, in queue order, and with them the
+ * touched blocks: fuse and LOCAL casts need another activation. The blocks stay. */
+void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume);
+
 /* ---- Ray casting ---- */
 
 #define VXD_VOLUME_CAST_ROWS 8
@@ -256,7 +265,7 @@ struct vxd_volume_region {
 /* Box: forgets the voxels in it; blocks that lie in it whole are removed. Ball: removes blocks
  * outside. Blocking.
  * errors  INVALID_ARGUMENT    not finite, a negative radius, low above high
- *         RESOURCE_EXHAUSTED  no scratch; a part may be removed, and the call may be repeated */
+ *         RESOURCE_EXHAUSTED  no scratch; the volume is unchanged */
 enum vxd_status vxd_volume_clear(struct vxd_queue *queue, struct vxd_volume *volume,
                                  const struct vxd_volume_region *region,
                                  size_t *n_removed, struct vxd_err *err);

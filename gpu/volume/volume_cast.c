@@ -95,6 +95,37 @@ out:
     return status;
 }
 
+/* Fills rows of an output with zeros; NULL is none. */
+static enum vxd_status blank(struct vxd_queue *queue, void *output, size_t first,
+                             size_t n, size_t pixel_bytes, struct vxd_err *err)
+{
+    return output != NULL ? vxd_queue_fill(queue, (char *)output + first * pixel_bytes, 0,
+                                           n * pixel_bytes, err)
+                          : VXD_OK;
+}
+
+/* The picture of a volume without blocks. */
+static enum vxd_status cast_nothing(struct vxd_queue *queue,
+                                    const struct vxd_volume_cast_args *args,
+                                    const struct vxd_cast_call *call, struct vxd_err *err)
+{
+    size_t width = (size_t)args->camera.width;
+    size_t height = (size_t)args->camera.height;
+    size_t row = (size_t)call->first_row * VXD_CAST_TILE;
+    size_t end = (size_t)call->end_row * VXD_CAST_TILE;
+    size_t first = row * width;
+    size_t n = ((end < height ? end : height) - row) * width;
+    enum vxd_status status;
+
+    VXD_TRY(blank(queue, args->depth, first, n, sizeof(float), err));
+    VXD_TRY(blank(queue, args->vertex, first, n, 3 * sizeof(float), err));
+    VXD_TRY(blank(queue, args->normal, first, n, 3 * sizeof(float), err));
+    VXD_TRY(blank(queue, args->colour, first, n, 3, err));
+    VXD_TRY(blank(queue, args->mask, first, n, 1, err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volume,
                                 const struct vxd_volume_cast_args *args,
                                 struct vxd_err *err)
@@ -107,6 +138,9 @@ enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volu
     VXD_TRY(init_call(volume, args, &call, err));
     if (call.first_row == call.end_row) {
         return VXD_OK;
+    }
+    if (volume->n_blocks == 0) {
+        return cast_nothing(queue, args, &call, err);
     }
     if (call.camera.is_distorted == 0) { /* straight edges project to straight ones */
         n_bytes = (size_t)call.tiles_x * (size_t)call.tiles_y * sizeof(uint32_t);

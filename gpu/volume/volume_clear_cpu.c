@@ -22,6 +22,27 @@ static void clear_part(const struct vxd_volume_view *view, int32_t entry,
     }
 }
 
+static void list_piece(void *args, size_t begin, size_t end)
+{
+    const struct clear_all *all = args;
+    const struct vxd_clear_call *call = &all->call;
+
+    for (size_t i = begin; i < end; i++) {
+        const int32_t *key = call->view.keys + 3 * (size_t)all->entries[i];
+        int from[3];
+        int to[3];
+
+        if (vxd_clear_of(call, key, from, to) == VXD_CLEAR_BLOCK) {
+            uint32_t at = __atomic_fetch_add(&call->n[0], 1, __ATOMIC_RELAXED);
+
+            memcpy(call->keys + 3 * (size_t)at, key, 3 * sizeof(int32_t));
+        } else {
+            call->kept[__atomic_fetch_add(&call->n[1], 1, __ATOMIC_RELAXED)] =
+                all->entries[i];
+        }
+    }
+}
+
 static void clear_piece(void *args, size_t begin, size_t end)
 {
     const struct clear_all *all = args;
@@ -29,20 +50,25 @@ static void clear_piece(void *args, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) {
         int32_t entry = all->entries[i];
-        const int32_t *key = call->view.keys + 3 * (size_t)entry;
         int from[3];
         int to[3];
-        enum vxd_clear_what what = vxd_clear_of(call, key, from, to);
 
-        if (what == VXD_CLEAR_PART) {
+        if (vxd_clear_of(call, call->view.keys + 3 * (size_t)entry, from, to) ==
+            VXD_CLEAR_PART) {
             clear_part(&call->view, entry, from, to);
             call->view.stamps[entry] = call->version;
-        } else if (what == VXD_CLEAR_BLOCK) {
-            uint32_t at = __atomic_fetch_add(call->n_keys, 1, __ATOMIC_RELAXED);
-
-            memcpy(call->keys + 3 * (size_t)at, key, 3 * sizeof(int32_t));
         }
     }
+}
+
+static enum vxd_status list_job(struct vxd_pool *pool, const void *args,
+                                struct vxd_err *err)
+{
+    struct clear_all all = *(const struct clear_all *)args;
+
+    (void)err;
+    vxd_parallel_for(pool, all.n, PIECE_BLOCKS, list_piece, &all);
+    return VXD_OK;
 }
 
 static enum vxd_status clear_job(struct vxd_pool *pool, const void *args,
@@ -53,6 +79,16 @@ static enum vxd_status clear_job(struct vxd_pool *pool, const void *args,
     (void)err;
     vxd_parallel_for(pool, all.n, PIECE_BLOCKS, clear_piece, &all);
     return VXD_OK;
+}
+
+enum vxd_status vxd_volume_clear_list_cpu(struct vxd_queue *queue,
+                                          const struct vxd_clear_call *call,
+                                          const int32_t *entries, size_t n,
+                                          struct vxd_err *err)
+{
+    struct clear_all all = {*call, entries, n};
+
+    return vxd_queue_push(queue, list_job, &all, sizeof all, err);
 }
 
 enum vxd_status vxd_volume_clear_cpu(struct vxd_queue *queue,

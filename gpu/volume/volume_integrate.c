@@ -14,6 +14,18 @@ static enum vxd_status resize(struct vxd_queue *queue, struct vxd_buffer *buffer
     return vxd_device_alloc(queue, n_bytes, buffer, err);
 }
 
+void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume)
+{
+    vxd_device_free(queue, &volume->frame_depth);
+    vxd_device_free(queue, &volume->frame_new);
+    vxd_device_free(queue, &volume->frame_entries);
+    vxd_device_free(queue, &volume->frame_tags);
+    volume->frame_slots = 0;
+    volume->n_active = 0;
+    volume->frame_width = 0;
+    volume->frame_height = 0;
+}
+
 /* Gives the frame map n_slots slots. On failure it has none. */
 static enum vxd_status resize_frame_map(struct vxd_queue *queue,
                                         struct vxd_volume *volume, size_t n_slots,

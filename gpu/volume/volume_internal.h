@@ -152,12 +152,24 @@ struct vxd_clear_call {
     double centre[3]; /* metres from the origin */
     double radius;
     double block_size; /* metres */
-    int32_t *keys;     /* out: the keys of blocks to remove, in no particular order */
-    uint32_t *n_keys;  /* 0 before */
     uint64_t version;  /* the stamp of blocks of which a part is cleared */
+    /* What list fills, in no particular order. */
+    int32_t *keys; /* of the blocks to remove */
+    int32_t *kept; /* the entries of the others */
+    uint32_t *n;   /* how many there are of each; 0 before */
 };
 
-/* Lists blocks to remove, and clears the voxels of the box in the others. */
+/* Lists which of the n entries' blocks are removed, and changes nothing. */
+enum vxd_status vxd_volume_clear_list_cpu(struct vxd_queue *queue,
+                                          const struct vxd_clear_call *call,
+                                          const int32_t *entries, size_t n,
+                                          struct vxd_err *err);
+enum vxd_status vxd_volume_clear_list_cuda(struct vxd_queue *queue,
+                                           const struct vxd_clear_call *call,
+                                           const int32_t *entries, size_t n,
+                                           struct vxd_err *err);
+
+/* Clears the voxels of the box in the blocks of which it covers a part. */
 enum vxd_status vxd_volume_clear_cpu(struct vxd_queue *queue,
                                      const struct vxd_clear_call *call,
                                      const int32_t *entries, size_t n,

@@ -172,7 +172,8 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
             *before_best = before;
             best_turn = turn;
         }
-        /* Writes run in order, each to its end. */
+        /* Writes run in order, each to its end; bulk reads among them wait behind others after
+         * each stage. */
         if (lane->kind == VXD_LANE_WRITE) {
             break;
         }
@@ -272,7 +273,7 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
     /* Lanes with nothing but requests that wait for others are idle in between. */
     request->ready_ns = request->is_waiting ? request->ran_ns + RETRY_NS : 0;
     scheduler->n_queued += request->is_waiting && !request->method->waits_apart ? 1 : 0;
-    if (lane->kind == VXD_LANE_WRITE) {
+    if (lane->kind == VXD_LANE_WRITE && (request->changes || !request->bulk)) {
         request->next = scheduler->first;
         request->queued = true;
         scheduler->first = request;

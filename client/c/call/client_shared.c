@@ -6,12 +6,15 @@ enum {
     RETRY_MS = 2000 /* after the daemon refused, or did not answer */
 };
 
-/* What is reserved for a reply: somewhat more than the largest one so far. */
+/* What is reserved for a reply: somewhat more than the largest one so far, at most half of the
+ * memory, so that one reply that did not fit keeps no later call from the other half. */
 static size_t choose_reply_bytes(const struct vxd_client_shared *shared, size_t method)
 {
-    size_t n_bytes = shared->n_reply_bytes[method];
+    size_t largest = shared->n_reply_bytes[method];
+    size_t n_bytes =
+        largest < VXD_BIG_BLOCK_BYTES ? VXD_BIG_BLOCK_BYTES : largest + largest / 4;
 
-    return n_bytes < VXD_BIG_BLOCK_BYTES ? VXD_BIG_BLOCK_BYTES : n_bytes + n_bytes / 4;
+    return n_bytes < shared->n_bytes / 2 ? n_bytes : shared->n_bytes / 2;
 }
 
 /* Registers a region where there is none. The mutex is held. */

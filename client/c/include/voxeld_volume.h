@@ -365,7 +365,11 @@ voxeld_volume_integrate(struct voxeld_client *client,
 
 /* Casts a ray through every pixel of a camera, to where the surface is.
  *
- * NOT_FOUND: no such volume. */
+ * NOT_FOUND: no such volume.
+ *
+ * ABORTED: a picture that took several stages, between which the volume was changed.
+ *
+ * RESOURCE_EXHAUSTED: the rays are too many or too long; less depth takes less. */
 VOXELD_API enum voxeld_status
 voxeld_volume_cast_rays(struct voxeld_client *client,
                         const struct voxeld_volume_cast_rays_request *request,

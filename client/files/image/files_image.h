@@ -45,6 +45,12 @@ struct vxd_image_codecs vxd_image_codecs(void);
 /* Recognizes a file by its first bytes; shorter ones than 8 are UNKNOWN. */
 enum vxd_image_format vxd_image_format_of(const uint8_t *bytes, size_t n_bytes);
 
+/* Reads what a file's head says: width, height, n_channels (a tRNS chunk may make 4 of 3) and
+ * sample_bytes. The rest of the picture is empty; nothing is compared with limits.
+ * errors  as vxd_image_decode for a malformed head */
+enum vxd_status vxd_image_read_head(const uint8_t *bytes, size_t n_bytes,
+                                    struct vxd_image *image, struct vxd_err *err);
+
 /* Decodes a whole file held in memory. Sides and decoded bytes are compared with `limits` by the
  * file's own head, before the codec is opened or anything is allocated.
  *

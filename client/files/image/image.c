@@ -27,6 +27,15 @@ static enum vxd_status lacks(const char *codec, struct vxd_err *err)
 #endif
 
 #ifndef VXD_WITH_PNG
+enum vxd_status vxd_png_read_head(const uint8_t *bytes, size_t n_bytes,
+                                  struct vxd_image *image, struct vxd_err *err)
+{
+    (void)bytes;
+    (void)n_bytes;
+    (void)image;
+    return lacks("png", err);
+}
+
 enum vxd_status vxd_png_decode(const uint8_t *bytes, size_t n_bytes,
                                const struct vxd_image_limits *limits,
                                struct vxd_image *image, struct vxd_err *err)
@@ -50,6 +59,15 @@ enum vxd_status vxd_png_encode(const struct vxd_image *image, int level, uint8_t
 #endif
 
 #ifndef VXD_WITH_JPEG
+enum vxd_status vxd_jpeg_read_head(const uint8_t *bytes, size_t n_bytes,
+                                   struct vxd_image *image, struct vxd_err *err)
+{
+    (void)bytes;
+    (void)n_bytes;
+    (void)image;
+    return lacks("jpeg", err);
+}
+
 enum vxd_status vxd_jpeg_decode(const uint8_t *bytes, size_t n_bytes,
                                 const struct vxd_image_limits *limits,
                                 struct vxd_image *image, struct vxd_err *err)
@@ -86,6 +104,22 @@ enum vxd_image_format vxd_image_format_of(const uint8_t *bytes, size_t n_bytes)
         return VXD_IMAGE_JPEG;
     }
     return VXD_IMAGE_UNKNOWN;
+}
+
+enum vxd_status vxd_image_read_head(const uint8_t *bytes, size_t n_bytes,
+                                    struct vxd_image *image, struct vxd_err *err)
+{
+    memset(image, 0, sizeof *image);
+    switch (vxd_image_format_of(bytes, n_bytes)) {
+    case VXD_IMAGE_PNG:
+        return vxd_png_read_head(bytes, n_bytes, image, err);
+    case VXD_IMAGE_JPEG:
+        return vxd_jpeg_read_head(bytes, n_bytes, image, err);
+    case VXD_IMAGE_UNKNOWN:
+        break;
+    }
+    return VXD_IMAGE_BAD(err, "%zu bytes that begin like neither a PNG nor a JPEG file",
+                         n_bytes);
 }
 
 enum vxd_status vxd_image_decode(const uint8_t *bytes, size_t n_bytes,

@@ -20,6 +20,12 @@ enum vxd_status vxd_image_check_limits(const char *format,
 enum vxd_status vxd_image_check_source(const struct vxd_image *image, bool wide,
                                        struct vxd_err *err);
 
+/* As vxd_image_read_head, of one format; nothing but these four members is set. */
+enum vxd_status vxd_png_read_head(const uint8_t *bytes, size_t n_bytes,
+                                  struct vxd_image *image, struct vxd_err *err);
+enum vxd_status vxd_jpeg_read_head(const uint8_t *bytes, size_t n_bytes,
+                                   struct vxd_image *image, struct vxd_err *err);
+
 /* Allocates image->n_bytes. RESOURCE_EXHAUSTED where there is no memory. */
 enum vxd_status vxd_image_allocate(struct vxd_image *image, struct vxd_err *err);
 

@@ -95,8 +95,8 @@ static unsigned big16(const uint8_t *p)
 }
 
 /* Finds the first SOFn segment, which says what the picture becomes. */
-static enum vxd_status read_head(const uint8_t *bytes, size_t n_bytes,
-                                 struct vxd_image *image, struct vxd_err *err)
+enum vxd_status vxd_jpeg_read_head(const uint8_t *bytes, size_t n_bytes,
+                                   struct vxd_image *image, struct vxd_err *err)
 {
     size_t at = 2;
 
@@ -194,7 +194,7 @@ enum vxd_status vxd_jpeg_decode(const uint8_t *bytes, size_t n_bytes,
     enum vxd_status status;
 
     memset(image, 0, sizeof *image);
-    VXD_TRY(read_head(bytes, n_bytes, image, err));
+    VXD_TRY(vxd_jpeg_read_head(bytes, n_bytes, image, err));
     VXD_TRY(vxd_image_check_limits("jpeg", limits, image, err));
     memset(&d, 0, sizeof d);
     d.bytes = bytes;

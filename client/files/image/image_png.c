@@ -93,8 +93,8 @@ static uint32_t big32(const uint8_t *p)
 }
 
 /* Reads the head and says what the picture becomes; of a palette without its tRNS chunk. */
-static enum vxd_status read_head(const uint8_t *bytes, size_t n_bytes,
-                                 struct vxd_image *image, struct vxd_err *err)
+enum vxd_status vxd_png_read_head(const uint8_t *bytes, size_t n_bytes,
+                                  struct vxd_image *image, struct vxd_err *err)
 {
     unsigned bits;
     unsigned colour;
@@ -213,7 +213,7 @@ enum vxd_status vxd_png_decode(const uint8_t *bytes, size_t n_bytes,
     enum vxd_status status;
 
     memset(image, 0, sizeof *image);
-    VXD_TRY(read_head(bytes, n_bytes, image, err));
+    VXD_TRY(vxd_png_read_head(bytes, n_bytes, image, err));
     VXD_TRY(vxd_image_check_limits("png", limits, image, err));
     d.png =
         png_create_read_struct(PNG_LIBPNG_VER_STRING, &d, decode_fault, ignore_warning);

@@ -5,6 +5,7 @@ server/transport/shared/shared.h of the daemon says how a region is registered."
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import fcntl
 import mmap
@@ -92,8 +93,9 @@ class Slot:
         return memoryview(held).cast("B")
 
     def give(self) -> None:
-        with self.region.mutex:
-            self.region.slots.remove(self)
+        """Gives the place back. It takes no mutex: the garbage collector may call it on a thread
+        that holds that of the region."""
+        self.region.given.append(self)
 
 
 class Region:
@@ -102,7 +104,8 @@ class Region:
     def __init__(self, url: str, token: str, n_bytes: int) -> None:
         n_bytes = round_up(n_bytes)
         self.mutex = threading.Lock()
-        self.slots: list[Slot] = []
+        self.slots: list[Slot] = []  # by offset; guarded by the mutex
+        self.given: collections.deque[Slot] = collections.deque()  # of these, the free ones
         self.n_bytes = n_bytes
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -132,9 +135,19 @@ class Region:
     def close(self) -> None:
         self.socket.close()
 
+    def _take_back(self) -> None:
+        while self.given:
+            self.slots.remove(self.given.popleft())
+
+    def n_slots(self) -> int:
+        with self.mutex:
+            self._take_back()
+            return len(self.slots)
+
     def take(self, n_bytes: int, n_reply_bytes: int) -> Slot | None:
         n_bytes, n_reply_bytes = round_up(n_bytes + ALIGN), round_up(n_reply_bytes + PREFIX_BYTES)
         with self.mutex:
+            self._take_back()
             at = 0
             index = 0
             for slot in self.slots:
@@ -177,7 +190,9 @@ class Shared:
                     self.retry_at = time.monotonic() + RETRY_S
             if self.region is None:
                 return None
-            return self.region.take(n_bytes, max(n_reply_bytes + n_reply_bytes // 4, LEAST_BYTES))
+            # At most half, so that one reply that did not fit keeps no later call from the rest.
+            room = max(n_reply_bytes + n_reply_bytes // 4, LEAST_BYTES)
+            return self.region.take(n_bytes, min(room, self.n_bytes // 2))
 
     def note_reply(self, method: str, n_bytes: int) -> None:
         if self.n_bytes > 0:

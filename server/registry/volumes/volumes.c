@@ -262,8 +262,9 @@ enum vxd_status vxd_named_volume_new(struct vxd_volumes *volumes, struct vxd_que
     volume->created_unix_ns = vxd_clock_unix_ns();
     volume->used_ns = vxd_clock_ns();
     /* Generations come from the clock, so that other starts of the server make different
-     * ones. */
+     * ones. Stamps begin there, so that a stamp of an earlier volume of this name is known. */
     volume->generation = (uint64_t)volume->created_unix_ns + volumes->n_made++;
+    vxd_volume_begin_version(volume->volume, volume->generation);
     volume->references = 1;
     volume->next = volumes->unnamed;
     volumes->unnamed = volume;

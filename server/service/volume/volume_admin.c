@@ -9,6 +9,7 @@
 #define MAX_TTL_S 31536000.0
 #define DEFAULT_TRUNCATION_VOXELS 6
 #define DEFAULT_MAX_WEIGHT 255
+#define MAX_COMPACT_WEIGHT 255
 #define EVERYWHERE_M 1e12
 
 enum {
@@ -34,6 +35,11 @@ static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
     VXD_TRY(vxd_volume_check_number(size, "voxel_size_m", 1e-4, 100, err));
     VXD_TRY(vxd_volume_check_number(input->truncation_m, "truncation_m", 0, 12800, err));
     VXD_TRY(vxd_volume_check_number(input->max_weight, "max_weight", 0, 65535, err));
+    if (input->max_weight > 0 && input->max_weight < 1) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "max_weight",
+                         "is %g, must be 1 to 65535, or 0 for %d", input->max_weight,
+                         DEFAULT_MAX_WEIGHT));
+    }
     if (input->block != 0 && input->block != 8 && input->block != 16) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "block", "is %u, must be 8 or 16",
                          input->block));
@@ -46,6 +52,10 @@ static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
         .form = input->compact ? VXD_VOLUME_COMPACT : VXD_VOLUME_FULL,
         .has_colour = input->colour,
         .max_weight = input->max_weight > 0 ? input->max_weight : DEFAULT_MAX_WEIGHT};
+    if (input
+            ->compact) { /* as the engine applies it, so that equal specs compare equal */
+        spec->max_weight = fmin(floor(spec->max_weight), MAX_COMPACT_WEIGHT);
+    }
     if (origin != NULL) {
         const double metres[3] = {origin->x, origin->y, origin->z};
 
@@ -78,7 +88,7 @@ enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);
     job->terms.max_bytes = input->max_bytes;
-    job->terms.ttl_ns = (int64_t)(input->ttl_s * 1e9);
+    job->terms.ttl_ns = (int64_t)ceil(input->ttl_s * 1e9);
 out:
     return status;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pictures of a camera. */
+/* Pictures of a camera, cast in stages of rows. */
+#include <math.h>
+
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
@@ -8,9 +10,20 @@
 #define MAX_DEPTH_M 1000
 #define MAX_WEIGHT 65535
 
+/* Steps of rays in one stage at most, unless a row of tiles has more: some tenths of a second. */
+#define STAGE_STEPS_CPU 0x1p27
+#define STAGE_STEPS_CUDA 0x1p32
+
+enum {
+    MAX_STAGES = 32,     /* of a picture at most */
+    MAX_RAY_STEPS = 8192 /* the engine's own end of a ray */
+};
+
 struct cast_job {
     struct vxd_volume_job base; /* first: request->state is both */
     struct vxd_volume_cast_args args;
+    int stage_rows;   /* of pixels, 0: no stage has run */
+    uint64_t version; /* of the volume in the first stage */
     Voxeld__V1__VolumeCastRaysResponse *reply;
     struct vxd_volume_output *depth;
     struct vxd_volume_output *vertices;
@@ -79,14 +92,87 @@ out:
     return status;
 }
 
+/* The steps that the rays of a row may take at most, about: a voxel each, along the longest ray. */
+static double find_row_steps(const struct vxd_volume_cast_args *args, double voxel_size_m)
+{
+    const struct vxd_volume_camera *camera = &args->camera;
+    double x = fmax(fabs(camera->cx), fabs(camera->width - camera->cx)) / camera->fx;
+    double y = fmax(fabs(camera->cy), fabs(camera->height - camera->cy)) / camera->fy;
+    double length = (args->depth_max_m - args->depth_min_m) * sqrt(1 + x * x + y * y);
+
+    return camera->width * fmin(length / voxel_size_m + 1, MAX_RAY_STEPS);
+}
+
+/* Chooses the rows of a stage.
+ * errors  RESOURCE_EXHAUSTED  the picture takes too long */
+static enum vxd_status plan(struct vxd_request *request, const struct vxd_queue *queue,
+                            const struct vxd_volume_info *info, struct vxd_err *err)
+{
+    struct cast_job *job = request->state;
+    bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
+    double most = is_cuda ? STAGE_STEPS_CUDA : STAGE_STEPS_CPU;
+    double row_steps = find_row_steps(&job->args, info->spec.voxel_size_m);
+    double rows = floor(most / row_steps / VXD_VOLUME_CAST_ROWS) * VXD_VOLUME_CAST_ROWS;
+    int height = job->args.camera.height;
+
+    if (info->n_blocks > 0 && row_steps * height > most * MAX_STAGES) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "depth_max_m",
+                        "%d x %d rays of up to %.0f voxels are too long; %.3g steps are "
+                        "cast at most: less depth or fewer pixels take less",
+                        job->args.camera.width, height,
+                        row_steps / job->args.camera.width, most * MAX_STAGES);
+    }
+    job->version = info->version;
+    job->stage_rows = info->n_blocks == 0 || rows > height ? height
+                      : rows < VXD_VOLUME_CAST_ROWS        ? VXD_VOLUME_CAST_ROWS
+                                                           : (int)rows;
+    request->bulk = job->stage_rows < height; /* others run between the stages */
+    return VXD_OK;
+}
+
+/* Queues the next rows, and the copies to the host with the last ones.
+ * errors  ABORTED  the volume is another one than in the first stage */
+static enum vxd_status cast_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err)
+{
+    struct cast_job *job = request->state;
+    struct vxd_volume_cast_args *args = &job->args;
+    int left = args->camera.height - args->row_end;
+    struct vxd_volume_info info;
+    enum vxd_status status;
+
+    vxd_volume_get_info(job->base.volume->volume, &info);
+    if (info.version != job->version) {
+        VXD_TRY(
+            vxd_fail(err, VXD_ABORTED, NULL,
+                     "the volume \"%s\" was changed after %d of the picture's %d rows; "
+                     "ask again, or for less depth or fewer pixels, which take one stage",
+                     job->base.volume->terms.name, args->row_end, args->camera.height));
+    }
+    args->row_begin = args->row_end;
+    args->row_end += left < job->stage_rows ? left : job->stage_rows;
+    VXD_TRY(vxd_volume_cast(queue, job->base.volume->volume, args, err));
+    request->more = args->row_end < args->camera.height;
+    if (!request->more) {
+        VXD_TRY(vxd_volume_fetch(request, queue, err));
+        request->output = &job->reply->base;
+    }
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err)
 {
     const Voxeld__V1__VolumeCastRaysRequest *input =
         (const Voxeld__V1__VolumeCastRaysRequest *)request->input;
     struct cast_job *job = request->state;
+    struct vxd_volume_info info;
     enum vxd_status status;
 
+    if (job->stage_rows > 0) {
+        return cast_rows(request, queue, err);
+    }
     job->reply = vxd_message_new(request->decoder,
                                  &voxeld__v1__volume_cast_rays_response__descriptor, err);
     if (job->reply == NULL) {
@@ -97,10 +183,10 @@ enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "colours",
                          "the volume \"%s\" keeps no colours", input->name));
     }
+    vxd_volume_get_info(job->base.volume->volume, &info);
+    VXD_TRY(plan(request, queue, &info, err));
     VXD_TRY(reserve(request, queue, err));
-    VXD_TRY(vxd_volume_cast(queue, job->base.volume->volume, &job->args, err));
-    VXD_TRY(vxd_volume_fetch(request, queue, err));
-    request->output = &job->reply->base;
+    VXD_TRY(cast_rows(request, queue, err));
 out:
     return status;
 }

@@ -11,6 +11,10 @@
 #define MAX_VOXELS_CPU ((uint64_t)1 << 25)
 #define MAX_VOXELS_CUDA ((uint64_t)1 << 29)
 
+enum {
+    MAX_BLOCK_BYTES = 65536 /* of a block's part of a surface, about */
+};
+
 struct extract_job {
     struct vxd_volume_job base; /* first: request->state is both */
     struct vxd_surface_args args;
@@ -24,6 +28,20 @@ struct extract_job {
     struct vxd_volume_output *blocks;
     struct vxd_buffer ply;
 };
+
+/* Memory that a surface takes, about, before its volume is known: as much as the blocks that it is
+ * made of, and no more than all volumes have. */
+static uint64_t estimate(const struct vxd_request *request, size_t limit)
+{
+    struct vxd_volumes_usage usage;
+    uint64_t most = VXD_VOLUME_REPLY_BYTES;
+
+    vxd_volumes_get_usage(request->server->volumes, &usage);
+    if (limit > 0 && limit < most / MAX_BLOCK_BYTES) {
+        most = (uint64_t)limit * MAX_BLOCK_BYTES;
+    }
+    return usage.n_bytes < most ? usage.n_bytes : most;
+}
 
 enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd_err *err)
 {
@@ -49,26 +67,29 @@ enum vxd_status vxd_volume_extract_check(struct vxd_request *request, struct vxd
     args->min_weight = input->min_weight;
     args->first = input->first < SIZE_MAX ? (size_t)input->first : SIZE_MAX;
     args->limit = input->limit < SIZE_MAX ? (size_t)input->limit : SIZE_MAX;
+    request->cost_bytes = estimate(request, args->limit);
 out:
     return status;
 }
 
 /* --- arrays ------------------------------------------------------------------------------- */
 
-/* Refuses a surface that is more than a reply may have.
+/* Refuses a surface that is more than a reply may have. A file is made of the arrays, beside them.
  * errors  RESOURCE_EXHAUSTED */
-static enum vxd_status check_size(const struct extract_job *job, struct vxd_err *err)
+static enum vxd_status check_size(const struct extract_job *job, bool is_file,
+                                  struct vxd_err *err)
 {
+    size_t most = is_file ? VXD_VOLUME_REPLY_BYTES / 2 : VXD_VOLUME_REPLY_BYTES;
     bool has_colour = job->base.volume->spec.has_colour;
     uint64_t n_bytes = (uint64_t)job->n.n_vertices * (has_colour ? 27 : 24) +
                        (uint64_t)job->n.n_triangles * 13 + (uint64_t)job->n.n_blocks * 16;
 
-    if (n_bytes > VXD_VOLUME_REPLY_BYTES) {
+    if (n_bytes > most) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "box",
                         "the surface has %zu vertices and %zu triangles, %llu bytes; a "
                         "reply holds %zu: ask for boxes of it",
                         job->n.n_vertices, job->n.n_triangles,
-                        (unsigned long long)n_bytes, VXD_VOLUME_REPLY_BYTES);
+                        (unsigned long long)n_bytes, most);
     }
     return VXD_OK;
 }
@@ -164,7 +185,7 @@ enum vxd_status vxd_volume_extract_submit(struct vxd_request *request,
     VXD_TRY(vxd_surface_create(queue, job->base.volume->volume, &job->args, &job->surface,
                                err));
     vxd_surface_get_counts(job->surface, &job->n);
-    VXD_TRY(check_size(job, err));
+    VXD_TRY(check_size(job, input->format == VOXELD__V1__VOLUME_FORMAT__VOLUME_PLY, err));
     VXD_TRY(reserve(request, queue, &out, err));
     VXD_TRY(vxd_surface_write(queue, job->surface, &out, err));
     VXD_TRY(vxd_volume_fetch(request, queue, err));

@@ -11,7 +11,9 @@
 #define MAX_WEIGHT 65535
 
 enum {
-    ENGINE_BYTES_A_PIXEL = 64 /* upload, depths in metres, and the frame map, at most */
+    ENGINE_BYTES_A_PIXEL = 64, /* upload, depths in metres, and the frame map, at most */
+    MAX_IMAGE_BYTES = 4 * VXD_VOLUME_MAX_PIXELS,
+    DECODED_BYTES_A_PIXEL = 7 /* RGBA, and RGB made of it */
 };
 
 struct integrate_job {
@@ -31,13 +33,28 @@ static size_t n_pixels(const struct vxd_volume_camera *camera)
 
 /* --- check ------------------------------------------------------------------------------ */
 
-static enum vxd_status decode(const ProtobufCBinaryData *file, const char *field,
+/* Decodes a picture. Its bytes, and those of what make_rgb makes of it, count as the request's
+ * before it is decoded. */
+static enum vxd_status decode(struct vxd_request *request,
+                              const ProtobufCBinaryData *file, const char *field,
                               struct vxd_image *image, struct vxd_err *err)
 {
-    const struct vxd_image_limits limits = {.max_bytes =
-                                                (size_t)4 * VXD_VOLUME_MAX_PIXELS};
-    enum vxd_status status = vxd_image_decode(file->data, file->len, &limits, image, err);
+    const struct vxd_image_limits limits = {.max_bytes = MAX_IMAGE_BYTES};
+    struct vxd_image head;
+    enum vxd_status status;
 
+    VXD_TRY(vxd_image_read_head(file->data, file->len, &head, err));
+    if (head.width <= VXD_IMAGE_MAX_SIDE && head.height <= VXD_IMAGE_MAX_SIDE &&
+        (size_t)head.width * head.height * head.n_channels * head.sample_bytes <=
+            limits.max_bytes) { /* the decoder refuses others */
+        VXD_TRY(
+            vxd_request_receive(request,
+                                (size_t)head.width * head.height *
+                                    (head.sample_bytes == 2 ? 2 : DECODED_BYTES_A_PIXEL),
+                                err));
+    }
+    VXD_TRY(vxd_image_decode(file->data, file->len, &limits, image, err));
+out:
     if (status != VXD_OK && err != NULL) {
         (void)snprintf(err->field, sizeof err->field, "%s", field);
     }
@@ -98,7 +115,7 @@ static enum vxd_status read_depth(struct vxd_request *request,
                         n_pixels(&frame->camera) * element_bytes, element_bytes,
                         &frame->depth, err);
     }
-    VXD_TRY(decode(&input->depth, "depth", &job->depth, err));
+    VXD_TRY(decode(request, &input->depth, "depth", &job->depth, err));
     if (job->depth.n_channels != 1 || job->depth.sample_bytes != 2) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "depth",
                          "is a picture of %u channels of %u bits; a PNG of one channel "
@@ -159,7 +176,7 @@ static enum vxd_status read_colour(struct vxd_request *request,
                          (int)input->colour_type));
     }
     if (is_file) {
-        VXD_TRY(decode(&input->colour, "colour", &job->colour, err));
+        VXD_TRY(decode(request, &input->colour, "colour", &job->colour, err));
         if (job->colour.sample_bytes != 1) {
             VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "colour",
                              "has samples of 16 bits; 8 are right"));
@@ -319,5 +336,8 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
 
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);
+    if (job->base.volume != NULL) { /* else it would stay beyond the limits of volumes */
+        vxd_volume_forget_frame(queue, job->base.volume->volume);
+    }
     vxd_volume_release(request, queue);
 }

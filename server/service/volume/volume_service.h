@@ -2,8 +2,9 @@
 /* What the methods of volume.proto share. Private to server/service/volume.
  *
  * check (any thread) looks at what the message alone says, and decodes images. The volume is found
- * in submit, when the request's turn has come on the write lane. Reads run there, too, in one
- * stage, since a volume is changed in place. */
+ * in submit, when the request's turn has come on the write lane. Reads run there, too, since a
+ * volume is changed in place: in one stage, or, large pictures, in several between which no change
+ * may come. */
 #ifndef VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
 #define VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
 

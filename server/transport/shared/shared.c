@@ -38,6 +38,7 @@ struct vxd_shared_region {
     int64_t uid;
     uint8_t *bytes;
     size_t n_bytes;
+    struct vxd_shared_region *next; /* of all; guarded by the mutex */
 };
 
 struct connection {
@@ -56,6 +57,8 @@ struct vxd_shared {
     int listeners[VXD_CONFIG_MAX_LISTEN];
     size_t n_listeners;
     pthread_mutex_t mutex;
+    /* Those of closed connections, too, as long as requests hold them. */
+    struct vxd_shared_region *regions;
     struct connection
         connections[MAX_CONNECTIONS]; /* its thread's, but for the regions */
     size_t n_connections;
@@ -71,9 +74,18 @@ static void drop_shared(struct vxd_shared *shared)
 
 void vxd_shared_drop(struct vxd_shared_region *region)
 {
+    struct vxd_shared_region **at;
+
     if (region == NULL || atomic_fetch_sub(&region->references, 1) != 1) {
         return;
     }
+    (void)pthread_mutex_lock(&region->shared->mutex);
+    at = &region->shared->regions;
+    while (*at != region) {
+        at = &(*at)->next;
+    }
+    *at = region->next;
+    (void)pthread_mutex_unlock(&region->shared->mutex);
     (void)munmap(region->bytes, region->n_bytes);
     atomic_fetch_sub(&region->shared->server->shared_bytes, region->n_bytes);
     drop_shared(region->shared);
@@ -89,10 +101,8 @@ static enum vxd_status reserve_bytes(struct vxd_shared *shared, int64_t uid,
     uint64_t used = atomic_load(&shared->server->shared_bytes);
     uint64_t of_user = 0;
 
-    for (size_t i = 0; i < shared->n_connections; i++) {
-        const struct vxd_shared_region *region = shared->connections[i].region;
-
-        of_user += region != NULL && region->uid == uid ? region->n_bytes : 0;
+    for (const struct vxd_shared_region *r = shared->regions; r != NULL; r = r->next) {
+        of_user += r->uid == uid ? r->n_bytes : 0;
     }
     if (used > limit || n_bytes > limit - used) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "shared_bytes",
@@ -183,6 +193,8 @@ static enum vxd_status region_create(struct vxd_shared *shared,
     atomic_fetch_add(&shared->references, 1);
     (void)pthread_mutex_lock(&shared->mutex);
     connection->region = region;
+    region->next = shared->regions;
+    shared->regions = region;
     (void)pthread_mutex_unlock(&shared->mutex);
     return VXD_OK;
 }
@@ -297,6 +309,18 @@ static void close_connection(struct vxd_shared *shared, size_t at)
     vxd_shared_drop(region);
 }
 
+/* Whether a user may have one more connection: any but the daemon's own has half of them. */
+static bool may_connect(const struct vxd_shared *shared, int64_t uid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < shared->n_connections; i++) {
+        n += shared->connections[i].uid == uid ? 1 : 0;
+    }
+    return shared->n_connections < MAX_CONNECTIONS &&
+           (uid == (int64_t)getuid() || n < MAX_CONNECTIONS / 2);
+}
+
 static void accept_connection(struct vxd_shared *shared, int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -310,8 +334,8 @@ static void accept_connection(struct vxd_shared *shared, int listener)
         }
         return;
     }
-    if (shared->n_connections == MAX_CONNECTIONS ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_peer) != 0) {
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_peer) != 0 ||
+        !may_connect(shared, (int64_t)peer.uid)) {
         (void)close(fd); /* its client goes on without shared memory */
         return;
     }

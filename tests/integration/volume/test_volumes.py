@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import voxeld
 from depth_scene import CAMERA, Grid, Shot, distance, png_of, quaternion, shoot
-from harness import SLOW, SOURCE, Daemon, http_call, running, wait_until
+from harness import BACKEND, SLOW, SOURCE, Daemon, http_call, inflight_bytes, running, wait_until
 from PIL import Image
 from scipy.spatial import cKDTree
 from skimage.measure import marching_cubes
@@ -173,6 +173,18 @@ def test_surface_since_a_stamp_replaces_blocks(client: voxeld.Client) -> None:
     assert after.is_whole and 0 < after.n_blocks < whole.n_blocks
 
 
+def test_stamp_of_an_earlier_volume_gets_the_whole(client: voxeld.Client) -> None:
+    old = make(client)
+    fill(old, 1)
+    stamp = old.extract().stamp
+    client.volume_drop("v")
+    new = make(client)
+    assert new.info().stamp > stamp
+    fill(new, 3)
+    surface = new.extract(since=stamp)
+    assert surface.is_whole and surface.n_blocks == new.extract().n_blocks
+
+
 def test_points_and_boxes(client: voxeld.Client, tmp_path: Path) -> None:
     volume = make(client)
     fill(volume)
@@ -215,6 +227,51 @@ def test_picture_of_the_camera_is_its_depth(client: voxeld.Client) -> None:
     np.testing.assert_array_equal(picture.image("normals")[~hit], 0)
 
 
+def test_large_pictures_are_cast_in_stages(client: voxeld.Client) -> None:
+    volume = make(client)
+    fill(volume)
+    pose = shoot(0).pose
+    bent = Camera(CAMERA.width, CAMERA.height, CAMERA.fx, CAMERA.fy, CAMERA.cx, CAMERA.cy, k1=1e-9)
+    for camera in (CAMERA, bent):  # 19200 rays of 8192 steps are more than a stage has
+        near = volume.cast_rays(camera, pose, depth_max_m=3, normals=True)
+        far = volume.cast_rays(camera, pose, depth_max_m=1000, normals=True)
+        assert near.n_hits == far.n_hits > 0.9 * 19200
+        np.testing.assert_array_equal(near.depth, far.depth)
+        np.testing.assert_array_equal(near.normals, far.normals)
+    vast = Camera(2048, 2048, 1000.0, 1000.0, 1024.0, 1024.0, k1=1e-9)
+    if BACKEND == "cpu":  # a GPU casts them
+        with pytest.raises(voxeld.ResourceExhausted) as e:
+            volume.cast_rays(vast, pose, depth_max_m=1000)
+        assert e.value.field == "depth_max_m"
+    volume.clear(all=True)
+    empty = volume.cast_rays(vast, pose, depth_max_m=1000)
+    assert empty.n_hits == 0 and not empty.depth.any()
+
+
+def test_picture_in_stages_is_of_one_version(client: voxeld.Client) -> None:
+    volume = make(client)
+    shot = fill(volume, 1)[0]
+    wide = Camera(320, 240, 2 * CAMERA.fx, 2 * CAMERA.fy, 2 * CAMERA.cx, 2 * CAMERA.cy)
+    ends = threading.Event()
+
+    def change() -> None:
+        with voxeld.connect(client.url, timeout=30 * SLOW) as own:
+            while not ends.is_set():
+                own.volume("v").integrate(shot.depth, CAMERA, shot.pose)
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        with pytest.raises(voxeld.Aborted) as e:
+            for _ in range(200):
+                volume.cast_rays(wide, shot.pose, depth_max_m=1000)
+    finally:
+        ends.set()
+        changing.join()
+    assert "was changed after" in str(e.value)
+    assert volume.cast_rays(wide, shot.pose, depth_max_m=1000).n_hits > 0
+
+
 def test_surface_in_parts_is_the_whole(client: voxeld.Client) -> None:
     volume = make(client)
     fill(volume)
@@ -240,6 +297,13 @@ def test_create_again_and_list(client: voxeld.Client, daemon: Daemon) -> None:
     assert make(client, "b", ttl_s=600).info().ttl_s == 600
     with pytest.raises(voxeld.AlreadyExists):
         make(client, "b")
+    for weight in (300, 10.5):
+        for _ in range(2):
+            make(client, f"w{int(weight)}", compact=True, max_weight=weight)
+    assert client.volume("w300").info().max_weight == 255
+    assert client.volume("w10").info().max_weight == 10
+    for name in ("w10", "w300"):
+        client.volume_drop(name)
     assert [v.name for v in client.volumes()] == ["a", "b"]
     info = client.volume("a").info()
     assert (info.compact, info.max_weight, info.origin) == (True, 30, (10, 0, -1))
@@ -268,6 +332,7 @@ def test_origin_is_where_a_far_map_keeps_its_digits(client: voxeld.Client) -> No
 
 def test_unused_volume_goes_when_its_time_is_over(client: voxeld.Client) -> None:
     make(client, "short", ttl_s=0.3)
+    make(client, "shortest", ttl_s=1e-10)
     wait_until(lambda: not client.volumes(), 20 * SLOW, "the volume's end")
 
 
@@ -366,12 +431,14 @@ def test_grey_and_transparent_pictures_are_colours(client: voxeld.Client) -> Non
 
 def test_depth_that_is_none_changes_nothing(client: voxeld.Client) -> None:
     volume = make(client)
+    n_bytes = volume.info().n_bytes
     for value in (np.nan, np.inf, -np.inf, -1.0, 0.0, 100.0):
         done = volume.integrate(np.full((120, 160), value, np.float32), CAMERA)
         assert (done.n_touched, done.n_blocks) == (0, 0)
     for value in (0, 65535):
         done = volume.integrate(np.full((120, 160), value, np.uint16), CAMERA)
         assert (done.n_touched, done.n_blocks) == (0, 0)
+    assert volume.info().n_bytes == n_bytes  # nothing of the images stays
     assert volume.extract().n_vertices == 0
     assert volume.cast_rays(CAMERA).n_hits == 0
 
@@ -384,6 +451,7 @@ def test_bad_parameters_are_refused(client: voxeld.Client) -> None:
         ("truncation_m", {"truncation_m": 1000.0}),
         ("block", {"block": 7}),
         ("max_weight", {"max_weight": -1.0}),
+        ("max_weight", {"max_weight": 0.5}),
         ("origin", {"origin": (0, 0, float("inf"))}),
         ("ttl_s", {"ttl_s": 1e9}),
         ("name", {"name": "Not a name"}),
@@ -418,6 +486,22 @@ def test_limits_are_named(directory: Path) -> None:
                 shot = shoot(i)
                 volume.integrate(shot.depth, CAMERA, shot.pose)
         assert "limits.volume_bytes of 3145728" in str(e.value)
+
+
+def test_decoded_pictures_count_as_requests_in_flight(directory: Path) -> None:
+    limits = {"inflight_bytes": 16 << 20, "message_bytes": 4 << 20}
+    large = png_of(np.zeros((2000, 2000), np.uint8))  # 7 bytes a pixel when it is decoded
+    with running(directory, {"limits": limits}) as daemon, voxeld.connect(daemon.ipc) as client:
+        volume, shot = make(client, colour=True), shoot(0)
+        with pytest.raises(voxeld.ResourceExhausted) as e:
+            volume.integrate_bytes(
+                shot.png, CAMERA, shot.pose, colour=large,
+                colour_camera=Camera(2000, 2000, 1000.0),
+            )  # fmt: skip
+        assert "limits.inflight_bytes" in str(e.value)
+        wait_until(lambda: inflight_bytes(daemon) == 0, 10 * SLOW, "all bytes given back")
+        volume.integrate_bytes(shot.png, CAMERA, shot.pose, colour=png_of(shot.colour))
+        wait_until(lambda: inflight_bytes(daemon) == 0, 10 * SLOW, "all bytes given back")
 
 
 # HTTP --------------------------------------------------------------------------------------

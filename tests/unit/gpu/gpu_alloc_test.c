@@ -151,6 +151,46 @@ static enum vxd_status use_other_maps(struct vxd_err *err)
     return use_maps(GPU_OTHER_INDEX, err);
 }
 
+/* The sum of all voxels' weights, on the CPU. */
+static double weights_of(const struct vxd_volume *volume)
+{
+    struct vxd_volume_view view;
+    double sum = 0;
+
+    vxd_volume_get_view(volume, &view);
+    for (size_t i = 0; i < (size_t)view.capacity * 512; i++) {
+        sum += ((const float *)view.weights)[i];
+    }
+    return sum;
+}
+
+/* Clears a box that covers some blocks and parts of others: all of it, or nothing. */
+static enum vxd_status clear_box(struct vxd_queue *queue, struct vxd_volume *volume,
+                                 struct vxd_err *err)
+{
+    const struct vxd_volume_region box = {.low = {-1, -1, 0.5}, .high = {0.33, 1, 1.4}};
+    struct vxd_volume_info before;
+    struct vxd_volume_info after;
+    double weights;
+    size_t n = 0;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_queue_wait(queue, err));
+    weights = weights_of(volume);
+    vxd_volume_get_info(volume, &before);
+    status = vxd_volume_clear(queue, volume, &box, &n, err);
+    (void)vxd_queue_wait(queue, NULL);
+    vxd_volume_get_info(volume, &after);
+    CHECK_INT(after.n_blocks, before.n_blocks - n);
+    CHECK_INT(after.version, before.version + (status == VXD_OK ? 1 : 0));
+    CHECK_INT(after.removed_version,
+              status == VXD_OK ? after.version : before.removed_version);
+    CHECK((weights_of(volume) < weights) == (status == VXD_OK));
+    CHECK((n > 0) == (status == VXD_OK) && n < before.n_blocks);
+out:
+    return status;
+}
+
 /* Two depth images of 4 x 3 pixels, fused into a volume that grows, and what reads it. */
 static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *volume,
                                    struct vxd_err *err)
@@ -180,6 +220,7 @@ static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *v
     VXD_TRY(vxd_volume_cast(queue, volume, &cast, err));
     VXD_TRY(vxd_volume_changed_since(queue, volume, 1, entries, &n, err));
     CHECK(n > 0);
+    VXD_TRY(clear_box(queue, volume, err));
     VXD_TRY(vxd_volume_clear(queue, volume, &ball, &n, err));
     CHECK(n > 0);
     VXD_TRY(vxd_queue_wait(queue, err));

@@ -132,7 +132,9 @@ def cast_rays(
     min_weight    voxels of a lower weight are unknown; 0 to 65535; 0: any weight above 0
     colours       volumes with colours only
 
-    Raises NotFound (no such volume).
+    Raises NotFound (no such volume), Aborted (a picture that took several stages, between which
+    the volume was changed), ResourceExhausted (the rays are too many or too long; less depth
+    takes less).
     """
     message = exchange.message_of(
         volume_pb2.VolumeCastRaysRequest,

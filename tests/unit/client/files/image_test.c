@@ -249,6 +249,11 @@ static void test_picture_beyond_the_limits_is_refused_by_its_head(void)
         size_t n_bytes = 0;
         uint8_t *bytes = read_file(names[i], &n_bytes);
 
+        CHECK_INT(vxd_image_read_head(bytes, i == 0 ? 33 : n_bytes, &image, &err),
+                  VXD_OK);
+        CHECK(image.width == WIDTH && image.height == HEIGHT && image.n_channels == 3);
+        CHECK(image.sample_bytes == 1 && image.data == NULL && image.n_bytes == 0);
+        CHECK_INT(vxd_image_read_head(bytes, 12, &image, &err), VXD_INVALID_ARGUMENT);
         CHECK_INT(vxd_image_decode(bytes, n_bytes, &exact, &image, &err), VXD_OK);
         vxd_image_clear(&image);
         less[0].max_width--;
