@@ -31,6 +31,20 @@ out:
     return status;
 }
 
+uint64_t vxd_grid_count_most(const struct vxd_grid_place *place, bool in_space,
+                             uint64_t most)
+{
+    double n = 1;
+
+    if (place->box == NULL || !place->in_voxels) {
+        return most;
+    }
+    n *= ceil(place->box->high->x - place->box->low->x) + 1;
+    n *= ceil(place->box->high->y - place->box->low->y) + 1;
+    n *= in_space ? ceil(place->box->high->z - place->box->low->z) + 1 : 1;
+    return n < (double)most ? (uint64_t)n : most;
+}
+
 /* Sets the heights of a box, whose own they are where no band is given. */
 static enum vxd_status set_band(const struct vxd_scene_spec *spec,
                                 const struct vxd_grid_place *place, int64_t low[3],

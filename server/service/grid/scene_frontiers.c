@@ -14,7 +14,11 @@ enum {
     VOXELS_PART = 1 << 19,
     MARKS_PART = 1 << 17,   /* words of 32 cells */
     CLUSTER_PART = 1 << 14, /* words */
-    COST_BYTES = 1 << 21    /* of a box whose size is not known yet */
+    /* What admission counts. */
+    LOOK_BYTES = 1 << 22,  /* the scene in large cells, twice */
+    JOINED_CELL_BYTES = 8, /* on the host: its rank and its cluster's number */
+    SHOWN_CELL_BYTES = 20,
+    CLUSTER_BYTES = sizeof(struct vxd_cluster) + 32
 };
 
 enum step {
@@ -52,6 +56,20 @@ static struct vxd_grid_place place_of(const Voxeld__V1__SceneFrontiersRequest *i
                                    input->z_high, false};
 }
 
+/* Memory of the device and of the host together: a byte a cell and three words for 32 of them; and
+ * what is joined and shown. */
+static uint64_t count_bytes(const Voxeld__V1__SceneFrontiersRequest *input,
+                            const struct vxd_grid_place *place)
+{
+    uint64_t n = vxd_grid_count_most(place, input->in_space, VXD_GRID_MAX_CELLS);
+    uint64_t n_joined = n < VXD_GRID_MAX_FRONTIER_CELLS ? n : VXD_GRID_MAX_FRONTIER_CELLS;
+    uint64_t n_clusters = n < VXD_GRID_MAX_CLUSTERS ? n : VXD_GRID_MAX_CLUSTERS;
+
+    return LOOK_BYTES + n + n / 32 * 12 + n_clusters * CLUSTER_BYTES +
+           n_joined * JOINED_CELL_BYTES +
+           (input->with_cells ? n_joined * SHOWN_CELL_BYTES : 0);
+}
+
 enum vxd_status vxd_scene_frontiers_check(struct vxd_request *request,
                                           struct vxd_err *err)
 {
@@ -64,7 +82,7 @@ enum vxd_status vxd_scene_frontiers_check(struct vxd_request *request,
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_grid_check_place(&place, err));
     request->bulk = true;
-    request->cost_bytes = COST_BYTES;
+    request->cost_bytes = count_bytes(input, &place);
 out:
     return status;
 }
@@ -214,7 +232,8 @@ static enum vxd_status join(struct vxd_request *request, struct vxd_err *err)
     enum vxd_status status = VXD_OK;
 
     if (job->clusters == NULL) {
-        VXD_TRY(vxd_clusters_create(job->marks.bytes, job->n, &job->clusters, err));
+        VXD_TRY(vxd_clusters_create(request->server->context, job->marks.bytes, job->n,
+                                    &job->clusters, err));
     }
     if (vxd_clusters_step(job->clusters, CLUSTER_PART)) {
         VXD_TRY(vxd_clusters_finish(job->clusters, min_cells > 0 ? min_cells : 1,
