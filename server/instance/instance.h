@@ -70,15 +70,15 @@ struct vxd_server {
     struct vxd_scenes *scenes;
     struct vxd_volumes *volumes;
     struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
-    struct vxd_watch *watch; /* who waits for changes of scenes */
+    struct vxd_watch *watch;   /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;
     const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */
     atomic_int state;                          /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;
     _Atomic uint64_t arriving_block_bytes; /* of messages that are not complete */
     atomic_uint_fast64_t shared_bytes; /* of regions that clients share with the daemon */
-    _Atomic uint64_t n_open;               /* requests made and not answered yet */
-    _Atomic uint64_t n_requests;           /* made since the start, for their ids */
+    _Atomic uint64_t n_open;           /* requests made and not answered yet */
+    _Atomic uint64_t n_requests;       /* made since the start, for their ids */
     int event_fd; /* where vxd_server_stop writes; -1 = nowhere (tests) */
     char instance_id[33];
     int64_t started_ns;      /* monotonic */

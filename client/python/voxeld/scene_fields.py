@@ -14,7 +14,7 @@ from voxeld.v1 import field_pb2
 from .calls import Calls
 from .errors import InvalidArgument
 from .scene_records import Box, SceneReply, message_of, metres_of, plain_shape, tensor_of
-from .version_records import At, at_of
+from .exchange import At, at_of
 
 UNKNOWN = ("free", "occupied", "ignored")
 INTERPOLATION = ("nearest", "trilinear")

@@ -156,7 +156,7 @@ struct vxd_scene {
     struct vxd_scene_history history;
     struct vxd_scene_ages ages; /* the write lane's */
     struct vxd_scene_log_odds log_odds;
-    uint64_t changed;           /* the number of its last change among all scenes */
+    uint64_t changed; /* the number of its last change among all scenes */
     int references;
     bool is_named;          /* its name finds it */
     bool is_reserved;       /* its name is reserved for it */

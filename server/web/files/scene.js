@@ -55,14 +55,22 @@ class ScenePage {
     const asked = readAddress(address);
     this.at = asked.at;
     this.build(asked);
-    this.stream = new Stream(`${this.path}/watch?level=0&max_bytes=13`, (kind, told) => this.told(kind, told), app.setLive);
     this.load().then(() => this.firstView(asked));
     this.onKey = (event) => this.key(event);
     addEventListener('keydown', this.onKey);
   }
 
+  // That something has changed is enough: one cell as large as the scene tells it.
+  listen(depth) {
+    if (this.depth === depth) return;
+    this.depth = depth;
+    this.stream?.close();
+    this.stream = new Stream(`${this.path}/watch?level=${depth}&max_bytes=13`,
+      (kind, told) => this.told(kind, told), this.app.setLive);
+  }
+
   leave() {
-    this.stream.close();
+    this.stream?.close();
     clearTimeout(this.addressTimer);
     removeEventListener('keydown', this.onKey);
   }
@@ -152,6 +160,7 @@ class ScenePage {
       this.info = scene;
       this.version = Number(scene.version);
       this.size = scene.spec.voxelSizeM * 2 ** (scene.spec.depth || 17);
+      this.listen(scene.spec.depth || 17);
       this.showFacts();
       this.showPalette();
       this.setRadius();

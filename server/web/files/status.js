@@ -6,8 +6,8 @@ import { Chart } from './charts.js';
 
 const EVERY_MS = 1000;
 
-// Requests that people and programs sent; what this page asks for itself is not among them.
-const OWN = new Set(['status']);
+// Requests that people and programs sent; what pages like this one ask for all the time is not among them.
+const OWN = new Set(['status', 'scene_watch']);
 
 function totals(status) {
   const sum = { ok: 0, failed: 0, ms: 0 };

@@ -8,6 +8,7 @@ knows is searched for in all of server/, client/ and proto/, so that files may m
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib
 import json
 import os
@@ -26,7 +27,17 @@ import maps
 import numpy as np
 import scenes
 from google.protobuf import descriptor_pb2, descriptor_pool
-from harness import BIN, SOURCE, common_pb2, http_call, running, tensor_of, wait_until
+from harness import (
+    BIN,
+    SLOW,
+    SOURCE,
+    Daemon,
+    common_pb2,
+    http_call,
+    running,
+    tensor_of,
+    wait_until,
+)
 from test_layers import our_files
 
 # The source's names of its log function, of its table of a network's keys and of the kinds of the
@@ -141,10 +152,21 @@ def disk_names(data: Path) -> list[str]:
 
 
 @cache
+def status_of(daemon: Daemon, path: str) -> int:
+    """Of a GET whose body may have no end."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30 * SLOW)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
 def life() -> Life:
     """Runs one daemon that writes every kind of file, and answers with success and with an error.
     """
-    routes = {"/", *(s for _, s in literals("server") if re.fullmatch(r"(?:/[a-z0-9_.]+)+", s))}
+    routes = {s for _, s in literals("server") if re.fullmatch(r"(?:/[a-z0-9_.]+)+", s)}
+    routes |= {"/", *(f"/{f.name}" for f in (SOURCE / "server" / "web" / "files").iterdir())}
     with tempfile.TemporaryDirectory(prefix="voxeld-names-") as folder:
         root = Path(folder)
         with running(root, {"log": {"level": "debug"}}) as daemon:
@@ -163,7 +185,7 @@ def life() -> Life:
             assert reply.status == 200, reply.body
             openapi = http_call(daemon, "GET", "/v1/openapi.json").json()
             metrics = http_call(daemon, "GET", "/metrics").body.decode()
-            known = [r for r in routes if http_call(daemon, "GET", r).status not in (404, 405)]
+            known = [r for r in routes if status_of(daemon, r) not in (404, 405)]
         return Life(metrics, openapi, daemon.log, known, disk_names(root / "data"))
 
 

@@ -386,7 +386,7 @@ def test_views(daemon: Daemon) -> None:
     index = http_call(daemon, "GET", "/")
     assert index.status == 200
     assert "default-src 'none'" in index.headers["Content-Security-Policy"]
-    assert b"/v1/voxelize" in index.body
+    assert b"/app.js" in index.body
     assert http_call(daemon, "GET", "/style.css").headers["Content-Type"].startswith("text/css")
     for path in ("/", "/metrics", "/v1/status", "/v1/health/ready"):
         head = http_call(daemon, "HEAD", path)

