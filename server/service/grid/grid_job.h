@@ -48,6 +48,11 @@ enum vxd_status vxd_grid_find_area(struct vxd_request *request, struct vxd_queue
                                    const struct vxd_grid_place *place,
                                    struct vxd_grid_area *area, struct vxd_err *err);
 
+/* Returns about how many columns of a box a stage takes: fewer the more of the scene's height they
+ * go through. At least 1. */
+uint32_t vxd_grid_count_columns(const struct vxd_scene_spec *spec,
+                                const struct vxd_grid_box *box);
+
 /* --- grid_file.c: cells as files and messages ---------------------------------------------- */
 
 /* A grid as its reply has it: costs or, for the other kinds, states of columns. */
