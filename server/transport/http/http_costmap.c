@@ -109,11 +109,14 @@ static enum vxd_status write_choice(struct vxd_text *text,
 static enum vxd_status write_at(struct vxd_text *text, const char *value,
                                 struct vxd_err *err)
 {
-    if (strspn(value, "0123456789") == strlen(value) && value[0] != '\0') {
-        vxd_text_printf(text, ",\"at\":{\"version\":\"%.20s\"}", value);
+    bool is_number = value[0] != '\0' && value[strspn(value, "0123456789")] == '\0';
+    uint64_t version;
+
+    if (vxd_number_uint64(value, strlen(value), &version)) {
+        vxd_text_printf(text, ",\"at\":{\"version\":\"%" PRIu64 "\"}", version);
         return VXD_OK;
     }
-    if (!vxd_is_name(value)) {
+    if (is_number || !vxd_is_name(value)) {
         return bad_value("at", value, "a version's number or a snapshot's name", err);
     }
     vxd_text_printf(text, ",\"at\":{\"snapshot\":\"%s\"}", value);

@@ -167,11 +167,14 @@ static enum vxd_status write_size(struct vxd_text *text, const char *value,
 static enum vxd_status write_at(struct vxd_text *text, const char *value,
                                 struct vxd_err *err)
 {
-    if (strspn(value, "0123456789") == strlen(value) && value[0] != '\0') {
-        vxd_text_printf(text, ",\"at\":{\"version\":\"%.20s\"}", value);
+    bool is_number = value[0] != '\0' && value[strspn(value, "0123456789")] == '\0';
+    uint64_t version;
+
+    if (vxd_number_uint64(value, strlen(value), &version)) {
+        vxd_text_printf(text, ",\"at\":{\"version\":\"%" PRIu64 "\"}", version);
         return VXD_OK;
     }
-    if (!vxd_is_name(value)) {
+    if (is_number || !vxd_is_name(value)) {
         return bad_value("at", value, "a version's number or a snapshot's name", err);
     }
     vxd_text_printf(text, ",\"at\":{\"snapshot\":\"%s\"}", value);
@@ -321,8 +324,9 @@ bool vxd_http_is_picture(struct vxd_http_exchange *exchange, const char *url)
         if (strcmp(name + n_name + 1, files[i][0]) == 0) {
             memcpy(exchange->picture_scene, name, n_name);
             exchange->picture_scene[n_name] = '\0';
-            exchange->picture_type = files[i][1];
-            return vxd_is_name(exchange->picture_scene);
+            exchange->picture_type =
+                vxd_is_name(exchange->picture_scene) ? files[i][1] : NULL;
+            return exchange->picture_type != NULL;
         }
     }
     return false;

@@ -459,7 +459,8 @@ def test_costmap_is_a_page_with_an_entity_tag(
     assert http_call(daemon, "GET", old).status == 200
     for wrong, field in (
         ("z=1", ""), ("z=a,b", "z"), ("box=1,2,3", "box"), ("kind=x", "kind"), ("no=1", "no"),
-        ("kind=height", "format"), ("at=A!", "at"), ("robot_radius_m=nan", "robot_radius_m"),
+        ("kind=height", "format"), ("at=A!", "at"), ("at=18446744073709551616", "at"),
+        ("robot_radius_m=nan", "robot_radius_m"),
     ):  # fmt: skip
         reply = http_call(daemon, "GET", f"/v1/scenes/{scene.name}/costmap.png?{wrong}")
         assert reply.status == (200 if not field else 400), (wrong, reply.body)
