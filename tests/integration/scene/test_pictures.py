@@ -203,6 +203,16 @@ def test_a_lidar_measures_ranges(yard: Scenes) -> None:
         assert ((ranges == t * SIZE) | (np.abs(ranges - t * SIZE) < 1e-4)).mean() > 0.99
 
 
+def test_png_of_several_bands_has_the_pixels_of_the_tensor(yard: Scenes) -> None:
+    size = {"width": 500, "height": 720}
+    pixels = array_of(draw(yard, **framed("NORMAL", **size)).pixels).reshape(720, 500, 3)
+    stored = read_png(draw(yard, **framed("NORMAL", encode="RENDER_PNG", **size)).image)
+    assert (stored == pixels.astype(int) * 127 + 128).all()
+    materials = array_of(draw(yard, **framed("MATERIAL", **size)).pixels).reshape(720, 500)
+    stored = read_png(draw(yard, **framed("MATERIAL", encode="RENDER_PNG", **size)).image)
+    assert (np.where(materials < 0, 65535, materials) == stored).all()
+
+
 @pytest.mark.parametrize(
     ("field", "members"),
     [
