@@ -10,6 +10,10 @@
 #include "gpu/grid/grid_math.h"
 
 struct vxd_clusters {
+    struct vxd_context *context; /* whose budget of host memory it is of */
+    struct vxd_buffer before_memory;
+    struct vxd_buffer parents_memory;
+    struct vxd_buffer list_memory;
     const uint32_t *marks;
     uint32_t n[3];
     uint32_t n_words;
@@ -24,52 +28,48 @@ struct vxd_clusters {
 void vxd_clusters_destroy(struct vxd_clusters *clusters)
 {
     if (clusters != NULL) {
-        free(clusters->before);
-        free(clusters->parents);
-        free(clusters->list);
+        vxd_host_free(clusters->context, &clusters->before_memory);
+        vxd_host_free(clusters->context, &clusters->parents_memory);
+        vxd_host_free(clusters->context, &clusters->list_memory);
         free(clusters);
     }
 }
 
-enum vxd_status vxd_clusters_create(const uint32_t *marks, const uint32_t n[3],
-                                    struct vxd_clusters **out, struct vxd_err *err)
+enum vxd_status vxd_clusters_create(struct vxd_context *context, const uint32_t *marks,
+                                    const uint32_t n[3], struct vxd_clusters **out,
+                                    struct vxd_err *err)
 {
     struct vxd_clusters *c = calloc(1, sizeof *c);
     uint64_t n_marks = 0;
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
     *out = NULL;
     if (c == NULL) {
-        goto no_memory;
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for clusters");
     }
+    c->context = context;
     c->marks = marks;
     memcpy(c->n, n, sizeof c->n);
     c->n_words = (uint32_t)(((uint64_t)n[0] * n[1] * n[2] + 31) / 32);
-    c->before = malloc(((size_t)c->n_words + 1) * sizeof *c->before);
-    if (c->before == NULL) {
-        goto no_memory;
-    }
+    VXD_TRY(vxd_host_alloc(context, ((size_t)c->n_words + 1) * sizeof *c->before,
+                           &c->before_memory, err));
+    c->before = c->before_memory.ptr;
     for (uint32_t w = 0; w < c->n_words; w++) {
         c->before[w] = (uint32_t)n_marks;
         n_marks += (uint64_t)vxd_svdag_popc(marks[w]);
     }
     if (n_marks > VXD_GRID_MAX_FRONTIER_CELLS) {
-        status =
-            vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "box",
-                     "%" PRIu64 " cells of frontiers, at most %zu are joined; take a "
-                     "smaller box",
-                     n_marks, VXD_GRID_MAX_FRONTIER_CELLS);
-        goto out;
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "box",
+                         "%" PRIu64 " cells of frontiers, at most %zu are joined; take a "
+                         "smaller box",
+                         n_marks, VXD_GRID_MAX_FRONTIER_CELLS));
     }
     c->n_marks = (uint32_t)n_marks;
-    c->parents = malloc((n_marks + 1) * sizeof *c->parents);
-    if (c->parents == NULL) {
-        goto no_memory;
-    }
+    VXD_TRY(vxd_host_alloc(context, ((size_t)n_marks + 1) * sizeof *c->parents,
+                           &c->parents_memory, err));
+    c->parents = c->parents_memory.ptr;
     *out = c;
-    return VXD_OK;
-no_memory:
-    status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for clusters");
+    c = NULL;
 out:
     vxd_clusters_destroy(c);
     return status;
@@ -169,16 +169,43 @@ static uint32_t number_sets(struct vxd_clusters *c)
     return n_sets;
 }
 
+/* Counts the cells of each set, and then makes counts places in the list, plus 1; 0 = dropped.
+ * Returns how many are kept. */
+static size_t keep_sets(struct vxd_clusters *c, uint64_t min_cells, uint32_t *counts,
+                        uint32_t n_sets)
+{
+    size_t n_kept = 0;
+
+    memset(counts, 0, (size_t)n_sets * sizeof *counts);
+    for (uint32_t i = 0; i < c->n_marks; i++) {
+        counts[c->parents[i]]++;
+    }
+    for (uint32_t i = 0; i < n_sets; i++) {
+        if (counts[i] >= min_cells) {
+            c->n_cells += counts[i];
+            counts[i] = (uint32_t)++n_kept;
+        } else {
+            counts[i] = 0;
+        }
+    }
+    return n_kept;
+}
+
 /* Adds every cell to its set: sums in `centre`, which are whole numbers below 2^53. */
-static void sum_sets(const struct vxd_clusters *c, struct vxd_cluster *sets)
+static void sum_sets(struct vxd_clusters *c, const uint32_t *places)
 {
     for (uint32_t w = 0; w < c->n_words; w++) {
         uint32_t rank = c->before[w];
 
         for (uint32_t bits = c->marks[w]; bits != 0; bits &= bits - 1) {
             uint32_t cell = w * 32 + (uint32_t)vxd_svdag_low_bit(bits);
-            struct vxd_cluster *set = &sets[c->parents[rank++]];
+            uint32_t place = places[c->parents[rank++]];
+            struct vxd_cluster *set;
 
+            if (place == 0) {
+                continue;
+            }
+            set = &c->list[place - 1];
             set->first = set->n_cells++ == 0 ? cell : set->first;
             for (int axis = 2; axis >= 0; axis--) {
                 set->centre[axis] += (double)(cell % c->n[axis]);
@@ -188,43 +215,53 @@ static void sum_sets(const struct vxd_clusters *c, struct vxd_cluster *sets)
     }
 }
 
+/* Sorts the list; places and parents follow. */
+static void sort_sets(struct vxd_clusters *c, size_t n_kept, uint32_t *places)
+{
+    qsort(c->list, n_kept, sizeof *c->list, compare);
+    for (size_t i = 0; i < n_kept; i++) {
+        struct vxd_cluster *set = &c->list[i];
+
+        for (int axis = 0; axis < 3; axis++) {
+            set->centre[axis] /= (double)set->n_cells;
+        }
+        places[c->parents[rank_of(c, (uint32_t)set->first)]] = (uint32_t)i + 1;
+    }
+    for (uint32_t i = 0; i < c->n_marks; i++) {
+        c->parents[i] = places[c->parents[i]];
+    }
+}
+
 enum vxd_status vxd_clusters_finish(struct vxd_clusters *c, uint64_t min_cells,
                                     const struct vxd_cluster **list, size_t *n,
                                     struct vxd_err *err)
 {
     uint32_t n_sets = number_sets(c);
-    struct vxd_cluster *sets = calloc((size_t)n_sets + 1, sizeof *sets);
-    uint32_t *numbers = calloc((size_t)n_sets + 1, sizeof *numbers);
-    size_t n_kept = 0;
+    struct vxd_buffer places = {0};
+    size_t n_kept;
+    size_t n_bytes;
+    enum vxd_status status;
 
-    if (sets == NULL || numbers == NULL) {
-        free(numbers);
-        free(sets);
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "no memory for %" PRIu32 " clusters", n_sets);
+    VXD_TRY(vxd_host_alloc(c->context, ((size_t)n_sets + 1) * sizeof(uint32_t), &places,
+                           err));
+    n_kept = keep_sets(c, min_cells, places.ptr, n_sets);
+    if (n_kept > VXD_GRID_MAX_CLUSTERS) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "min_cells",
+                         "is %" PRIu64 ", and %zu frontiers have as many cells; at most "
+                         "%zu are listed: ask for larger ones, or take a smaller box",
+                         min_cells, n_kept, VXD_GRID_MAX_CLUSTERS));
     }
-    sum_sets(c, sets);
-    for (uint32_t i = 0; i < n_sets; i++) {
-        if (sets[i].n_cells >= min_cells) {
-            c->n_cells += (size_t)sets[i].n_cells;
-            sets[n_kept++] = sets[i];
-        }
-    }
-    qsort(sets, n_kept, sizeof *sets, compare);
-    for (size_t i = 0; i < n_kept; i++) {
-        for (int axis = 0; axis < 3; axis++) {
-            sets[i].centre[axis] /= (double)sets[i].n_cells;
-        }
-        numbers[c->parents[rank_of(c, (uint32_t)sets[i].first)]] = (uint32_t)i + 1;
-    }
-    for (uint32_t i = 0; i < c->n_marks; i++) {
-        c->parents[i] = numbers[c->parents[i]];
-    }
-    free(numbers);
-    c->list = sets;
-    *list = sets;
+    n_bytes = (n_kept + 1) * sizeof *c->list;
+    VXD_TRY(vxd_host_alloc(c->context, n_bytes, &c->list_memory, err));
+    c->list = c->list_memory.ptr;
+    memset(c->list, 0, n_bytes);
+    sum_sets(c, places.ptr);
+    sort_sets(c, n_kept, places.ptr);
+    *list = c->list;
     *n = n_kept;
-    return VXD_OK;
+out:
+    vxd_host_free(c->context, &places);
+    return status;
 }
 
 size_t vxd_clusters_n_cells(const struct vxd_clusters *clusters)

@@ -162,14 +162,18 @@ struct vxd_cluster {
     double centre[3]; /* mean of the cells' indices, in the array's axes */
 };
 
-#define VXD_GRID_MAX_FRONTIER_CELLS ((size_t)1 << 22)
+#define VXD_GRID_MAX_FRONTIER_CELLS ((size_t)1 << 20)
+#define VXD_GRID_MAX_CLUSTERS ((size_t)1 << 18)
 
-/* in      marks  host memory; borrowed until destroyed
+/* Their memory is of the context's host budget: 4 bytes a word and 8 a mark, and 40 a cluster of
+ * the list.
+ * in      marks  host memory; borrowed until destroyed
  * owner   the caller
  * errors  RESOURCE_EXHAUSTED  more than VXD_GRID_MAX_FRONTIER_CELLS marks: take a smaller box;
  *                             no memory */
-enum vxd_status vxd_clusters_create(const uint32_t *marks, const uint32_t n[3],
-                                    struct vxd_clusters **out, struct vxd_err *err);
+enum vxd_status vxd_clusters_create(struct vxd_context *context, const uint32_t *marks,
+                                    const uint32_t n[3], struct vxd_clusters **out,
+                                    struct vxd_err *err);
 void vxd_clusters_destroy(struct vxd_clusters *clusters);
 
 /* Joins at most n_words words of marks more; true when all are joined. */
@@ -178,7 +182,7 @@ bool vxd_clusters_step(struct vxd_clusters *clusters, size_t n_words);
 /* Makes the list, once all are joined: clusters of at least min_cells, largest first, of equally
  * large ones the one with the lowest cell.
  * out     list    of *n; as long as the clusters live
- * errors  RESOURCE_EXHAUSTED */
+ * errors  RESOURCE_EXHAUSTED  more than VXD_GRID_MAX_CLUSTERS, err.field "min_cells"; no memory */
 enum vxd_status vxd_clusters_finish(struct vxd_clusters *clusters, uint64_t min_cells,
                                     const struct vxd_cluster **list, size_t *n,
                                     struct vxd_err *err);

@@ -200,7 +200,7 @@ voxeld_scene_grid(struct voxeld_client *client,
  *
  * FAILED_PRECONDITION: the scene does not track free space.
  *
- * RESOURCE_EXHAUSTED: more cells than are joined. */
+ * RESOURCE_EXHAUSTED: more than 2^20 cells of frontiers, or 2^18 frontiers. */
 VOXELD_API enum voxeld_status
 voxeld_scene_frontiers(struct voxeld_client *client,
                        const struct voxeld_scene_frontiers_request *request,

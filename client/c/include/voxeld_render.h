@@ -88,8 +88,8 @@ struct voxeld_scene_render_request {
     /* 0 to 8192; 0: 360 */
     uint32_t height;
     enum voxeld_render_mode mode;
-    /* Rays of a pixel, spread over it. Not of DEPTH, NORMAL and MATERIAL; 0 to 256; 0:
-     * 1; of PATH 16 */
+    /* Rays of a pixel, spread over it. Not of DEPTH, NORMAL and MATERIAL. With those of
+     * light a pixel has at most 4096 rays; 0 to 256; 0: 1; of PATH 16 */
     uint32_t samples;
     /* Rays from a surface to find how open its place is, of each sample: of AO, and of
      * COLOUR and HEIGHT where it is not 0; 0 to 256; 0: none; of AO 16 */

@@ -93,6 +93,21 @@ enum vxd_status vxd_png_encode(const struct vxd_image *image, int level, uint8_t
 enum vxd_status vxd_jpeg_encode(const struct vxd_image *image, int quality,
                                 uint8_t **bytes, size_t *n_bytes, struct vxd_err *err);
 
+/* The bytes of vxd_png_encode, a few rows a call, for a caller that may not be kept for long.
+ * image->data is not read; rows are the next ones from the top, and after the last one the file is
+ * taken. After an error the writer is only destroyed. NULL is fine there.
+ * errors  those of vxd_png_encode; INVALID_ARGUMENT  more rows than the picture has, or a file taken
+ *                                                    before the last */
+struct vxd_png_writer;
+
+enum vxd_status vxd_png_begin(const struct vxd_image *image, int level,
+                              struct vxd_png_writer **out, struct vxd_err *err);
+enum vxd_status vxd_png_write_rows(struct vxd_png_writer *writer, const void *rows,
+                                   uint32_t n_rows, struct vxd_err *err);
+enum vxd_status vxd_png_take_file(struct vxd_png_writer *writer, uint8_t **bytes,
+                                  size_t *n_bytes, struct vxd_err *err);
+void vxd_png_destroy(struct vxd_png_writer *writer);
+
 /* Frees the samples and empties the picture; an empty one is fine. */
 void vxd_image_clear(struct vxd_image *image);
 

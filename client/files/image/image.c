@@ -56,6 +56,38 @@ enum vxd_status vxd_png_encode(const struct vxd_image *image, int level, uint8_t
     *n_bytes = 0;
     return lacks("png", err);
 }
+
+enum vxd_status vxd_png_begin(const struct vxd_image *image, int level,
+                              struct vxd_png_writer **out, struct vxd_err *err)
+{
+    (void)image;
+    (void)level;
+    *out = NULL;
+    return lacks("png", err);
+}
+
+enum vxd_status vxd_png_write_rows(struct vxd_png_writer *writer, const void *rows,
+                                   uint32_t n_rows, struct vxd_err *err)
+{
+    (void)writer;
+    (void)rows;
+    (void)n_rows;
+    return lacks("png", err);
+}
+
+enum vxd_status vxd_png_take_file(struct vxd_png_writer *writer, uint8_t **bytes,
+                                  size_t *n_bytes, struct vxd_err *err)
+{
+    (void)writer;
+    *bytes = NULL;
+    *n_bytes = 0;
+    return lacks("png", err);
+}
+
+void vxd_png_destroy(struct vxd_png_writer *writer)
+{
+    (void)writer;
+}
 #endif
 
 #ifndef VXD_WITH_JPEG

@@ -8,8 +8,8 @@
  *       IDAT    zlib streams of the filtered rows
  *       IEND    last
  *
- * libpng reports a fault by longjmp. It jumps only within run_decoder and run_encoder, whose
- * state lies in a structure of their callers, who free it on every path. */
+ * libpng reports a fault by longjmp. It jumps only within run_decoder and the run_ functions of a
+ * writer, whose state lies in a structure that is freed on every path. */
 #include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -37,14 +37,15 @@ struct decoder {
     png_infop info;
 };
 
-struct encoder {
-    const struct vxd_image *image;
+struct vxd_png_writer {
+    struct vxd_image image; /* its samples are of the caller */
     int level;
+    uint32_t n_rows; /* written */
     uint8_t *bytes;
     size_t n_bytes;
     size_t capacity;
     enum vxd_status status;
-    struct vxd_err *err;
+    struct vxd_err *err; /* of the call that runs */
     png_structp png;
     png_infop info;
 };
@@ -61,7 +62,7 @@ static void decode_fault(png_structp png, png_const_charp message)
 
 static void encode_fault(png_structp png, png_const_charp message)
 {
-    struct encoder *e = png_get_error_ptr(png);
+    struct vxd_png_writer *e = png_get_error_ptr(png);
 
     if (e->status == VXD_OK) {
         e->status =
@@ -234,7 +235,7 @@ out:
 
 static void write_bytes(png_structp png, png_bytep bytes, size_t n)
 {
-    struct encoder *e = png_get_io_ptr(png);
+    struct vxd_png_writer *e = png_get_io_ptr(png);
 
     if (n > e->capacity - e->n_bytes) {
         size_t capacity;
@@ -260,14 +261,13 @@ static void flush_nothing(png_structp png)
     (void)png;
 }
 
-/* Returns by longjmp, too: with e->status set. */
-static void run_encoder(struct encoder *e)
+/* The three return by longjmp, too: with e->status set. */
+static void run_begin(struct vxd_png_writer *e)
 {
     static const int colours[5] = {0, PNG_COLOR_TYPE_GRAY, 0, PNG_COLOR_TYPE_RGB,
                                    PNG_COLOR_TYPE_RGB_ALPHA};
     const uint16_t one = 1;
-    const struct vxd_image *image = e->image;
-    size_t row_bytes = (size_t)image->width * image->n_channels * image->sample_bytes;
+    const struct vxd_image *image = &e->image;
 
     if (setjmp(png_jmpbuf(e->png)) != 0) {
         return;
@@ -285,41 +285,120 @@ static void run_encoder(struct encoder *e)
     if (image->sample_bytes == 2 && *(const uint8_t *)&one == 1) {
         png_set_swap(e->png);
     }
-    for (uint32_t y = 0; y < image->height; y++) {
-        png_write_row(e->png, (png_const_bytep)image->data + y * row_bytes);
+}
+
+static void run_rows(struct vxd_png_writer *e, const uint8_t *rows, uint32_t n_rows)
+{
+    const struct vxd_image *image = &e->image;
+    size_t row_bytes = (size_t)image->width * image->n_channels * image->sample_bytes;
+
+    if (setjmp(png_jmpbuf(e->png)) != 0) {
+        return;
+    }
+    for (uint32_t y = 0; y < n_rows; y++) {
+        png_write_row(e->png, rows + y * row_bytes);
+    }
+}
+
+static void run_end(struct vxd_png_writer *e)
+{
+    if (setjmp(png_jmpbuf(e->png)) != 0) {
+        return;
     }
     png_write_end(e->png, e->info);
 }
 
-enum vxd_status vxd_png_encode(const struct vxd_image *image, int level, uint8_t **bytes,
-                               size_t *n_bytes, struct vxd_err *err)
+void vxd_png_destroy(struct vxd_png_writer *writer)
 {
-    struct encoder e = {.image = image, .level = level, .err = err};
+    if (writer != NULL) {
+        png_destroy_write_struct(&writer->png, &writer->info);
+        free(writer->bytes);
+        free(writer);
+    }
+}
+
+enum vxd_status vxd_png_begin(const struct vxd_image *image, int level,
+                              struct vxd_png_writer **out, struct vxd_err *err)
+{
+    struct vxd_png_writer *e = NULL;
     enum vxd_status status;
 
-    *bytes = NULL;
-    *n_bytes = 0;
+    *out = NULL;
     VXD_TRY(vxd_image_check_source(image, true, err));
     if (level < 0 || level > 9) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
                         "png: the level is %d; it is 0 to 9", level);
     }
-    e.png =
-        png_create_write_struct(PNG_LIBPNG_VER_STRING, &e, encode_fault, ignore_warning);
-    e.info = e.png != NULL ? png_create_info_struct(e.png) : NULL;
-    if (e.info == NULL) {
-        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "image", "no memory for libpng");
-        goto out;
+    e = calloc(1, sizeof *e);
+    if (e == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "image", "no memory for a picture");
     }
-    run_encoder(&e);
-    status = e.status;
-    if (status == VXD_OK) {
-        *bytes = e.bytes;
-        *n_bytes = e.n_bytes;
-        e.bytes = NULL;
+    e->image = *image;
+    e->level = level;
+    e->err = err;
+    e->png =
+        png_create_write_struct(PNG_LIBPNG_VER_STRING, e, encode_fault, ignore_warning);
+    e->info = e->png != NULL ? png_create_info_struct(e->png) : NULL;
+    if (e->info == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "image", "no memory for libpng"));
     }
+    run_begin(e);
+    status = e->status;
 out:
-    free(e.bytes);
-    png_destroy_write_struct(&e.png, &e.info);
+    if (status != VXD_OK) {
+        vxd_png_destroy(e);
+        e = NULL;
+    }
+    *out = e;
+    return status;
+}
+
+enum vxd_status vxd_png_write_rows(struct vxd_png_writer *writer, const void *rows,
+                                   uint32_t n_rows, struct vxd_err *err)
+{
+    if (n_rows > writer->image.height - writer->n_rows) {
+        return VXD_IMAGE_BAD(err, "png: %lu rows behind %lu of %lu",
+                             (unsigned long)n_rows, (unsigned long)writer->n_rows,
+                             (unsigned long)writer->image.height);
+    }
+    writer->err = err;
+    run_rows(writer, rows, n_rows);
+    writer->n_rows += n_rows;
+    return writer->status;
+}
+
+enum vxd_status vxd_png_take_file(struct vxd_png_writer *writer, uint8_t **bytes,
+                                  size_t *n_bytes, struct vxd_err *err)
+{
+    *bytes = NULL;
+    *n_bytes = 0;
+    if (writer->n_rows < writer->image.height) {
+        return VXD_IMAGE_BAD(err, "png: %lu rows of %lu are there",
+                             (unsigned long)writer->n_rows,
+                             (unsigned long)writer->image.height);
+    }
+    writer->err = err;
+    run_end(writer);
+    if (writer->status == VXD_OK) {
+        *bytes = writer->bytes;
+        *n_bytes = writer->n_bytes;
+        writer->bytes = NULL;
+    }
+    return writer->status;
+}
+
+enum vxd_status vxd_png_encode(const struct vxd_image *image, int level, uint8_t **bytes,
+                               size_t *n_bytes, struct vxd_err *err)
+{
+    struct vxd_png_writer *writer = NULL;
+    enum vxd_status status;
+
+    *bytes = NULL;
+    *n_bytes = 0;
+    VXD_TRY(vxd_png_begin(image, level, &writer, err));
+    VXD_TRY(vxd_png_write_rows(writer, image->data, image->height, err));
+    VXD_TRY(vxd_png_take_file(writer, bytes, n_bytes, err));
+out:
+    vxd_png_destroy(writer);
     return status;
 }

@@ -7,7 +7,10 @@
 #include "server/service/grid/grid_job.h"
 
 enum {
-    COARSE_BITS = 7 /* a scene is seen as 128 large cells a side */
+    COARSE_BITS = 7, /* a scene is seen as 128 large cells a side */
+    /* Of one stage: columns, and how many voxels they may be high. */
+    COLUMNS_PART = 1 << 17,
+    COLUMN_HEIGHT = 256
 };
 
 enum vxd_status vxd_grid_check_place(const struct vxd_grid_place *place,
@@ -29,6 +32,20 @@ enum vxd_status vxd_grid_check_place(const struct vxd_grid_place *place,
     }
 out:
     return status;
+}
+
+uint64_t vxd_grid_count_most(const struct vxd_grid_place *place, bool in_space,
+                             uint64_t most)
+{
+    double n = 1;
+
+    if (place->box == NULL || !place->in_voxels) {
+        return most;
+    }
+    n *= ceil(place->box->high->x - place->box->low->x) + 1;
+    n *= ceil(place->box->high->y - place->box->low->y) + 1;
+    n *= in_space ? ceil(place->box->high->z - place->box->low->z) + 1 : 1;
+    return n < (double)most ? (uint64_t)n : most;
 }
 
 /* Sets the heights of a box, whose own they are where no band is given. */
@@ -155,4 +172,17 @@ out:
         (void)snprintf(err->field, sizeof err->field, "box.high");
     }
     return status;
+}
+
+uint32_t vxd_grid_count_columns(const struct vxd_scene_spec *spec,
+                                const struct vxd_grid_box *box)
+{
+    int64_t side = (int64_t)1 << spec->format.depth;
+    int64_t low = box->low[2] > 0 ? box->low[2] : 0;
+    int64_t high = box->high[2] < side ? box->high[2] : side;
+    int64_t n = (int64_t)COLUMNS_PART * COLUMN_HEIGHT;
+
+    return high - low > COLUMN_HEIGHT
+               ? (uint32_t)(n / (high - low) > 0 ? n / (high - low) : 1)
+               : COLUMNS_PART;
 }

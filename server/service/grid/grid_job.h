@@ -33,6 +33,12 @@ struct vxd_grid_place {
 enum vxd_status vxd_grid_check_place(const struct vxd_grid_place *place,
                                      struct vxd_err *err);
 
+/* Returns the cells of a checked place for the admission of its request: those of a box in voxels,
+ * columns or, in space, voxels; `most`, if they are more or a box in metres or none leaves them to
+ * the scene. */
+uint64_t vxd_grid_count_most(const struct vxd_grid_place *place, bool in_space,
+                             uint64_t most);
+
 /* Finds the box in submit, once the scene is open. Where area->is_known is false afterwards the
  * stage ends here, and the next one calls this again.
  * errors  INVALID_ARGUMENT     no band; more cells than an engine takes
@@ -41,6 +47,11 @@ enum vxd_status vxd_grid_check_place(const struct vxd_grid_place *place,
 enum vxd_status vxd_grid_find_area(struct vxd_request *request, struct vxd_queue *queue,
                                    const struct vxd_grid_place *place,
                                    struct vxd_grid_area *area, struct vxd_err *err);
+
+/* Returns about how many columns of a box a stage takes: fewer the more of the scene's height they
+ * go through. At least 1. */
+uint32_t vxd_grid_count_columns(const struct vxd_scene_spec *spec,
+                                const struct vxd_grid_box *box);
 
 /* --- grid_file.c: cells as files and messages ---------------------------------------------- */
 

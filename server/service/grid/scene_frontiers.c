@@ -10,11 +10,14 @@
 
 enum {
     /* Of one stage. */
-    COLUMNS_PART = 1 << 17, /* cells */
     VOXELS_PART = 1 << 19,
     MARKS_PART = 1 << 17,   /* words of 32 cells */
     CLUSTER_PART = 1 << 14, /* words */
-    COST_BYTES = 1 << 21    /* of a box whose size is not known yet */
+    /* What admission counts. */
+    LOOK_BYTES = 1 << 22,  /* the scene in large cells, twice */
+    JOINED_CELL_BYTES = 8, /* on the host: its rank and its cluster's number */
+    SHOWN_CELL_BYTES = 20,
+    CLUSTER_BYTES = sizeof(struct vxd_cluster) + 32
 };
 
 enum step {
@@ -32,7 +35,7 @@ struct frontiers_job {
     bool in_space;
     uint32_t n[3]; /* of the dense array: x y z in space, else 1 y x */
     uint32_t n_words;
-    uint32_t next; /* row, plane or word */
+    uint32_t next; /* row of z or of x, or word */
     void *states;  /* device */
     struct vxd_scene_output marks;
     struct vxd_clusters *clusters;
@@ -52,6 +55,20 @@ static struct vxd_grid_place place_of(const Voxeld__V1__SceneFrontiersRequest *i
                                    input->z_high, false};
 }
 
+/* Memory of the device and of the host together: a byte a cell and three words for 32 of them; and
+ * what is joined and shown. */
+static uint64_t count_bytes(const Voxeld__V1__SceneFrontiersRequest *input,
+                            const struct vxd_grid_place *place)
+{
+    uint64_t n = vxd_grid_count_most(place, input->in_space, VXD_GRID_MAX_CELLS);
+    uint64_t n_joined = n < VXD_GRID_MAX_FRONTIER_CELLS ? n : VXD_GRID_MAX_FRONTIER_CELLS;
+    uint64_t n_clusters = n < VXD_GRID_MAX_CLUSTERS ? n : VXD_GRID_MAX_CLUSTERS;
+
+    return LOOK_BYTES + n + n / 32 * 12 + n_clusters * CLUSTER_BYTES +
+           n_joined * JOINED_CELL_BYTES +
+           (input->with_cells ? n_joined * SHOWN_CELL_BYTES : 0);
+}
+
 enum vxd_status vxd_scene_frontiers_check(struct vxd_request *request,
                                           struct vxd_err *err)
 {
@@ -64,7 +81,7 @@ enum vxd_status vxd_scene_frontiers_check(struct vxd_request *request,
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_grid_check_place(&place, err));
     request->bulk = true;
-    request->cost_bytes = COST_BYTES;
+    request->cost_bytes = count_bytes(input, &place);
 out:
     return status;
 }
@@ -156,33 +173,57 @@ static struct vxd_grid_rows next_items(struct frontiers_job *job, uint32_t n,
     return rows;
 }
 
+/* Takes the next voxels of a box: planes of x as a whole, or, where one is more than a stage takes,
+ * rows of z of it. Sets where they begin in the dense array. */
+static struct vxd_svdag_export next_voxels(struct frontiers_job *job, size_t *first)
+{
+    const struct vxd_grid_box *box = &job->area.box;
+    struct vxd_svdag_export part = {{box->low[0], box->low[1], box->low[2]},
+                                    {box->high[0], box->high[1], box->high[2]},
+                                    0,
+                                    false};
+    uint32_t n_rows = VOXELS_PART / job->n[2] > 0 ? VOXELS_PART / job->n[2] : 1;
+    struct vxd_grid_rows rows;
+
+    *first = (size_t)job->next * job->n[2];
+    if (n_rows < job->n[1]) {
+        uint32_t x = job->next / job->n[1];
+
+        rows = next_items(job, (x + 1) * job->n[1], n_rows);
+        part.low[0] = box->low[0] + x;
+        part.high[0] = part.low[0] + 1;
+        part.low[1] = box->low[1] + (rows.begin - x * job->n[1]);
+        part.high[1] = box->low[1] + (rows.end - x * job->n[1]);
+    } else {
+        rows = next_items(job, job->n[0] * job->n[1], n_rows / job->n[1] * job->n[1]);
+        part.low[0] = box->low[0] + rows.begin / job->n[1];
+        part.high[0] = box->low[0] + rows.end / job->n[1];
+    }
+    return part;
+}
+
 static enum vxd_status submit_states(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
     struct frontiers_job *job = request->state;
     const struct vxd_scene_state *state = &job->base.state;
     const struct vxd_grid_box *box = &job->area.box;
-    uint32_t n = job->in_space ? job->n[0] : job->n[1];
-    size_t plane = (size_t)job->n[2] * (job->in_space ? job->n[1] : 1);
-    struct vxd_grid_rows rows = next_items(
-        job, n, (uint32_t)((job->in_space ? VOXELS_PART : COLUMNS_PART) / plane));
     enum vxd_status status;
 
     if (job->in_space) {
-        const struct vxd_svdag_export part = {
-            {box->low[0] + rows.begin, box->low[1], box->low[2]},
-            {box->low[0] + rows.end, box->high[1], box->high[2]},
-            0,
-            false};
+        size_t first;
+        const struct vxd_svdag_export part = next_voxels(job, &first);
 
         VXD_TRY(vxd_svdag_export_dense(queue, state->svdag, state->root, &part,
-                                       (uint8_t *)job->states + rows.begin * plane, NULL,
-                                       err));
+                                       (uint8_t *)job->states + first, NULL, err));
     } else {
+        uint32_t n_rows = vxd_grid_count_columns(&job->base.scene->spec, box) / job->n[2];
+        const struct vxd_grid_rows rows = next_items(job, job->n[1], n_rows);
+
         VXD_TRY(vxd_grid_states(queue, state->svdag, state->root, box, &rows, job->states,
                                 err));
     }
-    if (job->next == n) {
+    if (job->next == job->n[0] * job->n[1]) { /* n[0] is 1 in a plane */
         job->step = MARKS;
         job->next = 0;
     }
@@ -214,7 +255,8 @@ static enum vxd_status join(struct vxd_request *request, struct vxd_err *err)
     enum vxd_status status = VXD_OK;
 
     if (job->clusters == NULL) {
-        VXD_TRY(vxd_clusters_create(job->marks.bytes, job->n, &job->clusters, err));
+        VXD_TRY(vxd_clusters_create(request->server->context, job->marks.bytes, job->n,
+                                    &job->clusters, err));
     }
     if (vxd_clusters_step(job->clusters, CLUSTER_PART)) {
         VXD_TRY(vxd_clusters_finish(job->clusters, min_cells > 0 ? min_cells : 1,

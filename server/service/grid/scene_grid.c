@@ -10,12 +10,15 @@
 
 enum {
     /* Of one stage. */
-    COLUMNS_PART = 1 << 17,
     SQUARES_PART = 1 << 22, /* cells times rows looked at */
     /* Of a reply; a PNG of as many is made in about 50 ms. */
     MAX_CELLS = 1 << 24,
     MAX_PNG_CELLS = 1 << 22,
-    COST_BYTES = 1 << 21, /* of a grid whose size is not known yet */
+    /* What admission counts: of a cell on the device, on the host and in a reply, and of the
+     * scene in large cells, twice. */
+    CELL_BYTES = 8,
+    HEIGHTS_CELL_BYTES = 36,
+    LOOK_BYTES = 1 << 22,
     MAX_IMAGE_BYTES = 255
 };
 
@@ -113,6 +116,19 @@ static enum vxd_status check_costs(const Voxeld__V1__SceneGridRequest *input,
     return VXD_OK;
 }
 
+/* Cells that a reply of the format holds. */
+static uint64_t count_most_cells(const struct vxd_request *request)
+{
+    const Voxeld__V1__SceneGridRequest *input = input_of(request);
+    uint64_t most =
+        input->format == VOXELD__V1__GRID_FORMAT__GRID_PNG ? MAX_PNG_CELLS : MAX_CELLS;
+    uint64_t bytes = request->server->config.max_message_bytes;
+    uint64_t cell_bytes = is_heights(input) ? 16 : 1;
+
+    bytes = bytes < VXD_SCENE_REPLY_BYTES ? bytes : VXD_SCENE_REPLY_BYTES;
+    return most < bytes / cell_bytes ? most : bytes / cell_bytes;
+}
+
 enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__SceneGridRequest *input = input_of(request);
@@ -148,7 +164,9 @@ enum vxd_status vxd_scene_grid_check(struct vxd_request *request, struct vxd_err
     VXD_TRY(check_costs(input, err));
     VXD_TRY(check_image(input->image, err));
     request->bulk = true;
-    request->cost_bytes = COST_BYTES;
+    request->cost_bytes =
+        LOOK_BYTES + vxd_grid_count_most(&place, false, count_most_cells(request)) *
+                         (is_heights(input) ? HEIGHTS_CELL_BYTES : CELL_BYTES);
 out:
     return status;
 }
@@ -175,15 +193,9 @@ static enum vxd_grid_unknown read_unknown(const struct grid_job *job,
 static enum vxd_status check_size(const struct vxd_request *request,
                                   const struct grid_job *job, struct vxd_err *err)
 {
-    const Voxeld__V1__SceneGridRequest *input = input_of(request);
     uint64_t n = (uint64_t)job->n_x * job->n_y;
-    uint64_t most =
-        input->format == VOXELD__V1__GRID_FORMAT__GRID_PNG ? MAX_PNG_CELLS : MAX_CELLS;
-    uint64_t bytes = request->server->config.max_message_bytes;
-    uint64_t cell_bytes = is_heights(input) ? 16 : 1;
+    uint64_t most = count_most_cells(request);
 
-    bytes = bytes < VXD_SCENE_REPLY_BYTES ? bytes : VXD_SCENE_REPLY_BYTES;
-    most = most < bytes / cell_bytes ? most : bytes / cell_bytes;
     if (n > most) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "box",
                         "is of %" PRIu32 " x %" PRIu32 " cells, a reply of this format "
@@ -277,7 +289,8 @@ static enum vxd_status submit_columns(struct vxd_request *request,
     const Voxeld__V1__SceneGridRequest *input = input_of(request);
     struct grid_job *job = request->state;
     const struct vxd_scene_state *state = &job->base.state;
-    const struct vxd_grid_rows rows = next_rows(job, COLUMNS_PART);
+    const struct vxd_grid_rows rows =
+        next_rows(job, vxd_grid_count_columns(&job->base.scene->spec, &job->area.box));
     enum vxd_status status;
 
     if (is_heights(input)) {

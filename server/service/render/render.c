@@ -173,6 +173,8 @@ static struct vxd_render_rect next_part(const struct vxd_request *request,
 static enum vxd_status draw(struct vxd_request *request, struct vxd_queue *queue,
                             struct vxd_err *err)
 {
+    const Voxeld__V1__SceneRenderRequest *input =
+        (const Voxeld__V1__SceneRenderRequest *)request->input;
     struct vxd_render_job *job = request->state;
     struct vxd_render_rect part = next_part(request, job);
     enum vxd_status status;
@@ -182,7 +184,10 @@ static enum vxd_status draw(struct vxd_request *request, struct vxd_queue *queue
     request->more = job->y < job->picture.height;
     if (!request->more) {
         VXD_TRY(vxd_scene_fetch_output(request, queue, &job->pixels, err));
-        job->step = VXD_RENDER_DONE;
+        job->step = input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_PNG
+                        ? VXD_RENDER_ENCODE
+                        : VXD_RENDER_DONE;
+        request->more = job->step != VXD_RENDER_DONE;
     }
 out:
     return status;
@@ -211,7 +216,12 @@ enum vxd_status vxd_scene_render_submit(struct vxd_request *request,
         vxd_scene_free_blocks(request, queue);
         VXD_TRY(begin_drawing(request, queue, err));
     }
-    status = draw(request, queue, err);
+    if (job->step == VXD_RENDER_ENCODE) {
+        VXD_TRY(vxd_render_encode_band(request, err));
+        request->more = job->step != VXD_RENDER_DONE;
+    } else {
+        VXD_TRY(draw(request, queue, err));
+    }
 out:
     return status;
 }
@@ -235,6 +245,8 @@ void vxd_scene_render_release(struct vxd_request *request, struct vxd_queue *que
 
     vxd_render_plan_destroy(queue, job->plan);
     job->plan = NULL;
+    vxd_png_destroy(job->png);
+    job->png = NULL;
     free(job->file);
     job->file = NULL;
     vxd_scene_release(request, queue);

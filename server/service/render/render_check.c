@@ -12,6 +12,7 @@ enum {
     MAX_PIXELS = 1 << 23,
     MAX_SAMPLES = 256,
     MAX_BOUNCES = 16,
+    MAX_PIXEL_RAYS = 4096, /* a pixel is drawn in one stage */
     PATH_SAMPLES = 16,
     AO_SAMPLES = 16,
     PATH_BOUNCES = 3,
@@ -248,6 +249,20 @@ static void read_picture(const Voxeld__V1__SceneRenderRequest *input,
     picture->detail = input->detail;
 }
 
+/* Refuses pixels that one stage should not draw. */
+static enum vxd_status check_rays(const struct vxd_render_picture *picture,
+                                  struct vxd_err *err)
+{
+    uint64_t n_rays = vxd_render_rays_of_pixel(picture);
+
+    return n_rays <= MAX_PIXEL_RAYS
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "samples",
+                          "%u make %llu rays a pixel with those of light, at most %d are "
+                          "cast: ask for fewer samples, ao_samples or bounces",
+                          picture->samples, (unsigned long long)n_rays, MAX_PIXEL_RAYS);
+}
+
 enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__SceneRenderRequest *input =
@@ -264,6 +279,7 @@ enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_e
     VXD_TRY(check_numbers(input, err));
     VXD_TRY(read_size(request, input, err));
     read_picture(input, &job->picture);
+    VXD_TRY(check_rays(&job->picture, err));
     n_pixels = (uint64_t)job->picture.width * job->picture.height;
     job->n_rays = n_pixels * vxd_render_rays_of_pixel(&job->picture);
     request->bulk = job->n_rays > request->server->config.bulk_points;

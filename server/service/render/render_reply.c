@@ -2,12 +2,12 @@
 /* From pixels to what a client gets: a tensor, or a PNG or JPEG file. */
 #include <math.h>
 
-#include "client/files/image/files_image.h"
 #include "server/service/render/scene_render.h"
 #include "server/service/service.h"
 
 enum {
-    PNG_LEVEL = 1, /* a frame that is sent at once */
+    PNG_LEVEL = 1,      /* a frame that is sent at once */
+    PNG_PART = 1 << 20, /* samples of a stage */
     DEFAULT_QUALITY = 90,
     CHANNELS = 3
 };
@@ -17,60 +17,113 @@ static size_t n_pixels(const struct vxd_render_job *job)
     return (size_t)job->picture.width * job->picture.height;
 }
 
-/* Three bytes of each pixel: colours, or of normals the int8. `bias` is added to each. */
-static enum vxd_status take_bytes(struct vxd_request *request, int scale, int bias,
-                                  uint8_t **out, struct vxd_err *err)
+/* Whether a file has a uint16 of each pixel, not three bytes. */
+static bool has_halves(const struct vxd_render_job *job)
 {
-    const struct vxd_render_job *job = request->state;
-    const uint32_t *pixels = job->pixels.bytes;
-    size_t n = n_pixels(job);
-    void *block;
-    uint8_t *bytes;
-    enum vxd_status status;
+    return job->picture.mode == VXD_RENDER_DEPTH ||
+           job->picture.mode == VXD_RENDER_MATERIAL;
+}
 
-    VXD_TRY(vxd_scene_take_host(request, n, CHANNELS, &block, err));
-    bytes = block;
+/* Three bytes of each of n pixels: colours, or of normals the int8. `bias` is added to each. */
+static void put_bytes(const uint32_t *pixels, size_t n, int scale, int bias, uint8_t *out)
+{
     for (size_t i = 0; i < n; i++) {
         for (int k = 0; k < CHANNELS; k++) {
             uint8_t byte = (uint8_t)(pixels[i] >> (8 * k));
 
-            bytes[CHANNELS * i + (size_t)k] =
+            out[CHANNELS * i + (size_t)k] =
                 scale == 1 ? byte : (uint8_t)((int8_t)byte * scale + bias);
         }
     }
-    *out = bytes;
+}
+
+static enum vxd_status take_bytes(struct vxd_request *request, uint8_t **out,
+                                  struct vxd_err *err)
+{
+    const struct vxd_render_job *job = request->state;
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_take_host(request, n_pixels(job), CHANNELS, &block, err));
+    put_bytes(job->pixels.bytes, n_pixels(job), 1, 0, block);
+    *out = block;
 out:
     return status;
 }
 
 /* Depths as millimetres, materials as they are; what is not there is 0, or 65535. */
-static enum vxd_status take_halves(struct vxd_request *request, uint16_t **out,
-                                   struct vxd_err *err)
+static void put_halves(const uint32_t *pixels, size_t n, bool is_depth, uint16_t *out)
 {
-    const struct vxd_render_job *job = request->state;
-    const uint32_t *pixels = job->pixels.bytes;
-    size_t n = n_pixels(job);
-    void *block;
-    uint16_t *halves;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_scene_take_host(request, n, sizeof *halves, &block, err));
-    halves = block;
     for (size_t i = 0; i < n; i++) {
-        if (job->picture.mode == VXD_RENDER_DEPTH) {
+        if (is_depth) {
             float depth;
             double mm;
 
             memcpy(&depth, &pixels[i], sizeof depth);
             mm = (double)depth * 1000;
-            halves[i] = isinf(depth) ? 0
-                        : mm < 65535 ? (uint16_t)fmax(floor(mm + 0.5), 1)
-                                     : UINT16_MAX;
+            out[i] = isinf(depth) ? 0
+                     : mm < 65535 ? (uint16_t)fmax(floor(mm + 0.5), 1)
+                                  : UINT16_MAX;
         } else {
-            halves[i] = pixels[i] > UINT16_MAX ? UINT16_MAX : (uint16_t)pixels[i];
+            out[i] = pixels[i] > UINT16_MAX ? UINT16_MAX : (uint16_t)pixels[i];
         }
     }
-    *out = halves;
+}
+
+/* Rows of a band: as many as hold about PNG_PART samples. */
+static uint32_t count_band_rows(const struct vxd_render_job *job)
+{
+    uint32_t n = (uint32_t)PNG_PART / (job->picture.width * CHANNELS);
+
+    n = n > 0 ? n : 1;
+    return n < job->picture.height ? n : job->picture.height;
+}
+
+static enum vxd_status begin_png(struct vxd_request *request, struct vxd_err *err)
+{
+    struct vxd_render_job *job = request->state;
+    const struct vxd_image image = {.width = job->picture.width,
+                                    .height = job->picture.height,
+                                    .n_channels = has_halves(job) ? 1 : CHANNELS,
+                                    .sample_bytes = has_halves(job) ? 2 : 1};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_take_host(request, (size_t)count_band_rows(job) * image.width,
+                                CHANNELS, &job->band, err));
+    VXD_TRY(vxd_png_begin(&image, PNG_LEVEL, &job->png, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_render_encode_band(struct vxd_request *request, struct vxd_err *err)
+{
+    struct vxd_render_job *job = request->state;
+    uint32_t width = job->picture.width;
+    uint32_t left = job->picture.height - job->n_encoded;
+    uint32_t n_rows = count_band_rows(job);
+    const uint32_t *pixels =
+        (const uint32_t *)job->pixels.bytes + (size_t)job->n_encoded * width;
+    enum vxd_status status;
+
+    if (job->png == NULL) {
+        VXD_TRY(begin_png(request, err));
+    }
+    n_rows = n_rows < left ? n_rows : left;
+    if (has_halves(job)) {
+        put_halves(pixels, (size_t)n_rows * width, job->picture.mode == VXD_RENDER_DEPTH,
+                   job->band);
+    } else {
+        bool is_normal = job->picture.mode == VXD_RENDER_NORMAL;
+
+        put_bytes(pixels, (size_t)n_rows * width, is_normal ? 127 : 1,
+                  is_normal ? 128 : 0, job->band);
+    }
+    VXD_TRY(vxd_png_write_rows(job->png, job->band, n_rows, err));
+    job->n_encoded += n_rows;
+    if (n_rows == left) {
+        VXD_TRY(vxd_png_take_file(job->png, &job->file, &job->n_file, err));
+        job->step = VXD_RENDER_DONE;
+    }
 out:
     return status;
 }
@@ -84,50 +137,34 @@ static enum vxd_status show_pixels(struct vxd_request *request,
     uint8_t *bytes;
     enum vxd_status status;
 
-    if (job->picture.mode == VXD_RENDER_DEPTH ||
-        job->picture.mode == VXD_RENDER_MATERIAL) {
+    if (has_halves(job)) {
         return vxd_scene_show(
             request, job->picture.mode == VXD_RENDER_DEPTH ? VXD_FLOAT32 : VXD_INT32,
             n_pixels(job), 0, job->pixels.bytes, &reply->pixels, err);
     }
-    VXD_TRY(take_bytes(request, 1, 0, &bytes, err));
+    VXD_TRY(take_bytes(request, &bytes, err));
     status = vxd_scene_show(request, is_normal ? VXD_INT8 : VXD_UINT8, n_pixels(job),
                             CHANNELS, bytes, &reply->pixels, err);
 out:
     return status;
 }
 
-static enum vxd_status encode(struct vxd_request *request,
-                              const Voxeld__V1__SceneRenderRequest *input,
-                              struct vxd_err *err)
+/* JPEG is of colours alone, and fast enough to be made at once. */
+static enum vxd_status encode_jpeg(struct vxd_request *request, uint32_t quality,
+                                   struct vxd_err *err)
 {
     struct vxd_render_job *job = request->state;
     struct vxd_image image = {.width = job->picture.width,
                               .height = job->picture.height,
                               .n_channels = CHANNELS,
                               .sample_bytes = 1};
-    uint8_t *bytes = NULL;
-    uint16_t *halves = NULL;
+    uint8_t *bytes;
     enum vxd_status status;
 
-    if (job->picture.mode == VXD_RENDER_DEPTH ||
-        job->picture.mode == VXD_RENDER_MATERIAL) {
-        VXD_TRY(take_halves(request, &halves, err));
-        image.n_channels = 1;
-        image.sample_bytes = sizeof *halves;
-        image.data = halves;
-    } else {
-        bool is_normal = job->picture.mode == VXD_RENDER_NORMAL;
-
-        VXD_TRY(
-            take_bytes(request, is_normal ? 127 : 1, is_normal ? 128 : 0, &bytes, err));
-        image.data = bytes;
-    }
-    status = input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_PNG
-                 ? vxd_png_encode(&image, PNG_LEVEL, &job->file, &job->n_file, err)
-                 : vxd_jpeg_encode(
-                       &image, input->quality > 0 ? (int)input->quality : DEFAULT_QUALITY,
-                       &job->file, &job->n_file, err);
+    VXD_TRY(take_bytes(request, &bytes, err));
+    image.data = bytes;
+    VXD_TRY(vxd_jpeg_encode(&image, quality > 0 ? (int)quality : DEFAULT_QUALITY,
+                            &job->file, &job->n_file, err));
 out:
     return status;
 }
@@ -183,7 +220,9 @@ enum vxd_status vxd_render_new_reply(struct vxd_request *request,
     if (input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_TENSOR) {
         VXD_TRY(show_pixels(request, reply, err));
     } else {
-        VXD_TRY(encode(request, input, err));
+        if (input->encode == VOXELD__V1__RENDER_ENCODE__RENDER_JPEG) {
+            VXD_TRY(encode_jpeg(request, input->quality, err));
+        }
         reply->image.data = job->file;
         reply->image.len = job->n_file;
     }

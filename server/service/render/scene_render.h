@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of scene_render share. A request goes through these steps, in stages: it finds
  * what is occupied where the message leaves the camera to us, makes a plan, draws part by part,
- * and copies the pixels; finish encodes them. */
+ * copies the pixels and, for PNG, encodes them band by band; finish makes the reply. */
 #ifndef VXD_SERVER_SERVICE_RENDER_SCENE_RENDER_H
 #define VXD_SERVER_SERVICE_RENDER_SCENE_RENDER_H
 
+#include "client/files/image/files_image.h"
 #include "gpu/render/render.h"
 #include "gpu/svdag/diff/diff.h"
 #include "server/service/scene/scene.h"
@@ -14,6 +15,7 @@ enum vxd_render_step {
     VXD_RENDER_OPEN,
     VXD_RENDER_BOUND, /* cells of the box were exported */
     VXD_RENDER_DRAW,
+    VXD_RENDER_ENCODE, /* bands of a PNG */
     VXD_RENDER_DONE
 };
 
@@ -34,7 +36,10 @@ struct vxd_render_job {
     uint64_t n_rays;
     uint32_t x, y; /* the next part's corner */
     struct vxd_scene_output pixels;
-    uint8_t *file; /* PNG or JPEG; malloc'ed */
+    struct vxd_png_writer *png;
+    void *band;         /* host: samples of its next rows */
+    uint32_t n_encoded; /* rows */
+    uint8_t *file;      /* PNG or JPEG; malloc'ed */
     size_t n_file;
 };
 
@@ -55,6 +60,11 @@ void vxd_render_set_camera(struct vxd_render_job *job,
                            const Voxeld__V1__SceneRenderRequest *input);
 
 /* --- render_reply.c ---------------------------------------------------------------------- */
+
+/* Encodes the next rows of a PNG, about 20 ms of a core; the last ones make the file, and the step
+ * DONE.
+ * errors  RESOURCE_EXHAUSTED, of the codec */
+enum vxd_status vxd_render_encode_band(struct vxd_request *request, struct vxd_err *err);
 
 /* Makes the reply of drawn pixels.
  * errors  RESOURCE_EXHAUSTED, of the codecs */

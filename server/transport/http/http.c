@@ -44,8 +44,7 @@ void vxd_http_exchange_drop(struct vxd_http_exchange *exchange)
         MHD_destroy_response(exchange->response);
     }
     free(exchange->query_text);
-    free(exchange->costmap_body);
-    free(exchange->picture_body);
+    free(exchange->file_body);
     free(exchange);
 }
 
@@ -149,15 +148,12 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
 static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
                                             const char *url)
 {
+    const char *of_file = vxd_http_find_scene_file(exchange, url);
     const struct vxd_method *method =
-        vxd_http_is_picture(exchange, url)
-            ? vxd_method_by_name(exchange->http->server->methods, "scene_render")
-            : find_path(exchange, url);
+        of_file != NULL ? vxd_method_by_name(exchange->http->server->methods, of_file)
+                        : find_path(exchange, url);
 
     exchange->allow = allow_view;
-    if (vxd_http_is_costmap(exchange, url)) {
-        return vxd_method_by_name(exchange->http->server->methods, "scene_grid");
-    }
     method = method != NULL ? method : vxd_http_find_events(exchange, url);
     if (method == NULL && strncmp(url, "/v1/", 4) == 0) {
         method = vxd_method_by_name(exchange->http->server->methods, url + 4);
@@ -279,14 +275,8 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
     if (exchange->is_events) {
         VXD_TRY(vxd_http_events_open(exchange, err));
     }
-    if (exchange->costmap_type != NULL) {
-        VXD_TRY(vxd_http_read_costmap(exchange, err));
-        if (exchange->response != NULL) {
-            return VXD_OK;
-        }
-    }
-    if (exchange->picture_type != NULL) {
-        VXD_TRY(vxd_http_read_picture(exchange, err));
+    if (exchange->file != NULL) {
+        VXD_TRY(vxd_http_read_scene_file(exchange, err));
         if (exchange->response != NULL) {
             return VXD_OK;
         }
@@ -436,16 +426,12 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
 
         body.bytes = (const uint8_t *)(is_json ? "{}" : "");
         body.n_bytes = is_json ? 2 : 0;
-        if (exchange->picture_body != NULL) {
-            body.bytes = (const uint8_t *)exchange->picture_body;
-            body.n_bytes = strlen(exchange->picture_body);
+        if (exchange->file_body != NULL) {
+            body.bytes = (const uint8_t *)exchange->file_body;
+            body.n_bytes = strlen(exchange->file_body);
         } else if (exchange->get_body[0] != '\0') {
             body.bytes = (const uint8_t *)exchange->get_body;
             body.n_bytes = strlen(exchange->get_body);
-        }
-        if (exchange->costmap_body != NULL) {
-            body.bytes = (const uint8_t *)exchange->costmap_body;
-            body.n_bytes = strlen(exchange->costmap_body);
         }
         if (exchange->events != NULL) {
             body.bytes = (const uint8_t *)vxd_http_events_body(exchange->events);

@@ -94,16 +94,11 @@ struct vxd_http_exchange {
     const char *format; /* of a file body, in query_text */
     char
         get_body[VXD_NAME_BYTES + 16]; /* what a GET's path says, as JSON; "" = nothing */
-    /* A scene's costmap as a file (http_costmap.c); NULL = the URL is none. */
-    const char *costmap_type;
-    char costmap_scene[VXD_NAME_BYTES];
-    char *costmap_body; /* JSON, malloc'ed */
-    uint64_t costmap_digest;
-    /* A picture of a scene (http_pictures.c); NULL = the URL is none. */
-    const char *picture_type;
-    char picture_scene[VXD_NAME_BYTES];
-    char *picture_body; /* JSON, malloc'ed */
-    uint64_t picture_digest;
+    /* A scene's picture or costmap as a file (http_scene_files.c); NULL = the URL is none. */
+    const struct vxd_http_scene_file *file;
+    char file_scene[VXD_NAME_BYTES];
+    char *file_body; /* JSON, malloc'ed */
+    uint64_t file_digest;
     struct vxd_query_item query[VXD_HTTP_MAX_QUERY];
     size_t n_query;
     char *query_text; /* owns the strings above: they outlive the connection's */
@@ -273,30 +268,19 @@ const struct vxd_http_view *vxd_http_view_find(const char *path);
 enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
                                     struct vxd_err *err);
 
-/* http_costmap.c: whether a URL is a scene's costmap; sets costmap_type and costmap_scene. */
-bool vxd_http_is_costmap(struct vxd_http_exchange *exchange, const char *url);
+/* http_scene_files.c: returns the method of a URL that is a picture or costmap of a scene, and sets
+ * file and file_scene; NULL: it is none. */
+const char *vxd_http_find_scene_file(struct vxd_http_exchange *exchange, const char *url);
 
-/* Makes costmap_body from the query, or the response where the client has the file.
+/* Makes file_body from the query, or the response where the client has the file.
  * errors  INVALID_ARGUMENT (names the parameter), UNAUTHENTICATED, PERMISSION_DENIED,
  *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_http_read_costmap(struct vxd_http_exchange *exchange,
-                                      struct vxd_err *err);
+enum vxd_status vxd_http_read_scene_file(struct vxd_http_exchange *exchange,
+                                         struct vxd_err *err);
 
 /* Makes the response of a reply. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_http_set_costmap(struct vxd_http_exchange *exchange,
-                                     const ProtobufCMessage *output, struct vxd_err *err);
-
-/* http_pictures.c: whether a URL is a scene's picture; sets picture_type and picture_scene. */
-bool vxd_http_is_picture(struct vxd_http_exchange *exchange, const char *url);
-
-/* Makes picture_body from the query, or the response where the client has the picture.
- * errors  INVALID_ARGUMENT (names the parameter), UNAUTHENTICATED, PERMISSION_DENIED,
- *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_http_read_picture(struct vxd_http_exchange *exchange,
-                                      struct vxd_err *err);
-
-/* Makes the response of a reply. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_http_set_picture(struct vxd_http_exchange *exchange,
-                                     const ProtobufCMessage *output, struct vxd_err *err);
+enum vxd_status vxd_http_set_scene_file(struct vxd_http_exchange *exchange,
+                                        const ProtobufCMessage *output,
+                                        struct vxd_err *err);
 
 #endif

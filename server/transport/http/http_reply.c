@@ -207,11 +207,8 @@ static enum vxd_status set_output(struct vxd_http_exchange *exchange,
     const char *type = TYPE_JSON;
     enum vxd_status status = VXD_OK;
 
-    if (exchange->costmap_type != NULL) {
-        return vxd_http_set_costmap(exchange, output, err);
-    }
-    if (exchange->picture_type != NULL) {
-        return vxd_http_set_picture(exchange, output, err);
+    if (exchange->file != NULL) {
+        return vxd_http_set_scene_file(exchange, output, err);
     }
     switch (exchange->reply_format) {
     case VXD_HTTP_JSON:

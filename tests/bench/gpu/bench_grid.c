@@ -350,7 +350,8 @@ static enum vxd_status cluster(struct bench *bench, const char *name, const uint
                            n_words * sizeof *marks, err));
     VXD_TRY(vxd_queue_wait(bench->device.queue, err));
     start = bench_now_s();
-    VXD_TRY(vxd_clusters_create(marks, n, &clusters, err));
+    VXD_TRY(vxd_clusters_create(vxd_queue_context(bench->device.queue), marks, n,
+                                &clusters, err));
     while (!vxd_clusters_step(clusters, n_words)) {
     }
     VXD_TRY(vxd_clusters_finish(clusters, 1, &list, &n_list, err));

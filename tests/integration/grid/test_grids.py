@@ -355,6 +355,37 @@ def test_frontiers_are_those_of_a_flood(
     assert client.scene_frontiers(scene.name, z_low=-0.9, z_high=1.0).cells is None
 
 
+def test_wide_and_tall_boxes_are_made_in_parts(client: voxeld.Client) -> None:
+    """A plane of more voxels than a stage takes, and columns of which it takes fewer."""
+    side = 1024
+    scene = client.scene_create(next(NAMES), 1.0, depth=10, track_free=True, origin=(0, 0, 0))
+    random = np.random.default_rng(5)
+    spheres = [
+        voxeld.Operation(
+            voxeld.Ball((512, *random.uniform(0, side, 2)), random.uniform(1, 60)),
+            action=action,
+        )
+        for action in ["set_free"] * 60 + ["erase"] * 20 + ["fill"] * 10
+    ]
+    scene.edit(spheres)
+    box = voxeld.Box((511, 0, 0), (514, side, side))
+    marked = frontier_cells(scene.export_dense(box, in_voxels=True).states)
+    got = client.scene_frontiers(
+        scene.name, box=box, in_voxels=True, in_space=True, with_cells=True
+    )
+    assert len(got.cells) > 10_000
+    np.testing.assert_array_equal(got.cells, np.argwhere(marked) + [511, 0, 0])
+
+    def project(low: int, high: int) -> np.ndarray:
+        part = voxeld.Box((400, low, 0), (624, high, side))
+        return client.scene_grid(scene.name, "projected", box=part, in_voxels=True).cells
+
+    parts = [project(low, low + 64) for low in range(0, side, 64)]
+    np.testing.assert_array_equal(project(0, side), np.concatenate(parts))
+    assert len(np.unique(parts)) == 3
+    scene.drop()
+
+
 # Refusals, versions, other scenes ----------------------------------------------------------
 
 
@@ -428,7 +459,8 @@ def test_costmap_is_a_page_with_an_entity_tag(
     assert http_call(daemon, "GET", old).status == 200
     for wrong, field in (
         ("z=1", ""), ("z=a,b", "z"), ("box=1,2,3", "box"), ("kind=x", "kind"), ("no=1", "no"),
-        ("kind=height", "format"), ("at=A!", "at"), ("robot_radius_m=nan", "robot_radius_m"),
+        ("kind=height", "format"), ("at=A!", "at"), ("at=18446744073709551616", "at"),
+        ("robot_radius_m=nan", "robot_radius_m"),
     ):  # fmt: skip
         reply = http_call(daemon, "GET", f"/v1/scenes/{scene.name}/costmap.png?{wrong}")
         assert reply.status == (200 if not field else 400), (wrong, reply.body)

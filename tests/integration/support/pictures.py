@@ -137,6 +137,9 @@ def read_png(data: bytes) -> Array:
     out = np.zeros((height + 1, pixel + width * pixel), int)
     for y in range(height):
         line = out[y + 1]
+        if rows[y, 0] == 0:
+            line[pixel:] = rows[y, 1:]
+            continue
         for x in range(width * pixel):
             a, b, c = line[x], out[y, x + pixel], out[y, x]
             nearest = min((abs(b - c), 0), (abs(a - c), 1), (abs(a + b - 2 * c), 2))[1]

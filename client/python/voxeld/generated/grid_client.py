@@ -114,7 +114,7 @@ def scene_frontiers(
     at          the version or the snapshot's name; None: the newest
 
     Raises NotFound (no such scene), FailedPrecondition (the scene does not track free space),
-    ResourceExhausted (more cells than are joined).
+    ResourceExhausted (more than 2^20 cells of frontiers, or 2^18 frontiers).
     """
     message = exchange.message_of(
         grid_pb2.SceneFrontiersRequest,

@@ -355,6 +355,45 @@ static void test_png_round_trip_of_noise_is_exact(void)
     }
 }
 
+/* In bands of seven rows, of which the last has fewer. */
+static void test_png_in_bands_has_the_bytes_of_the_whole(void)
+{
+    for (uint32_t sample_bytes = 1; sample_bytes <= 2; sample_bytes++) {
+        struct vxd_png_writer *writer = NULL;
+        struct vxd_err err = {0};
+        struct vxd_image image;
+        uint8_t *whole;
+        uint8_t *bytes;
+        size_t n_whole;
+        size_t n_bytes;
+        size_t row_bytes;
+
+        fill(&image, 61, 40, sample_bytes == 1 ? 3 : 1, sample_bytes);
+        row_bytes = image.n_bytes / image.height;
+        REQUIRE(vxd_png_encode(&image, 1, &whole, &n_whole, NULL) == VXD_OK);
+        REQUIRE(vxd_png_begin(&image, 1, &writer, NULL) == VXD_OK);
+        for (uint32_t y = 0; y < image.height; y += 7) {
+            uint32_t n_rows = image.height - y < 7 ? image.height - y : 7;
+
+            CHECK_INT(vxd_png_take_file(writer, &bytes, &n_bytes, &err),
+                      VXD_INVALID_ARGUMENT);
+            CHECK(bytes == NULL);
+            REQUIRE(vxd_png_write_rows(writer,
+                                       (const uint8_t *)image.data + y * row_bytes,
+                                       n_rows, NULL) == VXD_OK);
+        }
+        CHECK_INT(vxd_png_write_rows(writer, image.data, 1, &err), VXD_INVALID_ARGUMENT);
+        CHECK_STR(err.message, "png: 1 rows behind 40 of 40");
+        REQUIRE(vxd_png_take_file(writer, &bytes, &n_bytes, NULL) == VXD_OK);
+        REQUIRE(n_bytes == n_whole);
+        CHECK(memcmp(bytes, whole, n_whole) == 0);
+        vxd_png_destroy(writer);
+        free(bytes);
+        free(whole);
+        vxd_image_clear(&image);
+    }
+}
+
 static void test_jpeg_round_trip_of_a_ramp_is_close(void)
 {
     for (uint32_t n_channels = 1; n_channels <= 3; n_channels += 2) {
@@ -459,6 +498,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_png_that_claims_billions_of_pixels_allocates_nothing),
     VXD_TEST(test_other_files_are_refused_with_what_they_are_not),
     VXD_TEST(test_png_round_trip_of_noise_is_exact),
+    VXD_TEST(test_png_in_bands_has_the_bytes_of_the_whole),
     VXD_TEST(test_jpeg_round_trip_of_a_ramp_is_close),
     VXD_TEST(test_what_cannot_be_encoded_is_refused),
     VXD_TEST(test_every_failing_allocation_is_an_error_and_leaks_nothing),
