@@ -62,14 +62,16 @@ void vxd_scene_free_log_odds(struct vxd_scene *scene, struct vxd_queue *queue)
     memset(&scene->log_odds, 0, sizeof scene->log_odds);
 }
 
-/* Counts the change, unless a copy is being made. */
+/* Counts the change, unless a copy is being made, or is about to be since nothing stands in its
+ * way any more. While something does, changes go on: what they wait for may need this lane. */
 static bool enter(struct vxd_scene *scene)
 {
     struct vxd_scene_family *family = scene->family;
     bool is_free;
 
     vxd_scenes_lock(scene->scenes);
-    is_free = !family->is_copied;
+    is_free = !family->is_copied &&
+              !(family->wants_copy && family->n_fusing + family->n_referring == 0);
     family->n_fusing += is_free ? 1 : 0;
     vxd_scenes_unlock(scene->scenes);
     return is_free;
@@ -212,11 +214,26 @@ void vxd_scene_fusing_failed(struct vxd_scene *scene)
     scene->log_odds.must_forget = vxd_scene_fuses(scene);
 }
 
+void vxd_scene_want_copy(struct vxd_scene *scene, bool wants)
+{
+    struct vxd_scene_family *family = scene->family;
+
+    if (family->wants_copy != wants) {
+        family->wants_copy = wants;
+        atomic_fetch_add(&scene->scenes->n_wanting_copy, wants ? (size_t)1 : (size_t)-1);
+    }
+}
+
+bool vxd_scenes_want_copy(const struct vxd_scenes *scenes)
+{
+    return atomic_load(&scenes->n_wanting_copy) > 0;
+}
+
 bool vxd_scene_begin_copy(struct vxd_scene *scene)
 {
     struct vxd_scene_family *family = scene->family;
 
-    if (vxd_scene_fuses(scene) && family->n_fusing > 0) {
+    if (family->n_referring > 0 || (vxd_scene_fuses(scene) && family->n_fusing > 0)) {
         return false;
     }
     family->is_copied = true;

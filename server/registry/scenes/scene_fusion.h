@@ -63,9 +63,18 @@ enum vxd_status vxd_scene_follow_change(struct vxd_scene *scene,
 /* The layer has followed a change that failed. */
 void vxd_scene_fusing_failed(struct vxd_scene *scene);
 
+/* Says, with the mutex held, that a copy is to begin which a change that is under way does
+ * not let begin; or that it has begun or was given up. A family has one such copy at a time.
+ * vxd_scenes_want_copy says whether any family's waits: then the write lane ends what it has
+ * handed over before it takes another request, or one change would always be under way. Any
+ * thread. */
+void vxd_scene_want_copy(struct vxd_scene *scene, bool wants);
+bool vxd_scenes_want_copy(const struct vxd_scenes *scenes);
+
 /* For snapshot files, any thread. Begins a copy, with the mutex held, where no change is
  * under way, and ends it, without the mutex. In between the layers of the family stay as
- * they are. */
+ * they are. False where one is: a change of a layer, or one that waits for the journal and
+ * is made from an older version, which may be out of the history already. */
 bool vxd_scene_begin_copy(struct vxd_scene *scene);
 void vxd_scene_end_copy(struct vxd_scene *scene);
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from harness import Daemon, cloud_of, common_pb2, scene_pb2
+from harness import SLOW, Daemon, cloud_of, common_pb2, running, scene_pb2
 from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, ball, box, spec, vec
 
 DEPTH = 6
@@ -331,3 +333,45 @@ def test_log_odds_outlive_sigkills(tmp_path: Path, journal_max_bytes: int) -> No
             robot.check(scenes, "s")
             branched.scan(scenes, "b")
             branched.check(scenes, "b")
+
+
+def test_writers_without_a_pause_do_not_keep_snapshots_from_being_taken(tmp_path: Path) -> None:
+    """The lane always has one more change to make, and others that wait for the journal."""
+    durable = scene_pb2.SceneDurability(journal_max_bytes=20000)
+    clouds = [Robot(seed).cloud() for seed in range(6)]
+    errors: list[BaseException] = []
+    enough = threading.Event()
+    n_answered = [0] * len(clouds)
+
+    with running(tmp_path) as daemon, Scenes(daemon) as scenes:
+
+        def n_written() -> int:
+            return sum(line.get("msg") == "snapshot written" for line in daemon.log)
+
+        def write(i: int) -> None:
+            try:
+                with Scenes(daemon, f"w-{i}") as own:
+                    while not enough.is_set():
+                        own.call("scene_integrate", name="s", cloud=clouds[i])
+                        n_answered[i] += 1
+            except BaseException as error:  # noqa: BLE001
+                errors.append(error)
+
+        scenes.call("scene_create", name="s", spec=fused(), durability=durable)
+        threads = [threading.Thread(target=write, args=(i,)) for i in range(len(clouds))]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + 20 * SLOW
+        while n_written() < 3 and time.monotonic() < until and not errors:
+            time.sleep(0.01)
+        enough.set()
+        for thread in threads:
+            thread.join()
+        assert not errors, errors
+        assert n_written() >= 3
+        assert not any(line.get("msg") == "no snapshot was written" for line in daemon.log)
+        info = scenes.call("scene_get", name="s").scene
+        assert info.version == 1 + sum(n_answered)
+    with running(tmp_path) as daemon, Scenes(daemon) as scenes:
+        again = scenes.call("scene_get", name="s").scene
+        assert (again.version, again.digest) == (info.version, info.digest)

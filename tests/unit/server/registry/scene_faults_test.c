@@ -394,6 +394,49 @@ static void test_snapshot_file_while_an_undo_waits_lacks_nothing(void)
     world_end(&world);
 }
 
+/* A change of log-odds is always under way, unless the lane lets them all end. */
+static void test_snapshot_file_that_waits_for_a_change_keeps_the_next_one_back(void)
+{
+    struct call calls[3];
+    struct world world;
+    struct gate gate;
+    struct seen before;
+    char json[300];
+
+    world_begin(&world);
+    CHECK_INT(world_ask(&world, "scene_create", 0,
+                        "{\"name\":\"a\",\"spec\":{\"voxel_size_m\":1,\"depth\":4,"
+                        "\"material_bits\":4,\"track_free\":true},"
+                        "\"durability\":{\"fsync\":\"SCENE_FSYNC_ALWAYS\"}}"),
+              VXD_OK);
+    gate_close(&gate, &world);
+    world_send(&world, &calls[0], "scene_edit", 1, world_edit_json("a", 1, json));
+    world_wait_for_changes(&world, 1);
+    vxd_registry_ask_snapshot(world.server->registry, 1);
+    for (int i = 0; i < WORLD_PATIENT && !vxd_scenes_want_copy(world.server->scenes);
+         i++) {
+        wait_ms(1);
+    }
+    CHECK(vxd_scenes_want_copy(world.server->scenes));
+    for (int i = 1; i < 3; i++) {
+        world_send(&world, &calls[i], "scene_edit", 1 + (uint64_t)i,
+                   world_edit_json("a", 1 + i, json));
+    }
+    wait_ms(50);
+    world_wait_for_changes(&world, 1);
+    gate_open(&gate);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(world_receive(&calls[i]), VXD_OK);
+    }
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
+    CHECK(!vxd_scenes_want_copy(world.server->scenes));
+    before = world_look(&world, "a", "");
+    CHECK_INT(before.version, 4);
+    world_restart(&world);
+    check_seen(world_look(&world, "a", ""), before.digest, 4);
+    world_end(&world);
+}
+
 static void test_names_forgotten_or_moved_after_a_file_stay_so(void)
 {
     struct world world;
@@ -483,6 +526,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_files_that_a_killed_process_left_go_at_the_start),
     VXD_TEST(test_damaged_snapshot_file_is_replaced_by_the_one_before),
     VXD_TEST(test_snapshot_file_while_an_undo_waits_lacks_nothing),
+    VXD_TEST(test_snapshot_file_that_waits_for_a_change_keeps_the_next_one_back),
     VXD_TEST(test_names_forgotten_or_moved_after_a_file_stay_so),
     VXD_TEST(test_drain_answers_commits_that_wait_and_keeps_their_outcome),
 };
