@@ -18,6 +18,12 @@ uint32_t vxd_scene_rules(const struct vxd_scene *scene)
     return vxd_scene_fuses(scene) ? VXD_RULES_VERSION : VXD_LAST_WORD_RULES;
 }
 
+static const char *names_of_limits(const struct vxd_scene *scene)
+{
+    return scene->family->max_bytes > 0 ? "its max_bytes and the limits"
+                                        : "limits.scene_bytes and _per_token";
+}
+
 static void account(struct vxd_scene *scene)
 {
     struct vxd_scenes *scenes = scene->scenes;
@@ -30,28 +36,47 @@ static void account(struct vxd_scene *scene)
     vxd_scenes_unlock(scenes);
 }
 
+/* Refuses a copy of the parent's layer that the limits leave no room for; a layer's own limit
+ * counts from the next change on. */
+static enum vxd_status check_copy(const struct vxd_scene *scene,
+                                  const struct vxd_scene *parent, struct vxd_err *err)
+{
+    uint64_t needed = vxd_occupancy_n_bytes(parent->log_odds.layer);
+    uint64_t allowed = vxd_scene_layer_allowance(scene);
+
+    if (allowed == 0 || needed <= allowed) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                    "log-odds: a copy of those of \"%s\" takes %" PRIu64
+                    " bytes, but %s leave it %" PRIu64,
+                    parent->terms.name, needed, names_of_limits(scene), allowed);
+}
+
 enum vxd_status vxd_scene_new_log_odds(struct vxd_scene *scene,
                                        const struct vxd_scene *parent,
                                        struct vxd_queue *queue, struct vxd_err *err)
 {
-    enum vxd_status status;
+    bool copies = parent != NULL && !parent->log_odds.must_forget;
+    enum vxd_status status = VXD_OK;
 
     if (!vxd_scene_fuses(scene)) {
         return VXD_OK;
     }
     vxd_scene_free_log_odds(scene, queue);
+    if (copies) {
+        VXD_TRY(check_copy(scene, parent, err));
+    }
     /* Where the parent's layer has forgotten what its records say, so has this one. */
     scene->log_odds.has_forgotten = parent != NULL && (parent->log_odds.must_forget ||
                                                        parent->log_odds.has_forgotten);
-    status =
-        parent != NULL && !parent->log_odds.must_forget
-            ? vxd_occupancy_copy(queue, parent->log_odds.layer, &scene->log_odds.layer,
-                                 err)
-            : vxd_occupancy_create(queue, &scene->spec.rule, scene->spec.format.depth,
-                                   &scene->log_odds.layer, err);
-    if (status == VXD_OK) {
-        account(scene);
-    }
+    VXD_TRY(copies
+                ? vxd_occupancy_copy(queue, parent->log_odds.layer,
+                                     &scene->log_odds.layer, err)
+                : vxd_occupancy_create(queue, &scene->spec.rule, scene->spec.format.depth,
+                                       &scene->log_odds.layer, err));
+    account(scene);
+out:
     return status;
 }
 
@@ -124,9 +149,7 @@ static void explain(const struct vxd_scene *scene, struct vxd_err *err)
     (void)snprintf(what, sizeof what, "%.120s", err->message);
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "log-odds: %s (%s leave them %" PRIu64 ")", what,
-                   scene->family->max_bytes > 0 ? "its max_bytes and the limits"
-                                                : "limits.scene_bytes and _per_token",
-                   vxd_scene_layer_allowance(scene));
+                   names_of_limits(scene), vxd_scene_layer_allowance(scene));
 }
 
 /* Lists of a scan's operations, and the operations of its edit. */

@@ -21,7 +21,7 @@ uint32_t vxd_scene_rules(const struct vxd_scene *scene);
 
 /* Makes the layer of a scene that fuses, in place of the one that it may have: empty, or a
  * copy of the parent's, as whose last version the scene begins. A parent of NULL is none.
- * errors  RESOURCE_EXHAUSTED */
+ * errors  RESOURCE_EXHAUSTED  also where the limits leave no room for the copy */
 enum vxd_status vxd_scene_new_log_odds(struct vxd_scene *scene,
                                        const struct vxd_scene *parent,
                                        struct vxd_queue *queue, struct vxd_err *err);

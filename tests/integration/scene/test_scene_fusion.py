@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import SLOW, Daemon, cloud_of, common_pb2, running, scene_pb2
+from harness import OK, SLOW, Daemon, cloud_of, common_pb2, running, scene_pb2
 from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, ball, box, spec, vec
 
 DEPTH = 6
@@ -26,6 +26,7 @@ SIDE = 1 << DEPTH
 SIZE = 0.1
 NEVER = -128
 INVALID_ARGUMENT = common_pb2.INVALID_ARGUMENT
+RESOURCE_EXHAUSTED = common_pb2.RESOURCE_EXHAUSTED
 ALREADY_EXISTS = common_pb2.ALREADY_EXISTS
 HIT, MISS, LOW, HIGH = 25, -12, -59, 104
 
@@ -292,6 +293,31 @@ def test_layer_counts_against_the_scenes_max_bytes(scenes: Scenes) -> None:
     after = scenes.call("scene_get", name="s").scene
     assert (after.version, after.digest) == (before.version, before.digest)
     assert after.n_bytes <= 4 << 20
+
+
+def test_branches_copies_count_against_the_scenes_max_bytes(scenes: Scenes) -> None:
+    most = 24 << 20
+    scenes.call("scene_create", name="s", spec=spec(12, SIZE, track_free=True), max_bytes=most)
+    rng = np.random.default_rng(8)
+    for reach in (4, 8, 12, 16, 20, 24, 28, 32, 36, 40):
+        cloud = cloud_of(rng.normal(size=(2000, 3)).astype(np.float32) * reach)
+        header = scenes.send("scene_integrate", name="s", cloud=cloud).header
+        if header.code != OK:
+            break
+    assert header.code == RESOURCE_EXHAUSTED and "max_bytes" in header.message
+    before = scenes.call("scene_get", name="s").scene
+    n_copies = (most - before.n_bytes) // before.log_odds_bytes
+    for i in range(n_copies):
+        branch = scenes.call("scene_branch", name="s", new_name=f"b{i}").scene
+        assert branch.n_bytes <= most
+    message = scenes.fails("scene_branch", RESOURCE_EXHAUSTED, name="s", new_name="more")
+    assert 'a copy of those of "s" takes' in message and "max_bytes" in message
+    scenes.fails("scene_get", common_pb2.NOT_FOUND, name="more")
+    after = scenes.call("scene_get", name="s").scene
+    assert (after.version, after.digest) == (before.version, before.digest)
+    assert after.n_bytes <= most
+    # Of an older version there is nothing to copy.
+    scenes.call("scene_branch", name="s", new_name="old", at=scene_pb2.SceneAt(version=1))
 
 
 @contextlib.contextmanager
