@@ -52,13 +52,15 @@ void vxd_login_guard_destroy(struct vxd_login_guard *guard)
     }
 }
 
-/* The host of a peer, without the transport's name and the port; of IPv6 the network. */
+/* The host of a peer, without the transport's name and the port; of IPv6 the network, unless it
+ * is an IPv4 host on a socket for both. */
 static void find_address(const char *peer, char out[ADDRESS_BYTES])
 {
     const char *host = strchr(peer, ' ');
     const char *port;
     struct in6_addr network;
     char text[ADDRESS_BYTES];
+    bool is_ipv6;
     int n;
 
     host = host != NULL ? host + 1 : peer;
@@ -69,7 +71,10 @@ static void find_address(const char *peer, char out[ADDRESS_BYTES])
         n -= 2;
     }
     (void)snprintf(text, sizeof text, "%.*s", n, host);
-    if (inet_pton(AF_INET6, text, &network) == 1) {
+    is_ipv6 = inet_pton(AF_INET6, text, &network) == 1;
+    if (is_ipv6 && IN6_IS_ADDR_V4MAPPED(&network)) {
+        (void)inet_ntop(AF_INET, network.s6_addr + 12, text, sizeof text);
+    } else if (is_ipv6) {
         memset(network.s6_addr + 8, 0, 8);
         (void)inet_ntop(AF_INET6, &network, text, sizeof text);
     }
