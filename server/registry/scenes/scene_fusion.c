@@ -198,6 +198,9 @@ enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
                                      lists.n_passed, plan, &freed, err);
     account(scene);
     if (status != VXD_OK) {
+        if (vxd_occupancy_is_damaged(scene->log_odds.layer)) {
+            vxd_scene_fusing_failed(scene); /* so that the next record says it */
+        }
         explain(scene, err);
         goto out;
     }

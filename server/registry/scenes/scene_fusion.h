@@ -43,7 +43,8 @@ void vxd_scene_end_fusing(struct vxd_scene *scene);
  * in      state  pins the last version
  * out     *plan  to be freed by vxd_occupancy_plan_free
  * errors  as vxd_occupancy_plan_scan and vxd_svdag_edit; names the limit. The scene and the
- *         layer are as they were */
+ *         layer are as they were; where the layer could not be kept, it forgets its values as
+ *         after vxd_scene_fusing_failed */
 enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
                                const struct vxd_scene_state *state,
                                struct vxd_queue *queue, const struct vxd_svdag_op *ops,
