@@ -197,6 +197,7 @@ enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
                                      state->root, lists.hits, lists.n_hits, lists.passed,
                                      lists.n_passed, plan, &freed, err);
     account(scene);
+    vxd_scene_allow(scene); /* the store: what the layer has left of it */
     if (status != VXD_OK) {
         if (vxd_occupancy_is_damaged(scene->log_odds.layer)) {
             vxd_scene_fusing_failed(scene); /* so that the next record says it */

@@ -302,6 +302,7 @@ def test_branches_copies_count_against_the_scenes_max_bytes(scenes: Scenes) -> N
     for reach in (4, 8, 12, 16, 20, 24, 28, 32, 36, 40):
         cloud = cloud_of(rng.normal(size=(2000, 3)).astype(np.float32) * reach)
         header = scenes.send("scene_integrate", name="s", cloud=cloud).header
+        assert scenes.call("scene_get", name="s").scene.n_bytes <= most
         if header.code != OK:
             break
     assert header.code == RESOURCE_EXHAUSTED and "max_bytes" in header.message
@@ -318,6 +319,26 @@ def test_branches_copies_count_against_the_scenes_max_bytes(scenes: Scenes) -> N
     assert after.n_bytes <= most
     # Of an older version there is nothing to copy.
     scenes.call("scene_branch", name="s", new_name="old", at=scene_pb2.SceneAt(version=1))
+
+
+def test_layer_and_store_of_a_scan_do_not_take_the_same_room_twice(scenes: Scenes) -> None:
+    """One large scan into an empty scene, with less and less room."""
+    rng = np.random.default_rng(10)
+    cloud = cloud_of(rng.normal(size=(20000, 3)).astype(np.float32) * 40)
+    scenes.call("scene_create", name="all", spec=spec(12, SIZE, track_free=True))
+    scenes.call("scene_integrate", name="all", cloud=cloud)
+    needed = scenes.call("scene_get", name="all").scene.n_bytes
+    scenes.call("scene_drop", name="all")
+    codes = []
+    for sixteenths in range(20, 4, -1):
+        most = needed * sixteenths // 16
+        scenes.call(
+            "scene_create", name="s", spec=spec(12, SIZE, track_free=True), max_bytes=most
+        )
+        codes.append(scenes.send("scene_integrate", name="s", cloud=cloud).header.code)
+        assert scenes.call("scene_get", name="s").scene.n_bytes <= most
+        scenes.call("scene_drop", name="s")
+    assert set(codes) == {OK, RESOURCE_EXHAUSTED}
 
 
 @contextlib.contextmanager
