@@ -77,6 +77,11 @@ void vxd_occupancy_set_max_bytes(struct vxd_occupancy *layer, size_t max_bytes)
     vxd_hashmap_set_max_bytes(layer->map, max_bytes);
 }
 
+bool vxd_occupancy_is_damaged(const struct vxd_occupancy *layer)
+{
+    return layer->is_damaged;
+}
+
 enum vxd_status vxd_occupancy_mend(struct vxd_queue *queue, struct vxd_occupancy *layer,
                                    struct vxd_err *err)
 {

@@ -119,6 +119,10 @@ vxd_occupancy_get_rule(const struct vxd_occupancy *layer);
 size_t vxd_occupancy_n_bytes(const struct vxd_occupancy *layer);
 void vxd_occupancy_set_max_bytes(struct vxd_occupancy *layer, size_t max_bytes);
 
+/* Whether a plan or a clearing that failed has left a layer that forgets its values before
+ * anything else is done with it. */
+bool vxd_occupancy_is_damaged(const struct vxd_occupancy *layer);
+
 /* What a scan does to a layer and to its scene. */
 struct vxd_occupancy_plan;
 
@@ -139,6 +143,7 @@ struct vxd_occupancy_plan;
  *         RESOURCE_EXHAUSTED  over max_bytes or the budget; the layer means what it meant.
  *                             Where the machine has no memory for a queue's entry either,
  *                             it forgets its values: all become clamps
+ *                             (vxd_occupancy_is_damaged)
  * sync    blocking */
 enum vxd_status vxd_occupancy_plan_scan(
     struct vxd_queue *queue, struct vxd_occupancy *layer, const struct vxd_svdag *svdag,

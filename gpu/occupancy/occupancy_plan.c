@@ -198,8 +198,8 @@ static enum vxd_status add_blocks(struct planning *planning, struct vxd_err *err
     VXD_TRY(vxd_occupancy_mend(planning->queue, planning->layer, err));
     VXD_TRY(vxd_hashmap_prepare(planning->queue, map, work->block_keys, plan->n_blocks,
                                 &args.max_new, err));
+    planning->layer->is_damaged = true; /* an insertion that fails may have added some */
     VXD_TRY(vxd_hashmap_insert(planning->queue, map, &args, err));
-    planning->layer->is_damaged = true;
     work->rows = vxd_hashmap_values(map, 0);
     VXD_TRY(run(planning, VXD_OCCUPANCY_BEGIN,
                 (uint64_t)plan->n_blocks * VXD_OCCUPANCY_BLOCK_LEAVES, err));

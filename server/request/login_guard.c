@@ -11,7 +11,8 @@
 enum {
     N_ADDRESSES = 1024,
     N_WAYS = 4, /* places that an address may have */
-    N_KNOWN = 8,
+    N_KNOWN =
+        64, /* half a KiB of a place, half a MiB of all: a fleet behind one router */
     ADDRESS_BYTES = 64
 };
 
@@ -20,8 +21,7 @@ struct place {
     int64_t used_ns;
     int64_t
         owed_ns; /* until then its failures are paid for: each costs a share of a minute */
-    uint64_t known[N_KNOWN]; /* the tokens that it had success with */
-    unsigned next_known;
+    uint64_t known[N_KNOWN]; /* the tokens that it had success with, the last one first */
 };
 
 struct vxd_login_guard {
@@ -52,13 +52,15 @@ void vxd_login_guard_destroy(struct vxd_login_guard *guard)
     }
 }
 
-/* The host of a peer, without the transport's name and the port; of IPv6 the network. */
+/* The host of a peer, without the transport's name and the port; of IPv6 the network, unless it
+ * is an IPv4 host on a socket for both. */
 static void find_address(const char *peer, char out[ADDRESS_BYTES])
 {
     const char *host = strchr(peer, ' ');
     const char *port;
     struct in6_addr network;
     char text[ADDRESS_BYTES];
+    bool is_ipv6;
     int n;
 
     host = host != NULL ? host + 1 : peer;
@@ -69,7 +71,10 @@ static void find_address(const char *peer, char out[ADDRESS_BYTES])
         n -= 2;
     }
     (void)snprintf(text, sizeof text, "%.*s", n, host);
-    if (inet_pton(AF_INET6, text, &network) == 1) {
+    is_ipv6 = inet_pton(AF_INET6, text, &network) == 1;
+    if (is_ipv6 && IN6_IS_ADDR_V4MAPPED(&network)) {
+        (void)inet_ntop(AF_INET, network.s6_addr + 12, text, sizeof text);
+    } else if (is_ipv6) {
         memset(network.s6_addr + 8, 0, 8);
         (void)inet_ntop(AF_INET6, &network, text, sizeof text);
     }
@@ -103,14 +108,24 @@ static struct place *find_place(struct vxd_login_guard *guard, const char *addre
     return place;
 }
 
-static bool is_known(const struct place *place, uint64_t token)
+/* Where the token is, or N_KNOWN. */
+static size_t find_known(const struct place *place, uint64_t token)
 {
-    bool is_there = false;
+    size_t at = 0;
 
-    for (int i = 0; i < N_KNOWN; i++) {
-        is_there = is_there || place->known[i] == token;
+    while (at < N_KNOWN && place->known[at] != token) {
+        at++;
     }
-    return is_there;
+    return at;
+}
+
+/* Moves a token that is there to the front, or adds it in place of the last one. */
+static void set_known(struct place *place, size_t at, uint64_t token)
+{
+    size_t n_before = at < N_KNOWN ? at : N_KNOWN - 1;
+
+    memmove(place->known + 1, place->known, n_before * sizeof place->known[0]);
+    place->known[0] = token;
 }
 
 enum vxd_status vxd_login_guard_judge(struct vxd_login_guard *guard, const char *peer,
@@ -120,6 +135,7 @@ enum vxd_status vxd_login_guard_judge(struct vxd_login_guard *guard, const char 
     int64_t share_ns = guard->per_minute > 0 ? MINUTE_NS / guard->per_minute : 0;
     char address[ADDRESS_BYTES];
     struct place *place;
+    size_t known_at;
     uint64_t key;
     int64_t wait_ns;
     enum vxd_status status = VXD_OK;
@@ -131,22 +147,21 @@ enum vxd_status vxd_login_guard_judge(struct vxd_login_guard *guard, const char 
     place->owed_ns = place->owed_ns > now_ns ? place->owed_ns : now_ns;
     /* Failures of a minute may come at once. */
     wait_ns = place->owed_ns + share_ns - MINUTE_NS - now_ns;
-    if (is_good && is_known(place, key)) {
-        goto out;
-    }
-    if (guard->per_minute > 0 && wait_ns > 0) {
+    known_at = find_known(place, key);
+    if (is_good && known_at < N_KNOWN) {
+        set_known(place, known_at, key);
+    } else if (guard->per_minute > 0 && wait_ns > 0) {
         status =
             vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                      "too many failed logins from %s: limits.failed_logins is %u a "
                      "minute; try again in %lld s",
                      address, guard->per_minute, (long long)(wait_ns / 1000000000 + 1));
     } else if (is_good) {
-        place->known[place->next_known++ % N_KNOWN] = key;
+        set_known(place, known_at, key);
     } else {
         place->owed_ns += share_ns;
         status = vxd_fail(err, VXD_UNAUTHENTICATED, NULL, "the token is unknown");
     }
-out:
     (void)pthread_mutex_unlock(&guard->mutex);
     return status;
 }

@@ -63,7 +63,9 @@ struct vxd_method {
      *   - capacity: vxd_hashmap_prepare counts distinct new keys before a map changes;
      *   - an edit of a scene (vxd_svdag_edit_wait), which grows the store and begins again where
      *     something did not fit, and the voxels of a scan before they are edited;
-     *   - what the journal's record is made of: inputs that are copied from the device.
+     *   - what the journal's record is made of: inputs that are copied from the device;
+     *   - a snapshot file's copy of the log-odds of the scene's family, with the allocation of its
+     *     host memory (scene_fusion.h).
      * So a write holds its lane as long as the device works for it. Reads go on meanwhile.
      * Sets request->more when another stage must follow once the queue has run this one;
      * other requests may run between stages, and the next stage may come on another lane

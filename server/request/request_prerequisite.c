@@ -23,7 +23,7 @@ enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *e
 }
 
 /* Takes the place of a transport's reply_fn: the waiting request goes on, or is answered
- * with the prerequisite's error. */
+ * with the prerequisite's error, or as CANCELLED where its sender has gone meanwhile. */
 static void reply(struct vxd_request *prerequisite, const struct vxd_err *err,
                   const ProtobufCMessage *output)
 {
@@ -36,6 +36,9 @@ static void reply(struct vxd_request *prerequisite, const struct vxd_err *err,
         return;
     }
     atomic_store(&request->started_ns, atomic_load(&prerequisite->started_ns));
+    if (status == VXD_OK && vxd_request_is_over(request)) {
+        status = vxd_fail(&why, VXD_CANCELLED, NULL, "the connection has ended");
+    }
     if (status == VXD_OK) {
         status = request->method->take_prerequisite(request, output, &why);
     }

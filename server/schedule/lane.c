@@ -322,6 +322,14 @@ static void wait_for_work(struct vxd_lane *lane)
     lane->idle = false;
 }
 
+/* Whether the lane is to end what it has handed over before it takes anything else. Each decision
+ * wakes it, so it looks again. */
+static bool drains(const struct vxd_lane *lane)
+{
+    return lane->kind == VXD_LANE_WRITE && lane->n_committing > 0 &&
+           vxd_scenes_want_copy(lane->scheduler->server->scenes);
+}
+
 static void *run(void *argument)
 {
     struct vxd_lane *lane = argument;
@@ -336,6 +344,10 @@ static void *run(void *argument)
             (void)pthread_mutex_unlock(&scheduler->mutex);
             end_committed(lane, request);
             (void)pthread_mutex_lock(&scheduler->mutex);
+            continue;
+        }
+        if (drains(lane)) {
+            (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
             continue;
         }
         request = scheduler->stopping ? NULL : vxd_scheduler_take(lane);

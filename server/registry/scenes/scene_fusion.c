@@ -18,6 +18,12 @@ uint32_t vxd_scene_rules(const struct vxd_scene *scene)
     return vxd_scene_fuses(scene) ? VXD_RULES_VERSION : VXD_LAST_WORD_RULES;
 }
 
+static const char *names_of_limits(const struct vxd_scene *scene)
+{
+    return scene->family->max_bytes > 0 ? "its max_bytes and the limits"
+                                        : "limits.scene_bytes and _per_token";
+}
+
 static void account(struct vxd_scene *scene)
 {
     struct vxd_scenes *scenes = scene->scenes;
@@ -30,28 +36,47 @@ static void account(struct vxd_scene *scene)
     vxd_scenes_unlock(scenes);
 }
 
+/* Refuses a copy of the parent's layer that the limits leave no room for; a layer's own limit
+ * counts from the next change on. */
+static enum vxd_status check_copy(const struct vxd_scene *scene,
+                                  const struct vxd_scene *parent, struct vxd_err *err)
+{
+    uint64_t needed = vxd_occupancy_n_bytes(parent->log_odds.layer);
+    uint64_t allowed = vxd_scene_layer_allowance(scene);
+
+    if (allowed == 0 || needed <= allowed) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                    "log-odds: a copy of those of \"%s\" takes %" PRIu64
+                    " bytes, but %s leave it %" PRIu64,
+                    parent->terms.name, needed, names_of_limits(scene), allowed);
+}
+
 enum vxd_status vxd_scene_new_log_odds(struct vxd_scene *scene,
                                        const struct vxd_scene *parent,
                                        struct vxd_queue *queue, struct vxd_err *err)
 {
-    enum vxd_status status;
+    bool copies = parent != NULL && !parent->log_odds.must_forget;
+    enum vxd_status status = VXD_OK;
 
     if (!vxd_scene_fuses(scene)) {
         return VXD_OK;
     }
     vxd_scene_free_log_odds(scene, queue);
+    if (copies) {
+        VXD_TRY(check_copy(scene, parent, err));
+    }
     /* Where the parent's layer has forgotten what its records say, so has this one. */
     scene->log_odds.has_forgotten = parent != NULL && (parent->log_odds.must_forget ||
                                                        parent->log_odds.has_forgotten);
-    status =
-        parent != NULL && !parent->log_odds.must_forget
-            ? vxd_occupancy_copy(queue, parent->log_odds.layer, &scene->log_odds.layer,
-                                 err)
-            : vxd_occupancy_create(queue, &scene->spec.rule, scene->spec.format.depth,
-                                   &scene->log_odds.layer, err);
-    if (status == VXD_OK) {
-        account(scene);
-    }
+    VXD_TRY(copies
+                ? vxd_occupancy_copy(queue, parent->log_odds.layer,
+                                     &scene->log_odds.layer, err)
+                : vxd_occupancy_create(queue, &scene->spec.rule, scene->spec.format.depth,
+                                       &scene->log_odds.layer, err));
+    account(scene);
+out:
     return status;
 }
 
@@ -62,14 +87,16 @@ void vxd_scene_free_log_odds(struct vxd_scene *scene, struct vxd_queue *queue)
     memset(&scene->log_odds, 0, sizeof scene->log_odds);
 }
 
-/* Counts the change, unless a copy is being made. */
+/* Counts the change, unless a copy is being made, or is about to be since nothing stands in its
+ * way any more. While something does, changes go on: what they wait for may need this lane. */
 static bool enter(struct vxd_scene *scene)
 {
     struct vxd_scene_family *family = scene->family;
     bool is_free;
 
     vxd_scenes_lock(scene->scenes);
-    is_free = !family->is_copied;
+    is_free = !family->is_copied &&
+              !(family->wants_copy && family->n_fusing + family->n_referring == 0);
     family->n_fusing += is_free ? 1 : 0;
     vxd_scenes_unlock(scene->scenes);
     return is_free;
@@ -122,9 +149,7 @@ static void explain(const struct vxd_scene *scene, struct vxd_err *err)
     (void)snprintf(what, sizeof what, "%.120s", err->message);
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "log-odds: %s (%s leave them %" PRIu64 ")", what,
-                   scene->family->max_bytes > 0 ? "its max_bytes and the limits"
-                                                : "limits.scene_bytes and _per_token",
-                   vxd_scene_layer_allowance(scene));
+                   names_of_limits(scene), vxd_scene_layer_allowance(scene));
 }
 
 /* Lists of a scan's operations, and the operations of its edit. */
@@ -172,7 +197,11 @@ enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
                                      state->root, lists.hits, lists.n_hits, lists.passed,
                                      lists.n_passed, plan, &freed, err);
     account(scene);
+    vxd_scene_allow(scene); /* the store: what the layer has left of it */
     if (status != VXD_OK) {
+        if (vxd_occupancy_is_damaged(scene->log_odds.layer)) {
+            vxd_scene_fusing_failed(scene); /* so that the next record says it */
+        }
         explain(scene, err);
         goto out;
     }
@@ -212,11 +241,26 @@ void vxd_scene_fusing_failed(struct vxd_scene *scene)
     scene->log_odds.must_forget = vxd_scene_fuses(scene);
 }
 
+void vxd_scene_want_copy(struct vxd_scene *scene, bool wants)
+{
+    struct vxd_scene_family *family = scene->family;
+
+    if (family->wants_copy != wants) {
+        family->wants_copy = wants;
+        atomic_fetch_add(&scene->scenes->n_wanting_copy, wants ? (size_t)1 : (size_t)-1);
+    }
+}
+
+bool vxd_scenes_want_copy(const struct vxd_scenes *scenes)
+{
+    return atomic_load(&scenes->n_wanting_copy) > 0;
+}
+
 bool vxd_scene_begin_copy(struct vxd_scene *scene)
 {
     struct vxd_scene_family *family = scene->family;
 
-    if (vxd_scene_fuses(scene) && family->n_fusing > 0) {
+    if (family->n_referring > 0 || (vxd_scene_fuses(scene) && family->n_fusing > 0)) {
         return false;
     }
     family->is_copied = true;

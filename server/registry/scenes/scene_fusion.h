@@ -21,7 +21,7 @@ uint32_t vxd_scene_rules(const struct vxd_scene *scene);
 
 /* Makes the layer of a scene that fuses, in place of the one that it may have: empty, or a
  * copy of the parent's, as whose last version the scene begins. A parent of NULL is none.
- * errors  RESOURCE_EXHAUSTED */
+ * errors  RESOURCE_EXHAUSTED  also where the limits leave no room for the copy */
 enum vxd_status vxd_scene_new_log_odds(struct vxd_scene *scene,
                                        const struct vxd_scene *parent,
                                        struct vxd_queue *queue, struct vxd_err *err);
@@ -43,7 +43,8 @@ void vxd_scene_end_fusing(struct vxd_scene *scene);
  * in      state  pins the last version
  * out     *plan  to be freed by vxd_occupancy_plan_free
  * errors  as vxd_occupancy_plan_scan and vxd_svdag_edit; names the limit. The scene and the
- *         layer are as they were */
+ *         layer are as they were; where the layer could not be kept, it forgets its values as
+ *         after vxd_scene_fusing_failed */
 enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
                                const struct vxd_scene_state *state,
                                struct vxd_queue *queue, const struct vxd_svdag_op *ops,
@@ -63,9 +64,18 @@ enum vxd_status vxd_scene_follow_change(struct vxd_scene *scene,
 /* The layer has followed a change that failed. */
 void vxd_scene_fusing_failed(struct vxd_scene *scene);
 
+/* Says, with the mutex held, that a copy is to begin which a change that is under way does
+ * not let begin; or that it has begun or was given up. A family has one such copy at a time.
+ * vxd_scenes_want_copy says whether any family's waits: then the write lane ends what it has
+ * handed over before it takes another request, or one change would always be under way. Any
+ * thread. */
+void vxd_scene_want_copy(struct vxd_scene *scene, bool wants);
+bool vxd_scenes_want_copy(const struct vxd_scenes *scenes);
+
 /* For snapshot files, any thread. Begins a copy, with the mutex held, where no change is
  * under way, and ends it, without the mutex. In between the layers of the family stay as
- * they are. */
+ * they are. False where one is: a change of a layer, or one that waits for the journal and
+ * is made from an older version, which may be out of the history already. */
 bool vxd_scene_begin_copy(struct vxd_scene *scene);
 void vxd_scene_end_copy(struct vxd_scene *scene);
 

@@ -31,8 +31,9 @@ struct vxd_scenes {
     _Atomic uint64_t n_collections;
     _Atomic uint64_t collected_bytes;
     int64_t debt_ns; /* how much longer requests took than slices; the write lane's */
-    _Atomic size_t n_due;  /* families whose collection is due or under way */
-    pthread_mutex_t mutex; /* guards the lists, histories and references */
+    _Atomic size_t n_due;          /* families whose collection is due or under way */
+    _Atomic size_t n_wanting_copy; /* whose snapshot waits for changes to end */
+    pthread_mutex_t mutex;         /* guards the lists, histories and references */
     struct vxd_scene *first;
     struct vxd_scene *reserved; /* scenes that wait for their names, linked by `next` */
     struct vxd_scene_family *families;
@@ -82,10 +83,11 @@ struct vxd_scene_family {
      * snapshot is captured that would lack both. The mutex guards it. */
     size_t n_referring;
     /* Changes that its layers of log-odds have followed, or are about to, and that have not
-     * ended; and whether a snapshot copies the layers, so that none may begin. The mutex
-     * guards both (scene_fusion.h). */
+     * ended; whether a snapshot copies the layers, so that none may begin; and whether one
+     * waits for them to end. The mutex guards all three (scene_fusion.h). */
     size_t n_fusing;
     bool is_copied;
+    bool wants_copy;
     /* What a start would take to apply the changes since a snapshot file was last asked for; the
      * write lane's. And what the last file took to write. */
     int64_t replay_ns;

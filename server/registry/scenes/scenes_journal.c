@@ -272,7 +272,7 @@ enum vxd_status vxd_scene_commit_drop(struct vxd_scene *scene, struct vxd_err *e
                                 .version = {scene->generation, 0}};
     struct vxd_journal_record row = {.family = family->journal_id,
                                      .sequence = family->sequence + 1,
-                                     .rules_version = VXD_RULES_VERSION,
+                                     .rules_version = vxd_scene_rules(scene),
                                      .kind = (uint32_t)record.kind};
     struct vxd_record_bytes bytes = {0};
     struct vxd_journal_txn *txn = NULL;

@@ -14,8 +14,8 @@
 
 enum {
     STEP_NS = 5000000, /* the pool's workers are shared with requests */
-    TAKE_TRIES = 1000,
-    TAKE_STEP_NS = 5000000 /* a commit or so */
+    TAKE_TRIES = 5000,
+    TAKE_STEP_NS = 1000000 /* changes of the family may wait so long */
 };
 
 /* A family as its snapshot file will have it. */
@@ -50,14 +50,19 @@ static size_t count_roots(const struct vxd_scene_family *family, size_t *n_scene
 
 /* Locks at a moment when no waiting change is made from an older version: that version
  * may be out of the history already while the change is not yet in it. Nor may a layer of
- * log-odds be ahead of what everybody sees; it stays so until vxd_scene_end_copy. */
-static bool lock_for_capture(struct vxd_scenes *scenes, struct vxd_scene_family *family)
+ * log-odds be ahead of what everybody sees; it stays so until vxd_scene_end_copy. Where
+ * changes follow one another without such a moment, the lane makes one. */
+static bool lock_for_capture(struct vxd_scenes *scenes, struct vxd_scene *scene)
 {
     const struct timespec step = {.tv_nsec = TAKE_STEP_NS};
 
     for (int i = 0; i < TAKE_TRIES; i++) {
+        bool has_begun;
+
         vxd_scenes_lock(scenes);
-        if (family->n_referring == 0 && vxd_scene_begin_copy(family->first)) {
+        has_begun = vxd_scene_begin_copy(scene);
+        vxd_scene_want_copy(scene, !has_begun && i + 1 < TAKE_TRIES);
+        if (has_begun) {
             return true;
         }
         vxd_scenes_unlock(scenes);
@@ -161,7 +166,7 @@ static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
         capture->have_forgotten == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
     }
-    if (!lock_for_capture(scenes, capture->family)) {
+    if (!lock_for_capture(scenes, capture->scene)) {
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                         "undos, branches or fused scans follow one another without a "
                         "pause");

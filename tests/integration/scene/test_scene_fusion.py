@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from harness import Daemon, cloud_of, common_pb2, scene_pb2
+from harness import OK, SLOW, Daemon, cloud_of, common_pb2, running, scene_pb2
 from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, ball, box, spec, vec
 
 DEPTH = 6
@@ -24,6 +26,7 @@ SIDE = 1 << DEPTH
 SIZE = 0.1
 NEVER = -128
 INVALID_ARGUMENT = common_pb2.INVALID_ARGUMENT
+RESOURCE_EXHAUSTED = common_pb2.RESOURCE_EXHAUSTED
 ALREADY_EXISTS = common_pb2.ALREADY_EXISTS
 HIT, MISS, LOW, HIGH = 25, -12, -59, 104
 
@@ -292,6 +295,52 @@ def test_layer_counts_against_the_scenes_max_bytes(scenes: Scenes) -> None:
     assert after.n_bytes <= 4 << 20
 
 
+def test_branches_copies_count_against_the_scenes_max_bytes(scenes: Scenes) -> None:
+    most = 24 << 20
+    scenes.call("scene_create", name="s", spec=spec(12, SIZE, track_free=True), max_bytes=most)
+    rng = np.random.default_rng(8)
+    for reach in (4, 8, 12, 16, 20, 24, 28, 32, 36, 40):
+        cloud = cloud_of(rng.normal(size=(2000, 3)).astype(np.float32) * reach)
+        header = scenes.send("scene_integrate", name="s", cloud=cloud).header
+        assert scenes.call("scene_get", name="s").scene.n_bytes <= most
+        if header.code != OK:
+            break
+    assert header.code == RESOURCE_EXHAUSTED and "max_bytes" in header.message
+    before = scenes.call("scene_get", name="s").scene
+    n_copies = (most - before.n_bytes) // before.log_odds_bytes
+    for i in range(n_copies):
+        branch = scenes.call("scene_branch", name="s", new_name=f"b{i}").scene
+        assert branch.n_bytes <= most
+    message = scenes.fails("scene_branch", RESOURCE_EXHAUSTED, name="s", new_name="more")
+    assert 'a copy of those of "s" takes' in message and "max_bytes" in message
+    scenes.fails("scene_get", common_pb2.NOT_FOUND, name="more")
+    after = scenes.call("scene_get", name="s").scene
+    assert (after.version, after.digest) == (before.version, before.digest)
+    assert after.n_bytes <= most
+    # Of an older version there is nothing to copy.
+    scenes.call("scene_branch", name="s", new_name="old", at=scene_pb2.SceneAt(version=1))
+
+
+def test_layer_and_store_of_a_scan_do_not_take_the_same_room_twice(scenes: Scenes) -> None:
+    """One large scan into an empty scene, with less and less room."""
+    rng = np.random.default_rng(10)
+    cloud = cloud_of(rng.normal(size=(20000, 3)).astype(np.float32) * 40)
+    scenes.call("scene_create", name="all", spec=spec(12, SIZE, track_free=True))
+    scenes.call("scene_integrate", name="all", cloud=cloud)
+    needed = scenes.call("scene_get", name="all").scene.n_bytes
+    scenes.call("scene_drop", name="all")
+    codes = []
+    for sixteenths in range(20, 4, -1):
+        most = needed * sixteenths // 16
+        scenes.call(
+            "scene_create", name="s", spec=spec(12, SIZE, track_free=True), max_bytes=most
+        )
+        codes.append(scenes.send("scene_integrate", name="s", cloud=cloud).header.code)
+        assert scenes.call("scene_get", name="s").scene.n_bytes <= most
+        scenes.call("scene_drop", name="s")
+    assert set(codes) == {OK, RESOURCE_EXHAUSTED}
+
+
 @contextlib.contextmanager
 def killed(path: Path) -> Iterator[tuple[Daemon, Scenes]]:
     daemon = Daemon(path)
@@ -331,3 +380,45 @@ def test_log_odds_outlive_sigkills(tmp_path: Path, journal_max_bytes: int) -> No
             robot.check(scenes, "s")
             branched.scan(scenes, "b")
             branched.check(scenes, "b")
+
+
+def test_writers_without_a_pause_do_not_keep_snapshots_from_being_taken(tmp_path: Path) -> None:
+    """The lane always has one more change to make, and others that wait for the journal."""
+    durable = scene_pb2.SceneDurability(journal_max_bytes=20000)
+    clouds = [Robot(seed).cloud() for seed in range(6)]
+    errors: list[BaseException] = []
+    enough = threading.Event()
+    n_answered = [0] * len(clouds)
+
+    with running(tmp_path) as daemon, Scenes(daemon) as scenes:
+
+        def n_written() -> int:
+            return sum(line.get("msg") == "snapshot written" for line in daemon.log)
+
+        def write(i: int) -> None:
+            try:
+                with Scenes(daemon, f"w-{i}") as own:
+                    while not enough.is_set():
+                        own.call("scene_integrate", name="s", cloud=clouds[i])
+                        n_answered[i] += 1
+            except BaseException as error:  # noqa: BLE001
+                errors.append(error)
+
+        scenes.call("scene_create", name="s", spec=fused(), durability=durable)
+        threads = [threading.Thread(target=write, args=(i,)) for i in range(len(clouds))]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + 20 * SLOW
+        while n_written() < 3 and time.monotonic() < until and not errors:
+            time.sleep(0.01)
+        enough.set()
+        for thread in threads:
+            thread.join()
+        assert not errors, errors
+        assert n_written() >= 3
+        assert not any(line.get("msg") == "no snapshot was written" for line in daemon.log)
+        info = scenes.call("scene_get", name="s").scene
+        assert info.version == 1 + sum(n_answered)
+    with running(tmp_path) as daemon, Scenes(daemon) as scenes:
+        again = scenes.call("scene_get", name="s").scene
+        assert (again.version, again.digest) == (info.version, info.digest)

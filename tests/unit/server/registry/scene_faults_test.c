@@ -7,6 +7,7 @@
 
 #include "server/durable/snapshot/snapshot.h"
 #include "server/registry/registry.h"
+#include "server/registry/scenes/scenes_internal.h"
 #include "server/schedule/schedule.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/scenes_disk.h"
@@ -394,6 +395,59 @@ static void test_snapshot_file_while_an_undo_waits_lacks_nothing(void)
     world_end(&world);
 }
 
+static void want_copy(const struct world *world, struct vxd_scene *scene, bool wants)
+{
+    vxd_scenes_lock(world->server->scenes);
+    vxd_scene_want_copy(scene, wants);
+    vxd_scenes_unlock(world->server->scenes);
+}
+
+/* A change of log-odds would always be under way. */
+static void test_changes_wait_for_a_copy_of_log_odds_that_waits_for_the_first(void)
+{
+    struct call calls[3];
+    struct vxd_scene *scene;
+    struct world world;
+    struct gate gate;
+    struct seen before;
+    char json[300];
+
+    world_begin(&world);
+    CHECK_INT(world_ask(&world, "scene_create", 0,
+                        "{\"name\":\"a\",\"spec\":{\"voxel_size_m\":1,\"depth\":4,"
+                        "\"material_bits\":4,\"track_free\":true},"
+                        "\"durability\":{\"fsync\":\"SCENE_FSYNC_ALWAYS\"}}"),
+              VXD_OK);
+    scene = vxd_scenes_find(world.server->scenes, "a");
+    REQUIRE(scene != NULL);
+    gate_close(&gate, &world);
+    world_send(&world, &calls[0], "scene_edit", 1, world_edit_json("a", 1, json));
+    world_wait_for_changes(&world, 1);
+    want_copy(&world, scene, true);
+    for (int i = 1; i < 3; i++) {
+        world_send(&world, &calls[i], "scene_edit", 1 + (uint64_t)i,
+                   world_edit_json("a", 1 + i, json));
+    }
+    wait_ms(50);
+    world_wait_for_changes(&world, 1); /* and no more */
+    gate_open(&gate);
+    CHECK_INT(world_receive(&calls[0]), VXD_OK);
+    wait_ms(50);
+    CHECK_INT(world_look(&world, "a", "").version, 2);
+    want_copy(&world, scene, false);
+    vxd_scene_drop(scene, NULL);
+    for (int i = 1; i < 3; i++) {
+        CHECK_INT(world_receive(&calls[i]), VXD_OK);
+    }
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
+    CHECK(!vxd_scenes_want_copy(world.server->scenes));
+    before = world_look(&world, "a", "");
+    CHECK_INT(before.version, 4);
+    world_restart(&world);
+    check_seen(world_look(&world, "a", ""), before.digest, 4);
+    world_end(&world);
+}
+
 static void test_names_forgotten_or_moved_after_a_file_stay_so(void)
 {
     struct world world;
@@ -483,6 +537,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_files_that_a_killed_process_left_go_at_the_start),
     VXD_TEST(test_damaged_snapshot_file_is_replaced_by_the_one_before),
     VXD_TEST(test_snapshot_file_while_an_undo_waits_lacks_nothing),
+    VXD_TEST(test_changes_wait_for_a_copy_of_log_odds_that_waits_for_the_first),
     VXD_TEST(test_names_forgotten_or_moved_after_a_file_stay_so),
     VXD_TEST(test_drain_answers_commits_that_wait_and_keeps_their_outcome),
 };

@@ -226,6 +226,41 @@ static void test_addresses_of_one_ipv6_network_are_one(void)
     vxd_login_guard_destroy(guard);
 }
 
+static void test_ipv4_hosts_on_an_ipv6_socket_are_apart(void)
+{
+    struct vxd_login_guard *guard = NULL;
+
+    REQUIRE(vxd_login_guard_create(1, &guard, NULL) == VXD_OK);
+    CHECK_INT(judge(guard, "tcp [::ffff:10.0.0.7]:4242", 1, false, 5),
+              VXD_UNAUTHENTICATED);
+    CHECK_INT(judge(guard, "tcp [::ffff:10.0.0.8]:4242", 1, false, 5),
+              VXD_UNAUTHENTICATED);
+    CHECK_INT(judge(guard, "http ::ffff:a00:9:80", 1, false, 5), VXD_UNAUTHENTICATED);
+    /* Each is the host that it is over IPv4. */
+    CHECK_INT(judge(guard, "tcp 10.0.0.7:1", 2, true, 5), VXD_RESOURCE_EXHAUSTED);
+    CHECK_INT(judge(guard, "tcp 10.0.0.9:1", 2, true, 5), VXD_RESOURCE_EXHAUSTED);
+    CHECK_INT(judge(guard, "tcp 10.0.0.6:1", 2, true, 5), VXD_OK);
+    vxd_login_guard_destroy(guard);
+}
+
+static void test_whole_fleet_behind_one_address_stays_known(void)
+{
+    struct vxd_login_guard *guard = NULL;
+
+    REQUIRE(vxd_login_guard_create(1, &guard, NULL) == VXD_OK);
+    for (uint64_t i = 0; i < 70; i++) {
+        CHECK_INT(judge(guard, "tcp 10.0.0.1:1", 1000 + i, true, 5), VXD_OK);
+        CHECK_INT(judge(guard, "tcp 10.0.0.1:1", 1000, true, 5), VXD_OK);
+    }
+    CHECK_INT(judge(guard, "tcp 10.0.0.1:1", 1, false, 5), VXD_UNAUTHENTICATED);
+    /* The first of them was never silent for long, the next six were. */
+    for (uint64_t i = 0; i < 70; i++) {
+        CHECK_INT(judge(guard, "tcp 10.0.0.1:1", 1000 + i, true, 5),
+                  i >= 1 && i <= 6 ? VXD_RESOURCE_EXHAUSTED : VXD_OK);
+    }
+    vxd_login_guard_destroy(guard);
+}
+
 static void test_logins_without_a_limit_fail_as_often_as_they_like(void)
 {
     struct vxd_login_guard *guard = NULL;
@@ -244,6 +279,8 @@ static void test_logins_without_a_limit_fail_as_often_as_they_like(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_address_that_guesses_learns_nothing_and_locks_out_nobody_known),
     VXD_TEST(test_addresses_of_one_ipv6_network_are_one),
+    VXD_TEST(test_ipv4_hosts_on_an_ipv6_socket_are_apart),
+    VXD_TEST(test_whole_fleet_behind_one_address_stays_known),
     VXD_TEST(test_logins_without_a_limit_fail_as_often_as_they_like),
     VXD_TEST(test_token_known_gives_its_name_and_scopes),
     VXD_TEST(test_token_wrong_or_missing_is_unauthenticated),

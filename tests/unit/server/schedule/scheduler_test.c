@@ -4,6 +4,7 @@
 
 #include "server/method_table.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/request/request_prerequisite.h"
 #include "server/schedule/schedule.h"
 #include "server/server.h"
 #include "tests/support/server/server_checks.h"
@@ -483,6 +484,62 @@ static void test_cancelled_job_that_runs_stops_unless_it_changes_something(void)
     }
 }
 
+static enum vxd_status run_first(struct vxd_request *request, bool *waits,
+                                 struct vxd_err *err)
+{
+    struct vxd_request *first = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_request_create_prerequisite(request, &small_method, &first, err));
+    first->input = request->input; /* it lives longer */
+    VXD_TRY(first->method->check(first, err));
+    *waits = true;
+    return vxd_request_submit_prerequisite(first, err);
+out:
+    if (first != NULL) {
+        vxd_request_drop(first);
+    }
+    return status;
+}
+
+static enum vxd_status take_first(struct vxd_request *request,
+                                  const ProtobufCMessage *output, struct vxd_err *err)
+{
+    (void)request;
+    (void)output;
+    (void)err;
+    return VXD_OK;
+}
+
+/* It has not begun to change anything, so it never does. */
+static void test_change_cancelled_while_its_prerequisite_runs_does_not_begin(void)
+{
+    struct vxd_method method = change_method;
+
+    method.prerequisite = run_first;
+    method.take_prerequisite = take_first;
+    for (int i = 0; i < 2; i++) {
+        struct vxd_server *server = server_start(&(struct server_setup){0});
+        struct vxd_request *request;
+        struct call job;
+
+        REQUIRE(server != NULL);
+        forget_seen();
+        hold_jobs();
+        request = send_leaving(&job, server, &method, 1);
+        CHECK(await_held(1));
+        if (i == 0) {
+            vxd_request_cancel(request);
+        }
+        let_jobs_go();
+        CHECK_INT(call_wait(&job), i == 0 ? VXD_CANCELLED : VXD_OK);
+        vxd_request_drop(request);
+        call_finish(&job);
+        CHECK_INT(n_starts(), i == 0 ? 1 : 2);
+        server_finish(server);
+    }
+}
+
 /* One that begins in time is not stopped by its age; false when it began too late. */
 static bool outlive_its_age(struct vxd_server *server,
                             const struct vxd_request_header *header)
@@ -775,6 +832,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_expired_staged_job_stops_between_stages_and_is_released),
     VXD_TEST(test_cancelled_request_gives_its_place_in_the_queue_back),
     VXD_TEST(test_cancelled_job_that_runs_stops_unless_it_changes_something),
+    VXD_TEST(test_change_cancelled_while_its_prerequisite_runs_does_not_begin),
     VXD_TEST(test_max_age_over_is_answered_aborted_without_running),
     VXD_TEST(test_client_served_longest_ago_comes_first),
     VXD_TEST(test_staged_bulk_job_lets_others_through_after_a_stage),
