@@ -159,7 +159,7 @@ static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
     n_roots += n_roots / 8 + 64;
     most_scenes = n_scenes + 64;
     capture->roots = calloc(n_roots, sizeof *capture->roots);
-    capture->fusing = calloc(most_scenes, sizeof *capture->fusing);
+    capture->fusing = calloc(most_scenes, sizeof(void *));
     capture->images = calloc(most_scenes, sizeof *capture->images);
     capture->have_forgotten = calloc(most_scenes, sizeof *capture->have_forgotten);
     if (capture->roots == NULL || capture->fusing == NULL || capture->images == NULL ||
