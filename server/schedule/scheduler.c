@@ -535,7 +535,14 @@ static void expire(void *context, struct vxd_request *request)
 static enum vxd_status watch(struct vxd_scheduler *scheduler, struct vxd_request *request,
                              struct vxd_err *err)
 {
-    return vxd_timer_add(scheduler->timer, request, first_limit_ns(request), err);
+    enum vxd_status status =
+        vxd_timer_add(scheduler->timer, request, first_limit_ns(request), err);
+
+    if (status == VXD_OK && atomic_load(&request->answered) != 0) {
+        /* Its connection ended before its clock began. */
+        vxd_timer_remove(scheduler->timer, request);
+    }
+    return status;
 }
 
 static void unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request)
