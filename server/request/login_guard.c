@@ -138,6 +138,7 @@ enum vxd_status vxd_login_guard_judge(struct vxd_login_guard *guard, const char 
     size_t known_at;
     uint64_t key;
     int64_t wait_ns;
+    bool is_barred;
     enum vxd_status status = VXD_OK;
 
     memcpy(&key, token, sizeof key);
@@ -148,16 +149,15 @@ enum vxd_status vxd_login_guard_judge(struct vxd_login_guard *guard, const char 
     /* Failures of a minute may come at once. */
     wait_ns = place->owed_ns + share_ns - MINUTE_NS - now_ns;
     known_at = find_known(place, key);
-    if (is_good && known_at < N_KNOWN) {
+    is_barred = guard->per_minute > 0 && wait_ns > 0;
+    if (is_good && (known_at < N_KNOWN || !is_barred)) {
         set_known(place, known_at, key);
-    } else if (guard->per_minute > 0 && wait_ns > 0) {
+    } else if (is_barred) {
         status =
             vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                      "too many failed logins from %s: limits.failed_logins is %u a "
                      "minute; try again in %lld s",
                      address, guard->per_minute, (long long)(wait_ns / 1000000000 + 1));
-    } else if (is_good) {
-        set_known(place, known_at, key);
     } else {
         place->owed_ns += share_ns;
         status = vxd_fail(err, VXD_UNAUTHENTICATED, NULL, "the token is unknown");
