@@ -90,7 +90,7 @@ echo
 echo "\$ voxelctl voxelize tests/data/spconv_benchmark_pc.npy --size 0.1"
 build/bin/voxelctl voxelize tests/data/spconv_benchmark_pc.npy --size 0.1
 echo
-echo "HTTP: http://$http/   (status page; /v1/status, /metrics, /v1/openapi.json)"
+echo "HTTP: http://$http/   (dashboard; /v1/status, /metrics, /v1/openapi.json)"
 
 if [ "$once" = --once ]; then
     exit 0
