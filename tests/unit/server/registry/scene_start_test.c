@@ -23,8 +23,8 @@ enum {
 
 /* --- loads of snapshot files, which may be slow or lose the device ------------------------- */
 
-static int64_t load_ns; /* how long a load seems to take, */
-static int64_t late_ns; /* and how far the clock has gone by it */
+static int64_t load_ns;         /* how long a load seems to take, */
+static _Atomic int64_t late_ns; /* and how far the clock has gone by it */
 static bool is_device_lost;
 
 int64_t __real_vxd_clock_ns(void);
