@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("mesh.ply"))
     args = parser.parse_args()
     camera = voxeld.Camera(width=0, height=0, fx=args.fx, cx=args.cx, cy=args.cy)
-    with voxeld.connect(args.url) as client:
+    with voxeld.connect(args.url, timeout=60) as client:
         volume = client.volume_create("volume-mesh", args.size, colour=True, ttl_s=600)
         if integrate_folder(volume, args.folder, camera) == 0:
             sys.exit(f"{args.folder}: no image NAME.depth.png")
