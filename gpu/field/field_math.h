@@ -5,7 +5,7 @@
  * to the nearest voxel of the other kind among those that differ from it in this axis and the
  * axes before only: positive for voxels that are no obstacle, negative for obstacles, FAR where
  * there is none within max_distance. One number is enough for both kinds, because a voxel of the
- * kind that is sought has distance 0. The pass takes, of the candidates c at a step s along its
+ * wanted kind has distance 0. The pass takes, of the candidates c at a step s along its
  * axis, f(E(c)) + s^2, where f is |E| where c is of the target's kind and else 0, the least;
  * of equal ones the lowest c. The rule of field.h follows: x is decided last.
  *

@@ -7,7 +7,7 @@
  * large the scene.
  *
  * A cube is entered by the last crossing (t, axis). Which of its octants the ray is in then is
- * told by the three middle planes: those that come no later than that crossing lie behind. The
+ * known from the three middle planes: those that come no later than that crossing lie behind. The
  * cube is left by the first of the three planes ahead. The highest bit that changes in the
  * place says how far up the tree to go. */
 #ifndef VXD_GPU_RENDER_TRACE_MATH_H

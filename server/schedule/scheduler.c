@@ -116,7 +116,7 @@ bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
 
 /* Gives fields up that are kept only for speed, where a request that would begin has too little
  * memory. The mutex is held; where something was freed it was released meanwhile. */
-static bool make_room(struct vxd_lane *lane, const struct vxd_request *request)
+static bool free_memory_for(struct vxd_lane *lane, const struct vxd_request *request)
 {
     struct vxd_scheduler *scheduler = lane->scheduler;
     uint64_t missing = missing_bytes(scheduler, request);
@@ -227,7 +227,7 @@ struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
     struct vxd_request *before = NULL;
     struct vxd_request *next = find_next(lane, false, &before);
 
-    while (next != NULL && !next->submitted && make_room(lane, next)) {
+    while (next != NULL && !next->submitted && free_memory_for(lane, next)) {
         next = find_next(lane, false, &before);
     }
     /* No other request begins meanwhile, or small ones would keep a large one out for

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl watch: a long poll after the other, and what each tells. */
+/* voxelctl watch: one long poll after the other, and what each replies. */
 #include "client/voxelctl/watch/voxelctl_watch.h"
 
 #include <inttypes.h>
