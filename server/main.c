@@ -8,6 +8,7 @@
 
 #include "gpu/core/core.h"
 #include "proto/base/clock.h"
+#include "server/config_tool.h"
 #include "server/data_tools.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/method_table.h"
@@ -66,25 +67,6 @@ static int fail_data(const char *what, const struct daemon *d, const struct vxd_
     (void)snprintf(command, sizeof command, "voxeld --repair-data %s", d->data_dir.path);
     vxd_log(VXD_LOG_ERROR, what, "error", err->message, "repair", command);
     return EXIT_FAILURE;
-}
-
-static int check_config(const char *path)
-{
-    struct vxd_options options = {.config = path};
-    struct vxd_config *config = malloc(sizeof *config);
-    struct vxd_err err = {0};
-    enum vxd_status status =
-        config != NULL ? vxd_options_load(&options, config, &err)
-                       : vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
-
-    free(config);
-    if (status != VXD_OK) {
-        (void)fprintf(stderr, "%s%s%s\n", err.field, err.field[0] != '\0' ? ": " : "",
-                      err.message);
-        return EXIT_USAGE;
-    }
-    (void)puts("ok");
-    return EXIT_SUCCESS;
 }
 
 /* The data directory is opened on a thread of its own. */
@@ -358,7 +340,7 @@ int main(int argc, char **argv)
         (void)puts("voxeld " VXD_VERSION);
         result = EXIT_SUCCESS;
     } else if (d->options.check_config != NULL) {
-        result = check_config(d->options.check_config);
+        result = vxd_config_tool_check(d->options.check_config);
     } else if (d->options.check_network != NULL) {
         result = vxd_network_tool_check(d->options.check_network);
     } else if (d->options.check_data != NULL) {

@@ -21,6 +21,7 @@
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
 #include "server/service/watch/watch.h"
+#include "server/transport/tls/tls.h"
 
 /* Opens the engine. "auto" tries the GPU and logs once why the CPU is used instead. */
 static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
@@ -86,6 +87,21 @@ static void apply_limits(struct vxd_server *server, const struct vxd_config *con
     }
 }
 
+/* With a certificate whose time is over, who does not ask for certificates (over ipc, say) is served
+ * all the same. */
+static enum vxd_status open_tls(struct vxd_server *server, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_tls_create(&server->config, &server->tls, err);
+
+    if (status == VXD_FAILED_PRECONDITION) {
+        vxd_log(VXD_LOG_WARNING, "clients will refuse this certificate", "error",
+                err->message);
+        *err = (struct vxd_err){0};
+        status = VXD_OK;
+    }
+    return status;
+}
+
 enum vxd_status vxd_server_open(struct vxd_server *server,
                                 const struct vxd_config *config,
                                 const struct vxd_method_table *methods,
@@ -106,6 +122,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_audit_open(config->audit_file, err));
     VXD_TRY(make_instance_id(server->instance_id, err));
     VXD_TRY(vxd_auth_create(config, &server->auth, err));
+    VXD_TRY(open_tls(server, err));
     VXD_TRY(vxd_metrics_create(&server->metrics, err));
     VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
@@ -145,6 +162,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_slowlog_destroy(server->slowlog);
     vxd_metrics_destroy(server->metrics);
     vxd_auth_destroy(server->auth);
+    vxd_tls_destroy(server->tls);
     (void)vxd_audit_open("", NULL);
     server->scheduler = NULL;
     server->maps = NULL;
@@ -159,6 +177,7 @@ void vxd_server_close(struct vxd_server *server)
     server->slowlog = NULL;
     server->metrics = NULL;
     server->auth = NULL;
+    server->tls = NULL;
 }
 
 enum vxd_status vxd_server_reload(struct vxd_server *server,
@@ -177,6 +196,9 @@ enum vxd_status vxd_server_reload(struct vxd_server *server,
                          config->queue_limit, server->config.queue_limit));
     }
     VXD_TRY(vxd_audit_open(config->audit_file, err));
+    if (server->tls != NULL && config->tls_certificate[0] != '\0') {
+        VXD_TRY(vxd_tls_reload(server->tls, config, err));
+    }
     VXD_TRY(vxd_auth_reload(server->auth, err));
     apply_limits(server, config);
 out:

@@ -317,6 +317,30 @@ enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
     return VXD_OK;
 }
 
+enum vxd_status vxd_auth_identify_certified(struct vxd_auth *auth, const char *token_name,
+                                            struct vxd_principal *out,
+                                            struct vxd_err *err)
+{
+    bool found = false;
+
+    (void)pthread_mutex_lock(&auth->mutex);
+    for (size_t i = 0; i < auth->list.n && !found; i++) {
+        const struct token *token = &auth->list.tokens[i];
+
+        if (strcmp(token->name, token_name) == 0) {
+            memcpy(out->name, token->name, sizeof out->name);
+            out->scopes = token->scopes;
+            found = true;
+        }
+    }
+    (void)pthread_mutex_unlock(&auth->mutex);
+    return found ? VXD_OK
+                 : vxd_fail(err, VXD_UNAUTHENTICATED, NULL,
+                            "the certificate is for the token \"%s\", which does not "
+                            "exist",
+                            token_name);
+}
+
 enum vxd_status vxd_auth_require(const struct vxd_principal *principal,
                                  enum vxd_scope scope, struct vxd_err *err)
 {

@@ -41,6 +41,13 @@ enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
                                   const char *peer, int64_t peer_uid,
                                   struct vxd_principal *out, struct vxd_err *err);
 
+/* Identifies a sender without a token by the name of the token that tls.client_names gives to its
+ * certificate, which was judged.
+ * errors  UNAUTHENTICATED  there is no token of this name any more */
+enum vxd_status vxd_auth_identify_certified(struct vxd_auth *auth, const char *token_name,
+                                            struct vxd_principal *out,
+                                            struct vxd_err *err);
+
 /* errors  PERMISSION_DENIED  names the scope that is missing */
 enum vxd_status vxd_auth_require(const struct vxd_principal *principal,
                                  enum vxd_scope scope, struct vxd_err *err);

@@ -137,6 +137,7 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
     (void)snprintf(request->id, sizeof request->id, "%.8s-%" PRIx64, server->instance_id,
                    number);
     copy_text(request->peer, header->peer);
+    copy_text(request->certified, header->certified);
     copy_text(request->principal.name, "unknown");
     atomic_init(&request->references, 1);
     atomic_fetch_add(&server->n_open, 1);
@@ -202,8 +203,11 @@ static enum vxd_status check_admission(struct vxd_request *request,
     request->method = method;
     request->lane = method != NULL ? method->lane : VXD_LANE_NONE;
     request->body_bytes = body_bytes;
-    status = vxd_auth_identify(server->auth, request->token, request->peer,
-                               request->peer_uid, &request->principal, err);
+    status = request->token[0] == '\0' && request->certified[0] != '\0'
+                 ? vxd_auth_identify_certified(server->auth, request->certified,
+                                               &request->principal, err)
+                 : vxd_auth_identify(server->auth, request->token, request->peer,
+                                     request->peer_uid, &request->principal, err);
     memset(request->token, 0, sizeof request->token);
     if (status != VXD_OK) {
         vxd_metrics_count_rejected(

@@ -42,6 +42,9 @@ struct vxd_request_header {
     const char *peer; /* "ipc", "tcp 10.0.0.7:4242", "http 127.0.0.1:5555": for logs, and
                        * the fairness key where client_id is empty */
     int64_t peer_uid; /* -1 where unknown */
+    /* The token that its connection's certificate stands for; empty or NULL: none. One in `token`
+     * goes before it. */
+    const char *certified;
 };
 
 enum vxd_body_kind {
@@ -82,6 +85,7 @@ struct vxd_request {
     char stream[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];
     char token[VXD_TOKEN_BYTES]; /* wiped by admit; never logged */
+    char certified[VXD_NAME_BYTES];
     char idempotency_key[VXD_NAME_BYTES];
     int64_t peer_uid;
     uint64_t sequence;

@@ -115,7 +115,8 @@ struct voxeld_options {
     /* Largest reply that is accepted, 0 = 1 GiB. */
     size_t max_reply_bytes;
     /* For tls+tcp: PEM files with the authorities that may have signed the server's
-     * certificate, and with our own certificate and key (NULL: none). */
+     * certificate, which must be for the URL's host, and with our own certificate and its key
+     * (NULL: none); see also tls_key_file. */
     const char *tls_ca_file;
     const char *tls_cert_key_file;
     /* Over ipc: memory of so many bytes is shared with the daemon, and large requests and
@@ -123,6 +124,8 @@ struct voxeld_options {
      * calls in flight and all results that were not freed, which beyond it use the socket, as
      * do all where the daemon does not share. 0 = none; 32 MiB suit a lidar. */
     size_t shared_bytes;
+    /* The key, where it is not in tls_cert_key_file. */
+    const char *tls_key_file;
 };
 
 /* Connects, and reconnects by itself from then on. options may be NULL; its strings are

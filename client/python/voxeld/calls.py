@@ -18,7 +18,7 @@ from . import wire
 from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
 from .reply import code_of
 from .shared import PREFIX_BYTES, Shared, Slot
-from .transport import Connection, choose_url
+from .transport import Connection, Tls, choose_url
 
 DEFAULT_IN_FLIGHT = 16
 MAX_IN_FLIGHT = 1024
@@ -98,6 +98,7 @@ class Calls:
         max_in_flight: int,
         max_reply_bytes: int,
         shared_bytes: int,
+        tls: Tls | None = None,
     ) -> None:
         self._timeout = checked_timeout(timeout)
         if wait is not None and not (math.isfinite(wait) and wait >= 0):
@@ -117,7 +118,9 @@ class Calls:
         # The server's limit, and the number of the connection that it was learnt on.
         self._limit = (0, 0)
         self._last_times: StageTimes | None = None
-        self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
+        self._connection = Connection(
+            choose_url(url), max_in_flight, max_reply_bytes, tls
+        )
         self._shared = Shared(self._connection.url, self._token, shared_bytes)
         if wait != 0:
             try:

@@ -36,6 +36,7 @@ from .reply import (
     voxels_of,
 )
 from .scenes import SceneCalls
+from .transport import Tls
 from .watching import WatchCalls
 
 ORDERS = ("morton", "first_point")
@@ -52,12 +53,15 @@ def connect(
     max_in_flight: int = DEFAULT_IN_FLIGHT,
     max_reply_bytes: int = DEFAULT_REPLY_BYTES,
     shared_bytes: int = 0,
+    ca_file: str | None = None,
+    cert_file: str | None = None,
+    key_file: str | None = None,
 ) -> Client:
     """Connects, and reconnects by itself from then on.
 
-    url              "ipc:///run/voxeld/voxeld.sock", "tcp://host:port". None: $VOXELD_URL,
-                     else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that socket
-                     exists, else ipc:///run/voxeld/voxeld.sock
+    url              "ipc:///run/voxeld/voxeld.sock", "tcp://host:port", "tls+tcp://host:port".
+                     None: $VOXELD_URL, else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that
+                     socket exists, else ipc:///run/voxeld/voxeld.sock
     token            None: $VOXELD_TOKEN, else none
     client_id        names the sender, for fairness and calls that change something (see Client):
                      [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. None: a random one
@@ -71,6 +75,10 @@ def connect(
                      requests and replies go through it; arrays of results lie there until the
                      last of them is gone. What does not fit uses the socket. 0: none; 32 MiB
                      (32 << 20) suit a lidar
+    ca_file          for tls+tcp: PEM file of the authorities that may have signed the server's
+                     certificate, which must be for the URL's host
+    cert_file        PEM file of one's own certificate, where the server wants one
+    key_file         of its key; None: it is in cert_file
 
     Raises Unavailable (nobody answers there), InvalidArgument (a malformed URL or option),
     ResourceExhausted (no memory, threads or file descriptors).
@@ -84,6 +92,7 @@ def connect(
         max_in_flight=max_in_flight,
         max_reply_bytes=max_reply_bytes,
         shared_bytes=shared_bytes,
+        tls=Tls(ca_file, cert_file, key_file),
     )
 
 
@@ -123,6 +132,7 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         max_in_flight: int,
         max_reply_bytes: int,
         shared_bytes: int = 0,
+        tls: Tls | None = None,
     ) -> None:
         super().__init__(
             url,
@@ -133,6 +143,7 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
             max_in_flight=max_in_flight,
             max_reply_bytes=max_reply_bytes,
             shared_bytes=shared_bytes,
+            tls=tls,
         )
 
     def __enter__(self) -> Client:

@@ -16,6 +16,7 @@
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
 #include "server/service/watch/watch.h"
+#include "server/transport/tls/tls.h"
 
 static void write_maps(const struct vxd_server *server, struct vxd_text *text)
 {
@@ -149,6 +150,19 @@ static void write_journal(const struct vxd_server *server, struct vxd_text *text
                            "Transactions that were not written.", stats.n_failed);
 }
 
+static void write_tls(const struct vxd_server *server, struct vxd_text *text)
+{
+    if (server->tls == NULL) {
+        return;
+    }
+    vxd_metrics_write_uint(text, "voxeld_tls_failed_total", "counter",
+                           "TLS handshakes that were refused, or did not end.",
+                           vxd_tls_n_failed(server->tls));
+    vxd_metrics_write_real(text, "voxeld_tls_expires_time_seconds", "gauge",
+                           "When the daemon's certificate ends, Unix time.",
+                           (double)vxd_tls_expires_unix_s(server->tls));
+}
+
 void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_scheduler_load load;
@@ -181,6 +195,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);
+    write_tls(server, text);
     vxd_metrics_describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
                     "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",

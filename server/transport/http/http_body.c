@@ -358,10 +358,28 @@ void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
     (void)snprintf(out, VXD_NAME_BYTES, "http %s:%u", host, port);
 }
 
+enum vxd_status vxd_http_identify(const struct vxd_http_exchange *exchange,
+                                  const char *token, struct vxd_principal *out,
+                                  struct vxd_err *err)
+{
+    struct vxd_auth *auth = exchange->http->server->auth;
+    const struct vxd_http_peer *peer = vxd_http_peer_of(exchange->connection);
+    char name[VXD_NAME_BYTES];
+
+    if (token == NULL && peer != NULL && peer->certified.token_name[0] != '\0') {
+        return vxd_auth_identify_certified(auth, peer->certified.token_name, out, err);
+    }
+    vxd_http_peer_name(exchange, name);
+    return vxd_auth_identify(auth, token, name, -1, out, err);
+}
+
 enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err)
 {
-    struct vxd_request_header header = {.peer_uid = -1};
+    const struct vxd_http_peer *connected = vxd_http_peer_of(exchange->connection);
+    struct vxd_request_header header = {
+        .peer_uid = -1,
+        .certified = connected != NULL ? connected->certified.token_name : NULL};
     struct vxd_err create_err = {0};
     char peer[VXD_NAME_BYTES];
     enum vxd_status status, create_status;

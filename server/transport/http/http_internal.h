@@ -10,6 +10,7 @@
 #include "proto/wire/wire.h"
 #include "server/request/request.h"
 #include "server/instance/instance.h"
+#include "server/transport/tls/tls.h"
 
 #define VXD_HTTP_MAX_QUERY 32
 #define VXD_HTTP_TAG_BYTES 56
@@ -17,7 +18,9 @@
 /* A connection, for as long as it lasts. */
 struct vxd_http_peer {
     int fd;
-    bool is_waiting; /* in the list of those whose peer has the word */
+    bool is_waiting;               /* in the list of those whose peer has the word */
+    bool has_begun;                /* a request came, so its handshake is over */
+    struct vxd_tls_peer certified; /* who its certificate says it is */
     struct vxd_http_peer *next;
     struct vxd_http_peer *previous;
 };
@@ -26,6 +29,7 @@ struct vxd_http {
     struct vxd_server *server;
     struct MHD_Daemon *daemon;
     int listen_fd;
+    bool is_tls;
     bool quiesced;             /* then the descriptor is ours to close */
     char host[VXD_PATH_BYTES]; /* as configured, without brackets */
     uint16_t port;             /* really bound */
@@ -167,6 +171,12 @@ void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
 enum vxd_status vxd_http_token(struct vxd_http_exchange *exchange, const char **token,
                                struct vxd_err *err);
 
+/* Who sends a request of this connection with this token, NULL where there is none: then who its
+ * certificate says it is. errors  as vxd_auth_identify */
+enum vxd_status vxd_http_identify(const struct vxd_http_exchange *exchange,
+                                  const char *token, struct vxd_principal *out,
+                                  struct vxd_err *err);
+
 /* http_reply.c: how the answer is to be written, from Accept; fallback where Accept is
  * absent or names nothing we have. */
 enum vxd_http_format vxd_http_accept(const char *accept, enum vxd_http_format fallback);
@@ -202,6 +212,11 @@ enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange);
 void vxd_http_peer_waits(struct vxd_http *http, struct vxd_http_peer *peer);
 void vxd_http_peer_is_served(struct vxd_http *http, struct vxd_http_peer *peer);
 struct vxd_http_peer *vxd_http_peer_of(struct MHD_Connection *connection);
+/* Whether the certificate of a connection whose handshake is over is accepted by the files of now. */
+bool vxd_http_is_accepted(struct vxd_http *http, struct MHD_Connection *connection);
+/* NULL: it is in the clear. */
+gnutls_session_t vxd_http_tls_of(const struct vxd_http *http,
+                                 struct MHD_Connection *connection);
 /* MHD_NotifyConnectionCallback */
 void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                             enum MHD_ConnectionNotificationCode code);

@@ -237,8 +237,13 @@ enum vxd_status vxd_rpc_message_check(struct vxd_rpc_connection *connection,
         (void)snprintf(request_id, VXD_NAME_BYTES, "%s", header.request_id);
     }
     VXD_TRY(check_size(server, n_bytes, err));
-    status = vxd_auth_identify(server->auth, header.token != NULL ? header.token : "",
-                               connection->peer, connection->uid, &principal, err);
+    status =
+        (header.token == NULL || header.token[0] == '\0') &&
+                connection->certified.token_name[0] != '\0'
+            ? vxd_auth_identify_certified(server->auth, connection->certified.token_name,
+                                          &principal, err)
+            : vxd_auth_identify(server->auth, header.token != NULL ? header.token : "",
+                                connection->peer, connection->uid, &principal, err);
     if (status != VXD_OK) {
         vxd_metrics_count_rejected(
             server->metrics, status == VXD_UNAUTHENTICATED ? "token" : "failed_logins");
@@ -280,7 +285,8 @@ static struct vxd_request *make_request(struct vxd_rpc_message *message,
     size_t n_bytes = message->n_bytes - message->route.n_bytes;
     struct vxd_request_header header = {.peer_uid = connection->uid,
                                         .peer = connection->peer,
-                                        .began_ns = message->began_ns};
+                                        .began_ns = message->began_ns,
+                                        .certified = connection->certified.token_name};
     struct vxd_decoder *decoder = NULL;
     const Voxeld__V1__SharedBody *shared = NULL;
     struct vxd_request *request = NULL;
