@@ -7,6 +7,7 @@ knows no timeout, copies a request twice, and leaks it when the send fails.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -31,6 +32,7 @@ from .errors import (
 RECONNECT_MIN_MS = 20
 RECONNECT_MAX_MS = 1000
 CLOSE_S = 5.0  # more than aborted calls take
+TLS_CLOSE_S = 1.0
 MAX_URL_BYTES = 128  # nng's NNG_MAXADDRLEN
 IPC = "ipc://"
 # nng tries again and does not say what failed.
@@ -312,7 +314,16 @@ class Connection:
             self._closing = True
             self._abort_if_closing()
             self._changed.wait_for(lambda: self._n_in_flight == 0, CLOSE_S)
-        self._socket.close()
+        if not self.url.startswith("tls+"):
+            self._socket.close()
+            return
+        # With TLS, nng 1.6 can wait for ever when a late reply arrives while its socket is closed.
+        # That thread is left behind then, and pynng must not wait for it when the program ends.
+        closer = threading.Thread(target=self._socket.close, daemon=True)
+        closer.start()
+        closer.join(TLS_CLOSE_S)
+        if closer.is_alive():
+            atexit.unregister(getattr(pynng.nng, "_pynng_atexit", print))
 
 
 def check(result: int, doing: str) -> None:
