@@ -125,6 +125,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(open_tls(server, err));
     VXD_TRY(vxd_metrics_create(&server->metrics, err));
     VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
+    VXD_TRY(vxd_whys_create(&server->whys, err));
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
                             err));
     VXD_TRY(open_context(server, err));
@@ -160,6 +161,7 @@ void vxd_server_close(struct vxd_server *server)
     }
     vxd_once_destroy(server->once);
     vxd_slowlog_destroy(server->slowlog);
+    vxd_whys_destroy(server->whys);
     vxd_metrics_destroy(server->metrics);
     vxd_auth_destroy(server->auth);
     vxd_tls_destroy(server->tls);
@@ -175,6 +177,7 @@ void vxd_server_close(struct vxd_server *server)
     server->context = NULL;
     server->once = NULL;
     server->slowlog = NULL;
+    server->whys = NULL;
     server->metrics = NULL;
     server->auth = NULL;
     server->tls = NULL;

@@ -35,6 +35,7 @@ FILES = (
     "grid",
     "render",
     "watch",
+    "why",
     "rpc",
 )
 
@@ -65,6 +66,8 @@ def snake(name: str) -> str:
 
 
 def plural(noun: str) -> str:
+    if noun == "why":
+        return "explanations"
     return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 

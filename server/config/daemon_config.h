@@ -117,6 +117,12 @@ const char *vxd_config_http_address(const struct vxd_config *config);
  * last. A test compares the manual with the parser by it. */
 const char *vxd_config_key(size_t index);
 
+/* Returns the key that a text names, for example a message, or NULL. */
+const char *vxd_config_key_in(const char *text);
+
+/* Reads the value of a key; false where it is no number, or there is no such key. */
+bool vxd_config_number(const struct vxd_config *config, const char *key, uint64_t *out);
+
 /* Checks what concerns several keys, or the build: a non-loopback address needs tokens,
  * certificates of clients or allow_insecure; timeouts in order; at least one listener. Files are
  * not looked at.

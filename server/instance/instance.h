@@ -47,6 +47,7 @@ struct vxd_slowlog;
 struct vxd_tls;
 struct vxd_volumes;
 struct vxd_watch;
+struct vxd_whys;
 
 /* What SIGHUP may change while requests run; everything else in config stays as it was at
  * the start. */
@@ -64,6 +65,7 @@ struct vxd_server {
     struct vxd_tls *tls; /* NULL = no listener speaks it */
     struct vxd_metrics *metrics;
     struct vxd_slowlog *slowlog;
+    struct vxd_whys *whys;
     struct vxd_once *once;
     struct vxd_context *context;
     struct vxd_registry *registry; /* what keeps durable things on disk */

@@ -17,6 +17,7 @@
 #include "gpu/core/core.h"
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
+#include "server/observe/observe.h"
 #include "server/request/method.h"
 
 struct vxd_scheduler;
@@ -45,6 +46,7 @@ struct vxd_request_header {
     /* The token that its connection's certificate stands for; empty or NULL: none. One in `token`
      * goes before it. */
     const char *certified;
+    const char *traceparent; /* see server/observe/trace.h; NULL: none */
 };
 
 enum vxd_body_kind {
@@ -115,7 +117,12 @@ struct vxd_request {
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
     ProtobufCMessage *input;
 
-    bool changes;            /* decided once it is decoded */
+    bool changes;         /* decided once it is decoded */
+    bool has_own_timeout; /* not the server's default */
+    struct vxd_trace trace;
+    /* Who was ahead of it when it came to the queue; to be read once has_seen_queue is set. */
+    struct vxd_why_queue queue_seen;
+    atomic_bool has_seen_queue;
     enum vxd_lane_kind lane; /* the method's, unless its check wants another */
 
     /* Set by the method's functions. */
@@ -185,12 +192,12 @@ struct vxd_request {
 /* What requests ask of the scheduler. It hands these functions in (server->schedule), so that
  * nothing here includes it: the scheduler is built on requests. All are for any thread. */
 struct vxd_schedule_calls {
-    /* Whether the queue has capacity for one more request, asked before its body is decoded:
+    /* Whether the queue has capacity for this request, asked before its body is decoded:
      * refusing it then costs next to nothing, however large it is. Nothing is reserved; push
      * looks again.
      * errors  UNAVAILABLE  as push */
     enum vxd_status (*check_capacity)(struct vxd_scheduler *scheduler,
-                                      struct vxd_err *err);
+                                      struct vxd_request *request, struct vxd_err *err);
 
     /* Queues a checked request and holds a reference of its own. Superseded requests of the same
      * client and stream are answered ABORTED.

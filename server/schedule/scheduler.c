@@ -386,6 +386,7 @@ static void answer_superseded(struct vxd_scheduler *scheduler, struct vxd_reques
 
 /* Checks that the list has capacity for one more; the mutex is held. */
 static enum vxd_status check_capacity_locked(struct vxd_scheduler *scheduler,
+                                             struct vxd_request *request,
                                              struct vxd_err *err)
 {
     struct vxd_metrics *metrics = scheduler->server->metrics;
@@ -397,6 +398,7 @@ static enum vxd_status check_capacity_locked(struct vxd_scheduler *scheduler,
     }
     if (scheduler->n_queued >= limit) {
         vxd_metrics_count_rejected(metrics, "queue_full");
+        vxd_scheduler_note_ahead(scheduler, request, true);
         return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                         "the queue is full: %zu requests wait, limits.queue is %u; try "
                         "again later",
@@ -406,12 +408,12 @@ static enum vxd_status check_capacity_locked(struct vxd_scheduler *scheduler,
 }
 
 static enum vxd_status check_capacity(struct vxd_scheduler *scheduler,
-                                      struct vxd_err *err)
+                                      struct vxd_request *request, struct vxd_err *err)
 {
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
-    status = check_capacity_locked(scheduler, err);
+    status = check_capacity_locked(scheduler, request, err);
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return status;
 }
@@ -435,9 +437,11 @@ static enum vxd_status push(struct vxd_scheduler *scheduler, struct vxd_request 
     } else {
         superseded = replaces ? take_superseded(scheduler, request) : NULL;
         /* A request that takes another's place needs no capacity of its own. */
-        status = superseded != NULL ? VXD_OK : check_capacity_locked(scheduler, err);
+        status =
+            superseded != NULL ? VXD_OK : check_capacity_locked(scheduler, request, err);
     }
     if (status == VXD_OK) {
+        vxd_scheduler_note_ahead(scheduler, request, false);
         vxd_request_hold(request);
         append(scheduler, request);
         scheduler->n_queued++;

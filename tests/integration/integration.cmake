@@ -75,6 +75,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  daemon/why
   field/fields
   grid/grids
   map/map_durable
@@ -147,6 +148,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
              integration_volume_tools integration_shared integration_fields
-             integration_pictures integration_watch integration_tls
+             integration_pictures integration_watch integration_tls integration_why
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

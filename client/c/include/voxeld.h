@@ -192,6 +192,9 @@ struct voxeld_call {
         max_age_ms;    /* a request that has waited longer does not start: ABORTED. 0: no
                         * limit */
     uint64_t sequence; /* 0: the next one of this client */
+    /* W3C Trace Context, "00-TRACEID-PARENTID-FLAGS": the trace that the call is part of, for the
+     * server's log. NULL: none. */
+    const char *traceparent;
 };
 
 /* Repeats for at most total_ms, counted from the end of the first call; the caller
@@ -582,7 +585,8 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Distance fields, named hash maps, networks, pictures, scenes, volumes, and watching. */
+/* Distance fields, named hash maps, networks, pictures, scenes, volumes, watching, and why requests
+ * were refused. */
 #include "voxeld_field.h"
 #include "voxeld_map.h"
 #include "voxeld_net.h"
@@ -590,5 +594,6 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #include "voxeld_scene.h"
 #include "voxeld_volume.h"
 #include "voxeld_watch.h"
+#include "voxeld_why.h"
 
 #endif

@@ -22,7 +22,7 @@ Conventions, as everywhere in voxeld: positions are metres, frames right-handed,
 Failures are exceptions of class voxeld.Error, one subclass a status code.
 """
 
-from .calls import StageTimes
+from .calls import StageTimes, trace
 from .client import Client, connect
 from .cloud import Cloud, DType, Field, Pose, Sweep
 from .errors import (
@@ -83,6 +83,8 @@ from .reply import (
     SlowRequest,
     Status,
     Voxels,
+    Why,
+    WhyAhead,
 )
 from .scene_fields import Contacts, DistanceField, Distances
 from .scene_records import (
@@ -222,6 +224,9 @@ __all__ = [
     "Voxels",
     "WatchPoint",
     "Watched",
+    "Why",
+    "WhyAhead",
     "connect",
     "repeat",
+    "trace",
 ]

@@ -9,6 +9,9 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +51,20 @@ def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, m
     if response.WhichOneof("method") != method:
         raise Internal(f"the reply answers {response.WhichOneof('method')}, not {method}")
     return response, arrays
+
+
+_traceparent: ContextVar[str] = ContextVar("voxeld_traceparent", default="")
+
+
+@contextmanager
+def trace(traceparent: str) -> Iterator[None]:
+    """Makes the calls within it part of a trace: W3C Trace Context, "00-TRACEID-PARENTID-FLAGS",
+    which shows in the server's log. It holds for this thread, or this task of asyncio."""
+    before = _traceparent.set(traceparent)
+    try:
+        yield
+    finally:
+        _traceparent.reset(before)
 
 
 @dataclass(frozen=True)
@@ -185,6 +202,7 @@ class Calls:
         header.timeout_ms = max(round(timeout_s * 1000), 1)
         header.token = self._token
         header.client_id = self._client_id
+        header.traceparent = _traceparent.get()
         try:
             slot = self._shared.take(method, n_bytes)
             if slot is not None:

@@ -10,7 +10,7 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import admin_pb2, rpc_pb2, voxelize_pb2, why_pb2
 
 from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
@@ -30,6 +30,9 @@ from .reply import (
     ServerInfo,
     Status,
     Voxels,
+    Why,
+    WhyAhead,
+    code_of,
     record_of,
     server_info_of,
     status_of,
@@ -178,6 +181,16 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         """Returns load, memory, counts of the methods and the slowest recent requests."""
         request = rpc_pb2.Request(status=admin_pb2.StatusRequest())
         return status_of(self._call("status", request, timeout, request_id).status)
+
+    def why(
+        self, of: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> Why:
+        """Explains why the request with the id `of` was refused, or takes so long. An Error has it
+        as request_id. Raises NotFound where nothing is known of it, or not any more."""
+        request = rpc_pb2.Request(why=why_pb2.WhyRequest(request_id=of))
+        reply = self._call("why", request, timeout, request_id).why
+        ahead = tuple(record_of(WhyAhead, a) for a in reply.ahead)
+        return record_of(Why, reply, ahead=ahead, code=code_of(reply.code))
 
     def self_test(
         self,

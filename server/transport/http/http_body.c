@@ -309,6 +309,7 @@ static enum vxd_status read_request_header(struct vxd_http_exchange *exchange,
     out->request_id = headers->request_id;
     out->client_id = headers->client_id;
     out->stream = headers->stream;
+    out->traceparent = headers->traceparent;
     VXD_TRY(read_number("X-Voxeld-Timeout-Ms", headers->timeout_ms, UINT32_MAX,
                         &timeout_ms, err));
     VXD_TRY(read_number("X-Voxeld-Keep-Last", headers->keep_last, UINT32_MAX, &keep_last,

@@ -46,6 +46,7 @@ static const struct known_header known_headers[] = {
     KNOWN("Last-Event-ID", last_event_id),
     KNOWN("Sec-Fetch-Site", fetch_site),
     KNOWN("If-None-Match", if_none_match),
+    KNOWN("traceparent", traceparent),
 };
 
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,
@@ -65,7 +66,9 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
             continue;
         }
         /* Accept is a list that may come in several lines; only the first line is read. */
-        if (*slot != NULL && slot != &headers->accept) {
+        if (*slot != NULL && slot == &headers->traceparent) {
+            *slot = "";
+        } else if (*slot != NULL && slot != &headers->accept) {
             headers->duplicate = known_headers[i].name;
         } else if (*slot == NULL) {
             *slot = value != NULL ? value : "";

@@ -64,8 +64,9 @@ struct vxd_http_headers {
     const char *last_event_id;
     const char *fetch_site;
     const char *if_none_match;
-    const char *malformed; /* a name with a space, which others may read without it */
-    const char *duplicate; /* name of one of these that came twice */
+    const char *traceparent; /* "" where there were two, which counts as none */
+    const char *malformed;   /* a name with a space, which others may read without it */
+    const char *duplicate;   /* name of one of these that came twice */
 };
 
 enum vxd_http_format {

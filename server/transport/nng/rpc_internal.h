@@ -269,7 +269,8 @@ struct vxd_rpc_answer {
     bool arrays_dropped;
     double queue_ms;
     double total_ms;
-    const struct vxd_stage_times *stages; /* NULL: of no request */
+    const struct vxd_stage_times *stages; /* NULL: of no request, as the next one */
+    const struct vxd_trace *trace;
 };
 
 /* A Response with its head and route; NULL when memory ran out. Its big data are copied by the

@@ -105,6 +105,7 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
                                     .queue_ms = request->queue_ms,
                                     .total_ms = request->total_ms,
                                     .stages = &request->stages,
+                                    .trace = &request->trace,
                                     .replayed = is_ok && atomic_load(&request->replayed),
                                     .arrays_dropped =
                                         is_ok && atomic_load(&request->arrays_dropped)};
@@ -192,6 +193,7 @@ static enum vxd_status read_header(const struct vxd_envelope *envelope,
     out->timeout_ms = header->timeout_ms;
     out->keep_last = header->keep_last;
     out->max_age_ms = header->max_age_ms;
+    out->traceparent = header->traceparent;
     *shared = header->shared;
     if (header->n_expect_digests > 0) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "header.expect_digests",
