@@ -307,6 +307,7 @@ static int run(struct daemon *d)
         (void)vxd_scheduler_drain(d->server.scheduler, d->config.drain_timeout_ms);
         return fail("cannot listen", &err);
     }
+    atomic_store(&d->server.ready_ns, vxd_clock_ns());
     vxd_server_set_state(&d->server, VXD_STATE_SERVING);
     log_ready(d);
     vxd_notify("READY=1");

@@ -87,6 +87,8 @@ struct vxd_server {
     char instance_id[33];
     int64_t started_ns;      /* monotonic */
     int64_t started_unix_ns; /* wall clock */
+    _Atomic int64_t
+        ready_ns; /* when its data were back and it began to serve; 0 before */
     /* What the listeners are really bound to, for the log, status and tests. */
     char rpc_bound[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     char http_bound[VXD_PATH_BYTES];

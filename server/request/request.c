@@ -712,10 +712,14 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                                   : VXD_METRICS_MAX_METHODS - 1,
                               request->err.code, queues ? request->queue_ms / 1e3 : -1,
                               request->total_ms / 1e3);
+    vxd_metrics_count_token(server->metrics, request->principal.name, request->err.code,
+                            request->total_ms / 1e3);
     if (output != NULL) {
         vxd_metrics_count_points(server->metrics, request->n_points);
     }
-    audit(request, err); /* before anybody has an answer */
+    /* Both before anybody has an answer: whoever has it may ask why at once. */
+    audit(request, err);
+    vxd_request_note_why(request);
     request->reply_fn(request, &request->err, output);
     if (request->method != NULL && request->method->unpark != NULL &&
         atomic_load(&request->waits_since_ns) != 0) {
@@ -723,7 +727,6 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     }
     log_request(request);
     note_slow(request);
-    vxd_request_note_why(request);
     atomic_fetch_sub(&server->n_open, 1);
     return true;
 }

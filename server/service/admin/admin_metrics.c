@@ -3,6 +3,7 @@
 #include "server/service/admin/admin.h"
 
 #include <inttypes.h>
+#include <sys/statvfs.h>
 
 #include "gpu/core/core.h"
 #include "server/instance/instance.h"
@@ -150,6 +151,29 @@ static void write_journal(const struct vxd_server *server, struct vxd_text *text
                            "Transactions that were not written.", stats.n_failed);
 }
 
+/* How long the last start took, and what the disk of the data has left. */
+static void write_disk(const struct vxd_server *server, struct vxd_text *text)
+{
+    int64_t ready_ns = atomic_load(&server->ready_ns);
+    struct statvfs disk;
+
+    vxd_metrics_write_real(text, "voxeld_recovery_seconds", "gauge",
+                           "From the start until the data were back.",
+                           ready_ns > 0 ? (double)(ready_ns - server->started_ns) / 1e9
+                                        : 0);
+    if (server->config.data_dir[0] == '\0' ||
+        statvfs(server->config.data_dir, &disk) != 0) {
+        return;
+    }
+    vxd_metrics_describe(text, "voxeld_data_disk_bytes", "gauge",
+                         "Of the file system of the data directory.");
+    vxd_text_printf(text,
+                    "voxeld_data_disk_bytes{use=\"free\"} %" PRIu64
+                    "\nvoxeld_data_disk_bytes{use=\"size\"} %" PRIu64 "\n",
+                    (uint64_t)disk.f_bavail * disk.f_frsize,
+                    (uint64_t)disk.f_blocks * disk.f_frsize);
+}
+
 static void write_tls(const struct vxd_server *server, struct vxd_text *text)
 {
     if (server->tls == NULL) {
@@ -195,6 +219,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);
+    write_disk(server, text);
     write_tls(server, text);
     vxd_metrics_describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
