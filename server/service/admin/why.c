@@ -8,7 +8,6 @@
 #include "server/instance/instance.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
-#include "server/service/message.h"
 #include "server/service/service.h"
 #include "voxeld/v1/why.pb-c.h"
 
