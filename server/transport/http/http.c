@@ -543,8 +543,11 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
     unsigned n_connections = config->max_connections;
     unsigned n_threads =
         config->http_threads < n_connections ? config->http_threads : n_connections;
-    unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    /* With epoll, the library asks a peer whose handshake is unfinished again and again, all of a
+     * core's time; with poll it waits for its bytes. */
+    unsigned flags = (http->is_tls ? MHD_USE_TLS | MHD_USE_POLL_INTERNAL_THREAD
+                                   : MHD_USE_EPOLL_INTERNAL_THREAD) |
+                     MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     /* Options that not every daemon has. */
     struct MHD_OptionItem others[4];
     size_t n_others = 0;
@@ -554,7 +557,6 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
                                                      (intptr_t)n_threads, NULL};
     }
     if (http->is_tls) {
-        flags |= MHD_USE_TLS;
         others[n_others++] = (struct MHD_OptionItem){
             MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)VXD_TLS_PRIORITIES};
         others[n_others++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK2, 0,

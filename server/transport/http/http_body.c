@@ -364,11 +364,11 @@ enum vxd_status vxd_http_identify(const struct vxd_http_exchange *exchange,
                                   struct vxd_err *err)
 {
     struct vxd_auth *auth = exchange->http->server->auth;
-    const struct vxd_http_peer *peer = vxd_http_peer_of(exchange->connection);
+    const char *certified = vxd_http_certified(exchange);
     char name[VXD_NAME_BYTES];
 
-    if (token == NULL && peer != NULL && peer->certified.token_name[0] != '\0') {
-        return vxd_auth_identify_certified(auth, peer->certified.token_name, out, err);
+    if (token == NULL && certified[0] != '\0') {
+        return vxd_auth_identify_certified(auth, certified, out, err);
     }
     vxd_http_peer_name(exchange, name);
     return vxd_auth_identify(auth, token, name, -1, out, err);
@@ -377,10 +377,8 @@ enum vxd_status vxd_http_identify(const struct vxd_http_exchange *exchange,
 enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err)
 {
-    const struct vxd_http_peer *connected = vxd_http_peer_of(exchange->connection);
-    struct vxd_request_header header = {
-        .peer_uid = -1,
-        .certified = connected != NULL ? connected->certified.token_name : NULL};
+    struct vxd_request_header header = {.peer_uid = -1,
+                                        .certified = vxd_http_certified(exchange)};
     struct vxd_err create_err = {0};
     char peer[VXD_NAME_BYTES];
     enum vxd_status status, create_status;

@@ -44,6 +44,7 @@ struct vxd_http_events {
     Voxeld__V1__WatchPoint after;
     bool has_after;
     char token[VXD_TOKEN_BYTES];
+    char certified[VXD_NAME_BYTES]; /* see vxd_request_header */
     char client_id[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];
     struct vxd_watch_place place;
@@ -382,6 +383,7 @@ static void submit_next(struct vxd_http_events *events)
         WAIT_MS + WAIT_SPARE_MS < most_ms ? WAIT_MS : most_ms - most_ms / 8;
     const struct vxd_request_header header = {
         .token = events->token,
+        .certified = events->certified,
         .client_id = events->client_id,
         .peer = events->peer,
         .peer_uid = -1,
@@ -492,6 +494,8 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
                                  request->peer, &events->place, err));
     VXD_TRY(vxd_http_token(exchange, &token, err));
     (void)snprintf(events->token, sizeof events->token, "%s", token != NULL ? token : "");
+    (void)snprintf(events->certified, sizeof events->certified, "%s",
+                   vxd_http_certified(exchange));
     memcpy(events->peer, request->peer, sizeof events->peer);
     memcpy(events->client_id, request->client_id, sizeof events->client_id);
     vxd_text_append(&events->text, RETRY, sizeof RETRY - 1);

@@ -215,6 +215,8 @@ void vxd_http_peer_is_served(struct vxd_http *http, struct vxd_http_peer *peer);
 struct vxd_http_peer *vxd_http_peer_of(struct MHD_Connection *connection);
 /* Whether the certificate of a connection whose handshake is over is accepted by the files of now. */
 bool vxd_http_is_accepted(struct vxd_http *http, struct MHD_Connection *connection);
+/* The token that the certificate of its connection stands for; "" = none. */
+const char *vxd_http_certified(const struct vxd_http_exchange *exchange);
 /* NULL: it is in the clear. */
 gnutls_session_t vxd_http_tls_of(const struct vxd_http *http,
                                  struct MHD_Connection *connection);

@@ -15,6 +15,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from harness import (
     SLOW,
     Daemon,
     Rpc,
+    check_fast,
     cloud_of,
     common_pb2,
     random_points,
@@ -242,6 +244,45 @@ def test_client_that_trusts_another_authority_refuses_the_daemon(
         pytest.raises(pynng.exceptions.Timeout),
     ):
         rpc.call("server_info")
+
+
+def test_unfinished_handshakes_cost_no_processor_time(daemon: Daemon, place: Place) -> None:
+    context = ssl.create_default_context(cafile=str(place.authority.certificate))
+    with contextlib.ExitStack() as stack:
+        for i in range(8):
+            port = (rpc_port(daemon), daemon.http_port)[i % 2]
+            peer = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20 * SLOW))
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+            with pytest.raises(ssl.SSLWantReadError):
+                hello.do_handshake()
+            sent = outgoing.read()
+            peer.sendall(sent if i < 4 else sent[:100])
+
+        def used_s() -> float:
+            before = daemon.cpu_s()
+            time.sleep(0.5)
+            return daemon.cpu_s() - before
+
+        check_fast(used_s, 0.05)
+
+
+def test_events_come_over_tls(daemon: Daemon, place: Place) -> None:
+    spec = {"name": "seen", "spec": {"voxelSizeM": 0.1, "depth": 6}}
+    with (
+        Https(daemon, place.authority, place.robot) as https,
+        Https(daemon, place.authority, place.robot) as other,
+    ):
+        https.connection.request("GET", "/v1/watch")
+        stream = https.connection.getresponse()
+        assert stream.status == 200
+        created = other.call("POST", "/v1/scene_create", json.dumps(spec))
+        assert created[0] == 200, created[2]
+        text = b""
+        while b'"seen"' not in text:
+            line = stream.readline()
+            assert line, text
+            text += line
 
 
 def test_refused_body_gets_its_answer(daemon: Daemon, place: Place) -> None:
