@@ -241,6 +241,7 @@ out:
             f"static enum vxd_status build_{method.name}(struct vxd_exchange *call, "
             f"const struct {face['request']} *in, {method.request.c} *out)\n{{\n"
             + ("enum vxd_status status = VXD_OK;\n\n" if tries else "(void)call;\n")
+            + ("" if body else "(void)in;\n(void)out;\n")
             + "\n".join(body)
             + ("\nout:\nreturn status;\n}\n" if tries else "\nreturn VXD_OK;\n}\n")
         )

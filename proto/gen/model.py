@@ -36,6 +36,7 @@ FILES = (
     "render",
     "watch",
     "why",
+    "backup",
     "rpc",
 )
 

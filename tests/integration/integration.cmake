@@ -66,6 +66,7 @@ set(integration_tests
   daemon/audit
   daemon/auth
   daemon/backends
+  daemon/backups
   daemon/bundle
   daemon/data_damage
   daemon/exactly_once
@@ -148,6 +149,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
              integration_volume_tools integration_shared integration_fields
-             integration_pictures integration_watch integration_tls integration_why
+             integration_pictures integration_watch integration_tls integration_why integration_backups
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -26,9 +26,10 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # These are installed side by side, so they name each other without a folder.
 PUBLIC = {
     "client/c/include/voxeld.h": (
-        "voxeld_field.h", "voxeld_map.h", "voxeld_net.h", "voxeld_render.h",
+        "voxeld_backup.h", "voxeld_field.h", "voxeld_map.h", "voxeld_net.h", "voxeld_render.h",
         "voxeld_scene.h", "voxeld_volume.h", "voxeld_watch.h", "voxeld_why.h",
     ),  # fmt: skip
+    "client/c/include/voxeld_backup.h": ("voxeld.h",),
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),

@@ -587,6 +587,7 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 
 /* Distance fields, named hash maps, networks, pictures, scenes, volumes, watching, and why requests
  * were refused. */
+#include "voxeld_backup.h"
 #include "voxeld_field.h"
 #include "voxeld_map.h"
 #include "voxeld_net.h"

@@ -75,6 +75,7 @@ from .pictures import Picture
 from .repeat import repeat
 from .reply import (
     Backup,
+    BackupInfo,
     Item,
     Merged,
     MethodStatus,
@@ -128,6 +129,7 @@ __all__ = [
     "Aborted",
     "AlreadyExists",
     "Backup",
+    "BackupInfo",
     "Ball",
     "Box",
     "Camera",

@@ -10,7 +10,7 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, rpc_pb2, voxelize_pb2, why_pb2
+from voxeld.v1 import admin_pb2, backup_pb2, rpc_pb2, voxelize_pb2, why_pb2
 
 from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
@@ -25,6 +25,7 @@ from .reply import (
     REDUCTIONS,
     RULES,
     Backup,
+    BackupInfo,
     Expect,
     SelfTest,
     ServerInfo,
@@ -181,6 +182,21 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         """Returns load, memory, counts of the methods and the slowest recent requests."""
         request = rpc_pb2.Request(status=admin_pb2.StatusRequest())
         return status_of(self._call("status", request, timeout, request_id).status)
+
+    def backups(
+        self, *, timeout: float | None = None, request_id: str | None = None
+    ) -> tuple[BackupInfo, ...]:
+        """Lists the backups in the server's data directory, by name. Needs the scope admin."""
+        request = rpc_pb2.Request(backup_list=backup_pb2.BackupListRequest())
+        reply = self._call("backup_list", request, timeout, request_id).backup_list
+        return tuple(record_of(BackupInfo, b) for b in reply.backups)
+
+    def backup_drop(
+        self, name: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> bool:
+        """Removes a backup; False where there was none of that name. Needs the scope admin."""
+        request = rpc_pb2.Request(backup_drop=backup_pb2.BackupDropRequest(name=name))
+        return bool(self._call("backup_drop", request, timeout, request_id).backup_drop.existed)
 
     def why(
         self, of: str, *, timeout: float | None = None, request_id: str | None = None

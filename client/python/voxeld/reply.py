@@ -105,6 +105,18 @@ class Backup:
 
 
 @dataclasses.dataclass(frozen=True)
+class BackupInfo:
+    """One that is there. made_ns: Unix time."""
+
+    name: str
+    path: str
+    made_ns: int
+    n_database_bytes: int
+    n_snapshot_bytes: int
+    n_snapshots: int
+
+
+@dataclasses.dataclass(frozen=True)
 class WhyAhead:
     """n requests of one method and token that waited, or ran, before another one."""
 

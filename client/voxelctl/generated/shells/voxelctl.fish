@@ -39,9 +39,11 @@ complete -c voxelctl -n '__voxelctl_at ""' -l url
 complete -c voxelctl -n '__voxelctl_at ""' -l version
 complete -c voxelctl -n '__voxelctl_at "backup"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "backup"' -l cert-file
+complete -c voxelctl -n '__voxelctl_at "backup"' -l drop
 complete -c voxelctl -n '__voxelctl_at "backup"' -l help
 complete -c voxelctl -n '__voxelctl_at "backup"' -l json
 complete -c voxelctl -n '__voxelctl_at "backup"' -l key-file
+complete -c voxelctl -n '__voxelctl_at "backup"' -l list
 complete -c voxelctl -n '__voxelctl_at "backup"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "backup"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "backup"' -l token-file
