@@ -279,7 +279,7 @@ def test_alerts_and_board_use_metrics_that_exist(daemon: Daemon) -> None:
             assert used(target["expr"]) and used(target["expr"]) <= there, target["expr"]
             in_use |= used(target["expr"])
         place = panel["gridPos"]
-        assert 0 <= place["x"] and place["x"] + place["w"] <= 24
+        assert place["x"] >= 0 and place["x"] + place["w"] <= 24
     assert len(in_use) >= 25
 
 

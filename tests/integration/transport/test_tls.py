@@ -210,11 +210,13 @@ def test_https_client_sends_and_gets_bodies_of_all_sizes(daemon: Daemon, place: 
 def test_plain_and_old_peers_are_refused_and_others_served(daemon: Daemon, place: Place) -> None:
     for port in (rpc_port(daemon), daemon.http_port):
         for text in (b"\0SP\0\0\x30\0\0" + bytes(64), b"GET / HTTP/1.1\r\n\r\n", bytes(70000)):
-            with socket.create_connection(("127.0.0.1", port), 20 * SLOW) as plain:
-                with contextlib.suppress(ConnectionError):
-                    plain.sendall(text)
-                    while plain.recv(4096):
-                        pass
+            with (
+                contextlib.suppress(ConnectionError),
+                socket.create_connection(("127.0.0.1", port), 20 * SLOW) as plain,
+            ):
+                plain.sendall(text)
+                while plain.recv(4096):
+                    pass
         context = ssl.create_default_context(cafile=str(place.authority.certificate))
         context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
         context.set_ciphers("ALL:@SECLEVEL=0")
@@ -362,8 +364,8 @@ def test_certificate_that_is_not_for_clients_is_refused(daemon: Daemon, place: P
 
 
 def test_required_certificates_and_files_read_anew(directory: Path) -> None:
-    """Standing connections go on at a reload, new ones get the new certificate, a faulty file changes
-    nothing, and who lost its authority is gone."""
+    """Standing connections go on at a reload, new ones get the new certificate, a faulty file
+    changes nothing, and who lost its authority is gone."""
     place = Place(directory)
     with running(directory / "d", place.mutual(True)) as daemon:
         with (
