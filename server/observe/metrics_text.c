@@ -97,7 +97,7 @@ static void write_tokens(const struct vxd_metrics *metrics, struct vxd_text *tex
 {
     size_t n = atomic_load(&metrics->n_tokens);
 
-    vxd_metrics_describe(text, "voxeld_token_requests_total", "counter",
+    vxd_metrics_describe(text, "voxeld_token_outcomes_total", "counter",
                          "Requests answered, by the sender's token.");
     for (size_t i = 0; i <= n; i++) {
         const struct vxd_token_metrics *token =
@@ -105,19 +105,19 @@ static void write_tokens(const struct vxd_metrics *metrics, struct vxd_text *tex
 
         for (int k = 0; k < VXD_OUTCOMES; k++) {
             vxd_text_printf(text,
-                            "voxeld_token_requests_total{token=\"%s\",outcome=\"%s\"} "
+                            "voxeld_token_outcomes_total{token=\"%s\",outcome=\"%s\"} "
                             "%" PRIu64 "\n",
                             token->name, vxd_outcome_names[k],
                             atomic_load(&token->requests[k]));
         }
     }
-    vxd_metrics_describe(text, "voxeld_token_request_seconds_total", "counter",
+    vxd_metrics_describe(text, "voxeld_token_answer_seconds_total", "counter",
                          "From arrival to reply, by the sender's token.");
     for (size_t i = 0; i <= n; i++) {
         const struct vxd_token_metrics *token =
             &metrics->tokens[i < n ? i : VXD_METRICS_TOKENS];
 
-        vxd_text_printf(text, "voxeld_token_request_seconds_total{token=\"%s\"} %.9f\n",
+        vxd_text_printf(text, "voxeld_token_answer_seconds_total{token=\"%s\"} %.9f\n",
                         token->name, (double)atomic_load(&token->sum_ns) / 1e9);
     }
 }
