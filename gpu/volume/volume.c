@@ -185,6 +185,7 @@ static enum vxd_status make_volume(struct vxd_queue *queue,
     VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
     VXD_TRY(vxd_device_alloc(queue, sizeof(struct vxd_frame_counts),
                              &volume->frame_counts, err));
+    VXD_TRY(vxd_queue_wait(queue, err)); /* another queue may use it next */
     *out = volume;
     return VXD_OK;
 out:
