@@ -205,8 +205,9 @@ def targets_of(name: str) -> list[str]:
         ["ctest", "--test-dir", str(ROOT / name), "--show-only=json-v1", "-R", tree.only],
         stdout=subprocess.PIPE, text=True, check=True)
     names = [test["name"] for test in json.loads(shown.stdout)["tests"]]
-    # A program that tests each store is one target of as many tests.
-    return sorted({*tree.programs, *(re.sub("_store[0-9]$", "", name) for name in names)})
+    # A program that tests each store, and that of the emulator itself, are several tests.
+    several = "_store[0-9]$|(?<=^test_emulator)_.*"
+    return sorted({*tree.programs, *(re.sub(several, "", name) for name in names)})
 
 
 def build(name: str, is_full: bool) -> float:
