@@ -111,8 +111,8 @@ struct vxd_request {
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
     ProtobufCMessage *input;
 
-    bool changes;            /* decided once it is decoded */
-    enum vxd_lane_kind lane; /* the method's, unless its check wants another */
+    _Atomic bool changes;             /* decided once it is decoded */
+    _Atomic(enum vxd_lane_kind) lane; /* the method's, unless its check wants another */
 
     /* Set by the method's functions. */
     bool bulk;

@@ -445,7 +445,7 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
     exchange->request = NULL;
     exchange->suspended = true;
     MHD_suspend_connection(exchange->connection);
-    if (strcmp(exchange->method->name, "scene_watch") == 0) {
+    if (request->lane != VXD_LANE_NONE) {
         vxd_http_hangup_watch(exchange->http, exchange->connection, request);
     }
     vxd_request_submit(request, &body);

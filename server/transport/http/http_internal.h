@@ -226,7 +226,7 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
 /* The exchange is over. */
 void vxd_http_events_end(struct vxd_http_exchange *exchange);
 
-/* http_hangup.c: cancels a waiting request when its connection ends. It is forgotten before its
+/* http_hangup.c: cancels a request when its connection ends. It is forgotten before its
  * connection is resumed. */
 enum vxd_status vxd_http_hangups_start(struct vxd_http *http, struct vxd_err *err);
 void vxd_http_hangups_stop(struct vxd_http *http);
