@@ -9,7 +9,8 @@
  *   change    a record and the request's reply are one transaction; when it is decided, the
  *             request's lane goes on (commit.h)
  *   snapshot  when a family's journal has grown to its max_bytes, a thread of its own has the
- *             kind write a file; no request waits for it */
+ *             kind write a file; no request waits for it. A clean stop writes one of each family
+ *             that has many records */
 #ifndef VXD_SERVER_REGISTRY_REGISTRY_H
 #define VXD_SERVER_REGISTRY_REGISTRY_H
 
@@ -89,8 +90,8 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
                                           const struct vxd_data_dir *dir,
                                           struct vxd_err *err);
 
-/* Writes what waits and closes the journal. Nothing may run any more. Does nothing
- * without a journal. */
+/* Writes what waits, and snapshots of what has grown, and closes the journal. Nothing may run any
+ * more. Does nothing without a journal. */
 void vxd_registry_close_journal(struct vxd_registry *registry);
 
 /* Returns the journal, borrowed; NULL where nothing is durable. */

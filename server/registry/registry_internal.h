@@ -40,6 +40,9 @@ void vxd_registry_saver_begin(struct vxd_registry_saver *saver);
 /* Stops the thread after the file that it is writing, which needs the journal. Snapshots
  * that are asked for later are not written. */
 void vxd_registry_saver_stop(struct vxd_registry_saver *saver);
+/* Writes the families that a start would have to replay much of, within a few seconds, so that the
+ * next start is quick. The thread must be stopped, and the journal open. */
+void vxd_registry_saver_save_grown(struct vxd_registry_saver *saver);
 /* Frees it. The thread must be stopped, and the journal, whose own thread asks for
  * snapshots, closed. */
 void vxd_registry_saver_destroy(struct vxd_registry_saver *saver);

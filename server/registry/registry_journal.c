@@ -317,6 +317,9 @@ void vxd_registry_close_journal(struct vxd_registry *registry)
         return;
     }
     vxd_registry_saver_stop(registry->saver);
+    if (registry->is_recovered && !vxd_context_is_lost(registry->context)) {
+        vxd_registry_saver_save_grown(registry->saver);
+    }
     status = registry->is_recovered ? vxd_journal_close(registry->journal, &err)
                                     : vxd_journal_leave(registry->journal, &err);
     if (status != VXD_OK) {

@@ -12,7 +12,11 @@
 #include "server/registry/registry_internal.h"
 
 enum {
-    RETRY_S = 60 /* after a file that could not be written */
+    RETRY_S = 60, /* after a file that could not be written */
+    STOP_RECORDS =
+        256, /* a stop writes a family with as many records after its snapshot, */
+    STOP_BYTES = 1 << 20, /* or as many bytes of them, */
+    STOP_S = 5            /* unless it has written others for as long */
 };
 
 struct vxd_registry_saver {
@@ -279,6 +283,35 @@ void vxd_registry_saver_stop(struct vxd_registry_saver *saver)
     (void)pthread_cond_signal(&saver->wake);
     (void)pthread_mutex_unlock(&saver->mutex);
     (void)pthread_join(saver->thread, NULL);
+}
+
+/* Notes the id of a family. */
+static enum vxd_status note_family(void *user, const struct vxd_journal_family *family,
+                                   struct vxd_err *err)
+{
+    (void)err;
+    vxd_registry_ask_snapshot(user, family->id);
+    return VXD_OK;
+}
+
+void vxd_registry_saver_save_grown(struct vxd_registry_saver *saver)
+{
+    struct vxd_journal *journal = saver->registry->journal;
+    int64_t end_ns = vxd_clock_ns() + STOP_S * INT64_C(1000000000);
+    struct vxd_journal_state state;
+    struct vxd_err err = {0};
+
+    if (vxd_journal_read_families(journal, note_family, saver->registry, &err) !=
+        VXD_OK) {
+        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "error", err.message);
+    }
+    for (size_t i = 0; i < saver->n_due && vxd_clock_ns() < end_ns; i++) {
+        if (vxd_journal_get_state(journal, saver->due[i], &state, NULL) == VXD_OK &&
+            (state.last_sequence - state.snapshot_sequence >= STOP_RECORDS ||
+             state.journal_bytes >= STOP_BYTES)) {
+            (void)save_family(saver, saver->due[i]);
+        }
+    }
 }
 
 void vxd_registry_saver_destroy(struct vxd_registry_saver *saver)

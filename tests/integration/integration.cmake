@@ -75,6 +75,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  deploy/upgrade
   field/fields
   grid/grids
   map/map_durable
