@@ -11,7 +11,7 @@ set(CPACK_COMPONENTS_ALL daemon tools lib dev)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_PACKAGE_VENDOR voxeld)
-set(CPACK_PACKAGE_CONTACT "voxeld contributors <voxeld@localhost>")
+set(CPACK_PACKAGE_CONTACT "voxeld contributors <maintainers@voxeld.invalid>")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # Licences, changelog and the configuration, as Debian has them.
@@ -41,7 +41,8 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION "command line of the voxeld voxel service
 
 set(CPACK_DEBIAN_LIB_PACKAGE_NAME libvoxeld0)
 set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIB_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA ${debian}/shlibs ${debian}/triggers)
+set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_COMPONENT_LIB_DESCRIPTION "client library of the voxeld voxel service
  Sends point clouds to a voxeld daemon, and gets voxels, maps, scenes and the
  outputs of networks, synchronously or not. Programs in C and C++ link it.")

@@ -8,8 +8,9 @@
 #        --cuda   with the CUDA backend, which needs nvcc
 set -euo pipefail
 
-out=build/packages
-build=build/package
+top=$(realpath "$(dirname "$0")/..")
+out=$top/build/packages
+build=$top/build/package
 cuda=OFF
 while [ $# -gt 0 ]; do
     case $1 in
@@ -29,7 +30,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-cd "$(dirname "$0")/.."
+cd "$top"
 
 deploy/packages.sh
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
@@ -48,4 +49,5 @@ if "${PYTHON:-python3}" -c 'import flit_core' 2>/dev/null; then
 fi
 "${PYTHON:-python3}" -m pip wheel --quiet --no-deps --no-cache-dir "${isolation[@]}" \
     --wheel-dir "$out" ./client/python >&2
+chmod 644 "$out"/*
 ls "$out"

@@ -330,6 +330,7 @@ static void close_daemon(struct daemon *d)
     if (d->config.data_dir[0] != '\0') {
         vxd_notify("EXTEND_TIMEOUT_USEC=" SAVE_USEC);
         (void)alarm(SAVE_S);
+        vxd_registry_save_grown(d->server.registry);
     }
     vxd_server_close(&d->server);
     vxd_signals_stop(d->signals);

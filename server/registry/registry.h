@@ -90,8 +90,12 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
                                           const struct vxd_data_dir *dir,
                                           struct vxd_err *err);
 
-/* Writes what waits, and snapshots of what has grown, and closes the journal. Nothing may run any
- * more. Does nothing without a journal. */
+/* Before a clean stop: writes snapshots of families of which a start would have to replay much.
+ * Blocks for a few seconds at most. Does nothing without a journal. */
+void vxd_registry_save_grown(struct vxd_registry *registry);
+
+/* Writes what waits and closes the journal. Nothing may run any more. Does nothing
+ * without a journal. */
 void vxd_registry_close_journal(struct vxd_registry *registry);
 
 /* Returns the journal, borrowed; NULL where nothing is durable. */

@@ -12,11 +12,7 @@
 #include "server/registry/registry_internal.h"
 
 enum {
-    RETRY_S = 60, /* after a file that could not be written */
-    STOP_RECORDS =
-        256, /* a stop writes a family with as many records after its snapshot, */
-    STOP_BYTES = 1 << 20, /* or as many bytes of them, */
-    STOP_S = 5            /* unless it has written others for as long */
+    RETRY_S = 60 /* after a file that could not be written */
 };
 
 struct vxd_registry_saver {
@@ -29,6 +25,7 @@ struct vxd_registry_saver {
     size_t n_due;
     size_t capacity;
     bool may_begin; /* all families are there */
+    bool is_saving;
     bool stopping;
 };
 
@@ -193,6 +190,7 @@ static void *run(void *argument)
         }
         id = saver->due[0];
         saver->n_due--;
+        saver->is_saving = true;
         memmove(saver->due, saver->due + 1, saver->n_due * sizeof *saver->due);
         (void)pthread_mutex_unlock(&saver->mutex);
         is_done = save_family(saver, id);
@@ -201,6 +199,7 @@ static void *run(void *argument)
             vxd_registry_ask_snapshot(saver->registry, id);
         }
         (void)pthread_mutex_lock(&saver->mutex);
+        saver->is_saving = false;
         if (!is_done) {
             wait_to_retry(saver);
         }
@@ -285,32 +284,23 @@ void vxd_registry_saver_stop(struct vxd_registry_saver *saver)
     (void)pthread_join(saver->thread, NULL);
 }
 
-/* Notes the id of a family. */
-static enum vxd_status note_family(void *user, const struct vxd_journal_family *family,
-                                   struct vxd_err *err)
+static bool has_work(struct vxd_registry_saver *saver)
 {
-    (void)err;
-    vxd_registry_ask_snapshot(user, family->id);
-    return VXD_OK;
+    bool result;
+
+    (void)pthread_mutex_lock(&saver->mutex);
+    result = saver->n_due > 0 || saver->is_saving;
+    (void)pthread_mutex_unlock(&saver->mutex);
+    return result;
 }
 
-void vxd_registry_saver_save_grown(struct vxd_registry_saver *saver)
+void vxd_registry_saver_wait(struct vxd_registry_saver *saver, uint32_t timeout_ms)
 {
-    struct vxd_journal *journal = saver->registry->journal;
-    int64_t end_ns = vxd_clock_ns() + STOP_S * INT64_C(1000000000);
-    struct vxd_journal_state state;
-    struct vxd_err err = {0};
+    const struct timespec step = {.tv_nsec = 2000000};
+    int64_t end_ns = vxd_clock_ns() + timeout_ms * INT64_C(1000000);
 
-    if (vxd_journal_read_families(journal, note_family, saver->registry, &err) !=
-        VXD_OK) {
-        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "error", err.message);
-    }
-    for (size_t i = 0; i < saver->n_due && vxd_clock_ns() < end_ns; i++) {
-        if (vxd_journal_get_state(journal, saver->due[i], &state, NULL) == VXD_OK &&
-            (state.last_sequence - state.snapshot_sequence >= STOP_RECORDS ||
-             state.journal_bytes >= STOP_BYTES)) {
-            (void)save_family(saver, saver->due[i]);
-        }
+    while (has_work(saver) && vxd_clock_ns() < end_ns) {
+        (void)nanosleep(&step, NULL);
     }
 }
 
