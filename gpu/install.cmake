@@ -25,7 +25,6 @@ set(engine_headers
   gpu/sparse/executor/gather_rows.h
   gpu/sparse/executor/net.h
   gpu/sparse/kernel_map/kernel_map.h
-  gpu/sparse/layers/layers.h
   gpu/surface/surface.h
   gpu/svdag/brush/brush.h
   gpu/svdag/svdag.h

@@ -75,6 +75,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  deploy/installed
   deploy/upgrade
   field/fields
   grid/grids
