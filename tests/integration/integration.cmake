@@ -122,7 +122,7 @@ elseif(NOT VOXELD_CHROMIUM)
   message(STATUS "No chromium: the dashboard is not looked at in a browser")
 endif()
 if(VOXELD_PACKAGE_TESTS)
-  list(APPEND integration_tests deploy/haproxy deploy/packages)
+  list(APPEND integration_tests deploy/first_hour deploy/haproxy deploy/packages)
 endif()
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
@@ -140,7 +140,7 @@ VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DI
 endforeach()
 
 if(VOXELD_PACKAGE_TESTS)
-  set_property(TEST integration_packages PROPERTY TIMEOUT 3600)
+  set_property(TEST integration_packages integration_first_hour PROPERTY TIMEOUT 3600)
 endif()
 
 # They compare times with each other, so they do not run beside each other; what else runs

@@ -129,7 +129,7 @@ def bare_root(packages: Path) -> Iterator[Path]:
 
 def test_packages_in_a_bare_root_add_a_user_and_enable_the_unit(bare_root: Path) -> None:
     users = (bare_root / "etc/passwd").read_text()
-    assert re.search(r"^voxeld:x:\d+:\d+:voxeld:/var/lib/voxeld:/usr/sbin/nologin$", users, re.M)
+    assert re.search(r"^voxeld:x:\d+:\d+:voxeld,*:/var/lib/voxeld:/usr/sbin/nologin$", users, re.M)
     wants = bare_root / "etc/systemd/system"
     assert (wants / "multi-user.target.wants/voxeld.service").is_symlink()
     assert (wants / "sockets.target.wants/voxeld.socket").is_symlink()
