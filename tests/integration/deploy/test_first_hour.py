@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from harness import SOURCE
-from test_packages import get
+from test_packages import free_port, get
 
 README = (SOURCE / "README.md").read_text()
 SHOWN = "125,565 voxels from 198,130 points"
@@ -55,8 +55,8 @@ def test_first_command_shows_voxels(clone: Path, environment: dict[str, str]) ->
     first, _ = block("deploy/quickstart.sh ")
     started = time.monotonic()
     done = subprocess.run(
-        ["bash", "-euc", f"{first} --once"], cwd=clone, env=environment, capture_output=True,
-        text=True, timeout=1200, check=False,
+        ["bash", "-euc", f"{first} --once"], cwd=clone, capture_output=True, text=True,
+        env={**environment, "VOXELD_HTTP": f"127.0.0.1:{free_port()}"}, timeout=1200, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert SHOWN in done.stdout
