@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands and programs of README.md run as they stand there, in their order, against one
-daemon, in an empty home and a copy of what they read of the tree. What installs or builds is left to
-the long tier. So do the commands of every other text that says <!-- runnable -->."""
+daemon, in an empty home and a copy of what they read of the tree. What installs or builds is left
+to the long tier. So do the commands of every other text that says <!-- runnable -->."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What README.md has a new user build and install, from a fresh clone and in an empty home: the commands
-that the test of README.md leaves out. Minutes, so it belongs to the long tier."""
+"""What README.md has a new user build and install, from a fresh clone and in an empty home: the
+commands that the test of README.md leaves out. Minutes, so it belongs to the long tier."""
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ def test_daemons_restarted_behind_haproxy_lose_no_request(directory: Path) -> No
             )  # fmt: skip
             daemons[name].stop()
             daemons[name] = start(directory, name, ports[name])
-            wait_until(lambda name=name: daemons[name].n_answered("voxelize") > 10, 30, "it is back")
+            again = daemons[name]
+            wait_until(lambda again=again: again.n_answered("voxelize") > 10, 30, "it is back")
         senders.over.set()
         for thread in senders.threads:
             thread.join()

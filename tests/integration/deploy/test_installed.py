@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `cmake --install` brings: other programs build against it, and an operator finds the rest."""
+"""What `cmake --install` brings: other programs build against it, operators find the rest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The long tier's proofs of what is shipped: Debian packages in a bare root, the wheel, the container's
-image without root and with a root that is read-only, Kubernetes' manifests. Needs root, a network and
-the packages of `deploy/packages.sh package`."""
+"""The long tier's proofs of what is shipped: Debian packages in a bare root, the wheel, the
+container's image without root and with a root that is read-only, Kubernetes' manifests. Needs
+root, a network and the packages of `deploy/packages.sh package`."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ def test_packages_in_a_bare_root_add_a_user_and_enable_the_unit(bare_root: Path)
 
 def test_packages_in_a_bare_root_run_the_demo(bare_root: Path, packages: Path) -> None:
     chroot = ["chroot", "--userspec=voxeld:voxeld", bare_root]
-    as_systemd = "mkdir -p -m 750 /run/voxeld /var/lib/voxeld; chown voxeld: /run/voxeld /var/lib/voxeld"
-    run("chroot", bare_root, "sh", "-c", as_systemd)
+    as_systemd = "mkdir -p -m 750 {0} && chown voxeld: {0}"
+    run("chroot", bare_root, "sh", "-c", as_systemd.format("/run/voxeld /var/lib/voxeld"))
     port = free_port()
     url = "ipc:///run/voxeld/voxeld.sock"
     with daemon(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon below a supervisor that holds HTTP's socket, as systemd does: while one daemon ends and
-the next one brings back its data, requests wait in the socket, and none is refused or doubled."""
+"""The daemon below a supervisor that holds HTTP's socket, as systemd does: while one daemon ends
+and the next one brings back its data, requests wait in the socket, and none is refused or doubled.
+"""
 
 from __future__ import annotations
 

@@ -455,7 +455,8 @@ def tree() -> Tree:
                     break
             name = name.replace(version, "VERSION")
             # CMake's file of the targets for one kind of build.
-            files.append(re.sub(r"(voxeld(?:-engine)?-targets-)\w+(\.cmake)", r"\1BUILD_TYPE\2", name))
+            targets = r"(voxeld(?:-engine)?-targets-)\w+(\.cmake)"
+            files.append(re.sub(targets, r"\1BUILD_TYPE\2", name))
         (library,) = root.rglob("libvoxeld.so")
         table = subprocess.run(
             ["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True
