@@ -160,12 +160,13 @@ def runnable() -> list[str]:
     texts = subprocess.run(
         ["git", "-C", SOURCE, "ls-files", "*.md"], capture_output=True, text=True, check=False
     ).stdout.split()
-    return [name for name in texts if "<!-- runnable -->" in (SOURCE / name).read_text()]
+    mark = "<!-- runnable -->"
+    return [name for name in texts if mark in (SOURCE / name).read_text().splitlines()]
 
 
 def make_recording(folder: Path) -> None:
     """What the texts take for granted: scans in some formats, a short drive and its poses."""
-    points = np.load(SOURCE / READ[0])[::40, :3]
+    points = np.load(SOURCE / READ[0])[::100, :3]
     scan = np.concatenate([points, np.ones((len(points), 1))], 1).astype("<f4")
     scan.tofile(folder / "scan.bin")
     np.save(folder / "scan.npy", scan)
@@ -176,6 +177,7 @@ def make_recording(folder: Path) -> None:
         scan[i::2].tofile(folder / "drive" / f"{i:06}.bin")
 
 
+@pytest.mark.skipif(SANITIZE != "", reason="its commands have deadlines for plain builds")
 @pytest.mark.parametrize("name", runnable())
 def test_commands_of_runnable_texts_run_in_their_order(directory: Path, name: str) -> None:
     work = directory / "w"
