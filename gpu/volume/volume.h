@@ -292,8 +292,10 @@ struct vxd_volume_view {
     void *distances;   /* float32 or float16, block_edge^3 an entry */
     void *weights;     /* float32 or uint8 */
     uint16_t *colours; /* r, g, b, weight; NULL: none */
-    int edge;          /* voxels a block's side */
-    int shift;         /* log2 of the edge */
+    /* 27 entries an entry, as vxd_volume_neighbours; NULL: they are found by the table */
+    const int32_t *neighbours;
+    int edge;  /* voxels a block's side */
+    int shift; /* log2 of the edge */
     int is_compact;
     float max_weight;
     float voxel_size;

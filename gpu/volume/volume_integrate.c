@@ -165,6 +165,7 @@ static enum vxd_status add_new(struct vxd_queue *queue, struct vxd_volume *volum
     volume->n_blocks += n;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_table_add)(queue, volume, entries, n, err));
     volume->table_is_stale = false;
+    vxd_volume_link(queue, volume, entries, n);
 out:
     vxd_device_free(queue, &scratch);
     return status;

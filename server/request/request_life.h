@@ -91,7 +91,7 @@ struct vxd_request {
     int64_t received_ns;
     int64_t deadline_ns;
     int64_t max_age_ns;         /* absolute; INT64_MAX = none */
-    int64_t whole_ns;           /* the whole body was there; 0 before */
+    _Atomic int64_t whole_ns;   /* the whole body was there; 0 before */
     _Atomic int64_t decoded_ns; /* decoded and checked; 0 before */
     _Atomic int64_t started_ns; /* first submit; 0 before */
     /* Waiting that the request itself asks for, until something happens: when it began (0: it

@@ -413,7 +413,6 @@ static void submit_next(struct vxd_http_events *events)
     vxd_request_hold(request);
     events->poll = request;
     (void)pthread_mutex_unlock(&events->lock);
-    vxd_http_hangup_watch(events->http, events->connection, request);
     if (status == VXD_OK) {
         status =
             vxd_request_admit(request, vxd_method_by_name(server->methods, "scene_watch"),
@@ -422,6 +421,8 @@ static void submit_next(struct vxd_http_events *events)
     if (status != VXD_OK) {
         vxd_request_fail(request, &err);
     } else {
+        /* Not before: whoever ends a request reads what its admission writes. */
+        vxd_http_hangup_watch(events->http, events->connection, request);
         vxd_request_submit(request, &body);
     }
 }
