@@ -109,9 +109,9 @@ TREES = {
         r"test_server_(model|map_faults|durable_(planes|repair|repair_cut))|"
         r"integration_(net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|"
-        r"examples|readme|python.*|layers|names|bundle|.*_tools)$",
+        r"examples|readme|installed|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,
-        full_but=r"^bench_|integration_(layers|names|bundle)$",
+        full_but=r"^bench_|integration_(layers|names|bundle|installed)$",
         env={"VOXELD_TEST_SLOW": "32"},
         full_env={"VOXELD_TEST_SLOW": "2"},
     ),
@@ -379,12 +379,36 @@ def run_step_by_step(steps: list[str], arguments: argparse.Namespace,
             continue
         say(name)
         if tree is None:
-            figures[name].build_s = (lint if name == "lint" else mutants)(True)
+            figures[name].build_s = ALONE[name](True)
         else:
             configure(name, is_full=True)
             figures[name].build_s = build(name, is_full=True)
             run_tests([name], True, arguments.jobs, arguments.repeat, figures)
         stamp.write_text(digest)
+
+
+def packages(is_full: bool) -> float:
+    """Builds packages, the wheel and the image, and runs them where nothing of ours is."""
+    start = time.monotonic()
+    if not is_full:
+        return 0.0
+    if os.geteuid() != 0:
+        print("SKIPPED packages: it needs root (debootstrap, chroot)")
+        return 0.0
+    if subprocess.run(["deploy/packages.sh", "package"], cwd=SOURCE, check=False).returncode != 0:
+        raise Failure("the packages of the step packages cannot be installed")
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    run_logged("packages.configure",
+               ["cmake", "-S", ".", "-B", str(ROOT / "packages"), "-G", "Ninja",
+                "-DCMAKE_BUILD_TYPE=Release", "-DVOXELD_CUDA=OFF", "-DVOXELD_PACKAGE_TESTS=ON",
+                f"-DVOXELD_TEST_VENV={ROOT / 'venv'}", *NO_PAPER])
+    build("packages", is_full)
+    tests = "^integration_(venv|packages|haproxy|installed|first_hour)$"
+    done = subprocess.run(["ctest", "--test-dir", str(ROOT / "packages"), "--output-on-failure",
+                           "-R", tests], check=False)
+    if done.returncode != 0:
+        raise Failure("what is shipped does not pass its tests")
+    return time.monotonic() - start
 
 
 def mutants(is_full: bool) -> float:
@@ -409,7 +433,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=N_CORES + 1, metavar="N",
                         help="tests at a time (default: one more than there are cores)")
     arguments = parser.parse_args()
-    known = [*STEPS, "mutants"] if arguments.full else STEPS
+    known = [*STEPS, "packages", "mutants"] if arguments.full else STEPS
     for step in arguments.steps:
         if step not in known:
             parser.error(f"no step '{step}'; there are {', '.join(known)}")
@@ -440,6 +464,8 @@ def has_emulator() -> str:
     return "" if platform.machine() == "x86_64" else "it switches fibers of x86-64 only"
 
 
+# Steps without a build tree that CI's pool runs.
+ALONE = {"lint": lint, "packages": packages, "mutants": mutants}
 STARTED = time.monotonic()
 if __name__ == "__main__":
     sys.exit(main())

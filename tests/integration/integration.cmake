@@ -75,6 +75,8 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  deploy/installed
+  deploy/upgrade
   field/fields
   grid/grids
   map/map_durable
@@ -119,6 +121,9 @@ if(VOXELD_CHROMIUM AND NOT "${VOXELD_SANITIZE}" STREQUAL "thread")
 elseif(NOT VOXELD_CHROMIUM)
   message(STATUS "No chromium: the dashboard is not looked at in a browser")
 endif()
+if(VOXELD_PACKAGE_TESTS)
+  list(APPEND integration_tests deploy/first_hour deploy/haproxy deploy/packages)
+endif()
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
   get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
@@ -133,6 +138,10 @@ foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
 VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_CHROMIUM=${VOXELD_CHROMIUM};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
+
+if(VOXELD_PACKAGE_TESTS)
+  set_property(TEST integration_packages integration_first_hour PROPERTY TIMEOUT 3600)
+endif()
 
 # They compare times with each other, so they do not run beside each other; what else runs
 # beside them they must stand.

@@ -575,17 +575,21 @@ static void destroy(struct vxd_http *http)
     free(http);
 }
 
-enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
-                               struct vxd_err *err)
+enum vxd_status vxd_http_start(struct vxd_server *server, int passed_fd,
+                               struct vxd_http **out, struct vxd_err *err)
 {
     struct vxd_http *http = calloc(1, sizeof *http);
     enum vxd_status status;
 
     if (http == NULL) {
+        if (passed_fd >= 0) {
+            (void)close(passed_fd);
+        }
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the transport");
     }
     http->server = server;
-    http->listen_fd = -1;
+    http->listen_fd = passed_fd;
+    http->is_passed = passed_fd >= 0;
     (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
     VXD_TRY(vxd_http_hangups_start(http, err));
@@ -605,8 +609,18 @@ void vxd_http_refuse_new(struct vxd_http *http)
         http->quiesced = true;
         /* The library's threads may still look at the descriptor, so it is not closed
          * yet; this makes the kernel refuse what would wait in its backlog. */
-        (void)shutdown(http->listen_fd, SHUT_RDWR);
+        if (!http->is_passed) {
+            (void)shutdown(http->listen_fd, SHUT_RDWR);
+        }
     }
+}
+
+size_t vxd_http_count_connections(const struct vxd_http *http)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+    return info != NULL ? info->num_connections : 0;
 }
 
 void vxd_http_stop(struct vxd_http *http)

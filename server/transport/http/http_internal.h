@@ -26,6 +26,7 @@ struct vxd_http {
     struct vxd_server *server;
     struct MHD_Daemon *daemon;
     int listen_fd;
+    bool is_passed;            /* the supervisor has the socket, too */
     bool quiesced;             /* then the descriptor is ours to close */
     char host[VXD_PATH_BYTES]; /* as configured, without brackets */
     uint16_t port;             /* really bound */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The listening socket of the HTTP transport. It is made here rather than by the library,
- * so that port 0, IPv6 and a clear message when an address is taken all work. */
+ * so that port 0, IPv6 and a clear message when an address is taken all work; or the
+ * supervisor passed it. */
 #include "server/transport/http/http_internal.h"
 
 #include <arpa/inet.h>
@@ -111,6 +112,10 @@ enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err)
     int last_error = 0;
 
     VXD_TRY(split_address(configured, http->host, port, err));
+    if (http->is_passed) {
+        describe(http);
+        return VXD_OK;
+    }
     result = getaddrinfo(http->host[0] != '\0' ? http->host : NULL, port, &hints, &found);
     if (result != 0) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http", "'%.150s': %s",
