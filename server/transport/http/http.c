@@ -550,8 +550,9 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
         pool[0].option = MHD_OPTION_END; /* one thread is the daemon's own */
     }
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
-        NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, NULL,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE |
+            MHD_USE_ERROR_LOG,
+        0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, NULL,
         MHD_OPTION_LISTEN_SOCKET, http->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
         n_connections, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
@@ -571,6 +572,7 @@ static void destroy(struct vxd_http *http)
         (void)close(http->listen_fd);
     }
     vxd_http_hangups_stop(http);
+    vxd_sockets_destroy(http->sockets);
     (void)pthread_mutex_destroy(&http->peers_lock);
     free(http);
 }
@@ -589,6 +591,7 @@ enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
     (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
     VXD_TRY(vxd_http_hangups_start(http, err));
+    VXD_TRY(vxd_sockets_start(&http->sockets, err));
     VXD_TRY(start_daemon(http, err));
     *out = http;
 out:
@@ -616,6 +619,7 @@ void vxd_http_stop(struct vxd_http *http)
 
     vxd_http_refuse_new(http);
     atomic_store(&http->stopping, true);
+    vxd_sockets_stop(http->sockets);
     /* Every request has been answered, so nothing stays suspended; what is left are
      * replies on their way and bodies still coming. */
     while (atomic_load(&http->n_exchanges) > 0 && vxd_clock_ns() < until_ns) {
