@@ -20,6 +20,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/name.h"
 #include "server/observe/log/log.h"
+#include "server/transport/foxglove/foxglove.h"
 #include "server/transport/http/http_internal.h"
 
 #define CONNECTION_BYTES (256u * 1024u)
@@ -514,6 +515,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
         fail(exchange, &err);
     }
     vxd_http_events_end(exchange);
+    vxd_foxglove_drop(exchange->foxglove);
+    exchange->foxglove = NULL;
     vxd_http_exchange_drop(exchange);
     atomic_fetch_sub(&http->n_exchanges, 1);
 }

@@ -267,6 +267,12 @@ enum vxd_status vxd_http_set_socket(struct vxd_http_exchange *exchange,
                                     const struct vxd_socket_calls *calls, void *session,
                                     size_t max_message_bytes, struct vxd_err *err);
 
+/* http_foxglove.c: the view at /foxglove. Its check makes the response.
+ * errors  as vxd_http_socket_check; RESOURCE_EXHAUSTED  the limits of watchers */
+enum vxd_status vxd_http_foxglove_check(struct vxd_http_exchange *exchange,
+                                        struct vxd_err *err);
+void vxd_http_foxglove_write(struct vxd_http_exchange *exchange);
+
 /* http_session.c: the token of our cookie, NULL when there is none.
  * errors  PERMISSION_DENIED */
 enum vxd_status vxd_http_cookie_token(struct vxd_http_exchange *exchange,
