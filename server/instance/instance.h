@@ -86,6 +86,7 @@ struct vxd_server {
     /* What the listeners are really bound to, for the log, status and tests. */
     char rpc_bound[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     char http_bound[VXD_PATH_BYTES];
+    char foxglove_bound[VXD_PATH_BYTES];
 };
 
 /* Enters another state, unless the engine is lost, which is the last state. Any thread. */

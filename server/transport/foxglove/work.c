@@ -18,7 +18,7 @@ enum {
 };
 
 /* How long a watch waits, which is also how long nobody looks at volumes. */
-#define WAIT_MS 5000u
+#define WAIT_MS 2000u
 #define VOLUME_WAIT_MS 1000u
 #define SPARE_MS 1000u
 
@@ -556,7 +556,8 @@ static void take_failure(struct vxd_foxglove *viewer, const struct vxd_err *err)
     if (job->kind >= VXD_FOX_EXPORT && s != NULL) {
         mark_sent(s, job->generation, job->version);
         s->failed = err->code == VXD_UNAVAILABLE || err->code == VXD_DEADLINE_EXCEEDED;
-        vxd_fox_send_status(viewer, s->failed ? 1 : 2, "%s: %s", job->name, err->message);
+        vxd_fox_send_status(viewer, s->failed ? 1 : 2, "%s: %s%s%s", job->name,
+                            err->field, err->field[0] != '\0' ? " " : "", err->message);
     }
     viewer->job.part = 0;
 }

@@ -163,14 +163,28 @@ static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
     return method;
 }
 
+/* On a port of their own, viewers find their page at its root, too, and nothing else is there. */
+static const struct vxd_http_view *find_view(const struct vxd_http *http, const char *url)
+{
+    static const char foxglove[] = "/foxglove";
+
+    if (!http->is_foxglove) {
+        return vxd_http_view_find(url);
+    }
+    return strcmp(url, "/") == 0 || strcmp(url, foxglove) == 0
+               ? vxd_http_view_find(foxglove)
+               : NULL;
+}
+
 /* Finds the page or method of a URL; sets exchange->method or *view. */
 static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url,
                              const struct vxd_http_view **view, struct vxd_err *err)
 {
-    *view = vxd_http_view_find(url);
+    *view = find_view(exchange->http, url);
     exchange->allow = *view != NULL && (*view)->post != NULL ? allow_both : allow_view;
     if (*view == NULL) {
-        exchange->method = find_method(exchange, url);
+        exchange->method =
+            exchange->http->is_foxglove ? NULL : find_method(exchange, url);
         if (exchange->method == NULL) {
             exchange->allow = NULL;
             exchange->fixed_status = MHD_HTTP_NOT_FOUND;
@@ -252,7 +266,7 @@ out:
 static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *url,
                                const char *version, bool is_path_bad, struct vxd_err *err)
 {
-    const struct vxd_http_view *view = vxd_http_view_find(url);
+    const struct vxd_http_view *view = find_view(exchange->http, url);
     struct vxd_server *server = exchange->http->server;
     enum vxd_status status;
 
@@ -563,7 +577,7 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
         vxd_http_on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, on_uri, http,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, pool, MHD_OPTION_END);
     if (http->daemon == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "listen.http",
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, http->field,
                         "cannot start %u HTTP threads", n_threads);
     }
     return VXD_OK;
@@ -580,8 +594,8 @@ static void destroy(struct vxd_http *http)
     free(http);
 }
 
-enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
-                               struct vxd_err *err)
+static enum vxd_status start(struct vxd_server *server, bool is_foxglove,
+                             struct vxd_http **out, struct vxd_err *err)
 {
     struct vxd_http *http = calloc(1, sizeof *http);
     enum vxd_status status;
@@ -590,6 +604,10 @@ enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the transport");
     }
     http->server = server;
+    http->is_foxglove = is_foxglove;
+    http->field = is_foxglove ? "listen.foxglove" : "listen.http";
+    http->address = is_foxglove ? server->config.foxglove : server->config.http;
+    http->bound = is_foxglove ? server->foxglove_bound : server->http_bound;
     http->listen_fd = -1;
     (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
@@ -602,6 +620,18 @@ out:
         destroy(http);
     }
     return status;
+}
+
+enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
+                               struct vxd_err *err)
+{
+    return start(server, false, out, err);
+}
+
+enum vxd_status vxd_http_start_foxglove(struct vxd_server *server, struct vxd_http **out,
+                                        struct vxd_err *err)
+{
+    return start(server, true, out, err);
 }
 
 void vxd_http_refuse_new(struct vxd_http *http)

@@ -27,8 +27,12 @@ struct vxd_http {
     struct vxd_server *server;
     struct MHD_Daemon *daemon;
     int listen_fd;
-    bool quiesced;             /* then the descriptor is ours to close */
-    char host[VXD_PATH_BYTES]; /* as configured, without brackets */
+    bool quiesced;       /* then the descriptor is ours to close */
+    bool is_foxglove;    /* for such viewers alone */
+    const char *field;   /* of the configuration */
+    const char *address; /* as configured */
+    char *bound;         /* VXD_PATH_BYTES of the server's, where it really listens */
+    char host[VXD_PATH_BYTES]; /* of the address, without brackets */
     uint16_t port;             /* really bound */
     atomic_size_t n_exchanges;
     atomic_size_t n_events; /* connections of server-sent events and WebSockets */
@@ -133,8 +137,8 @@ struct vxd_http_exchange {
 
 void vxd_http_exchange_drop(struct vxd_http_exchange *exchange);
 
-/* http_listen.c: a bound, listening socket for config->http; fills host and port of *http
- * and server->http_bound. errors  INVALID_ARGUMENT, UNAVAILABLE */
+/* http_listen.c: a bound, listening socket for http->address; fills host, port and *bound of *http.
+ * errors  INVALID_ARGUMENT, UNAVAILABLE */
 enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err);
 
 /* The numeric address of one end of a connection and its port. */

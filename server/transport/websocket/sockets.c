@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -127,9 +129,12 @@ static ssize_t recv_bytes(wslay_event_context_ptr context, uint8_t *out, size_t 
         socket->is_pinged = false;
         return n;
     }
-    wslay_event_set_error(context, n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)
-                                       ? WSLAY_ERR_WOULDBLOCK
-                                       : WSLAY_ERR_CALLBACK_FAILURE);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        wslay_event_set_error(context, WSLAY_ERR_WOULDBLOCK);
+    } else {
+        wslay_event_set_error(context, WSLAY_ERR_CALLBACK_FAILURE);
+        socket->has_failed = true; /* the peer has gone */
+    }
     return -1;
 }
 
@@ -323,8 +328,9 @@ static void receive(struct vxd_socket *socket)
         drop_bytes(socket);
         return;
     }
+    /* It fails where a frame is none, too: then it has queued a close frame. */
     if (wslay_event_want_read(socket->context) != 0 &&
-        wslay_event_recv(socket->context) != 0) {
+        wslay_event_recv(socket->context) != 0 && !wants_write(socket)) {
         socket->has_failed = true;
     }
     if (wslay_event_get_close_received(socket->context) != 0 && socket->close_ns == 0) {
@@ -648,6 +654,7 @@ enum vxd_status vxd_sockets_add(struct vxd_sockets *sockets,
     struct vxd_socket *socket = NULL;
     enum vxd_status status = make_socket(sockets, options, &socket, err);
     int flags = fcntl(options->fd, F_GETFL);
+    const int on = 1;
     bool must_wake = false;
     bool is_stopping;
 
@@ -655,6 +662,8 @@ enum vxd_status vxd_sockets_add(struct vxd_sockets *sockets,
         return status;
     }
     (void)fcntl(options->fd, F_SETFL, flags | O_NONBLOCK);
+    /* A small message must not wait for the acknowledgement of the one before. */
+    (void)setsockopt(options->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)pthread_mutex_lock(&sockets->lock);
     is_stopping = sockets->is_stopping;
     if (!is_stopping) {
