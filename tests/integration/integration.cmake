@@ -110,6 +110,7 @@ set(integration_tests
   transport/shared
   volume/volume_tools
   volume/volumes
+  web/foxglove
   web/web)
 # The dashboard in a browser; deploy/packages.sh installs Debian's. ThreadSanitizer takes seconds
 # for each of its pictures; what it asks of the daemon, test_watch.py and test_web.py ask there.

@@ -25,7 +25,7 @@
  * closing may take. */
 #define PING_NS (15 * SECOND_NS)
 #define SILENCE_NS (60 * SECOND_NS)
-#define MESSAGE_NS (10 * SECOND_NS)
+#define MESSAGE_NS (5 * SECOND_NS)
 #define CLOSE_NS (2 * SECOND_NS)
 #define TICK_MS 1000
 
@@ -352,7 +352,7 @@ static void check_times(struct vxd_socket *socket, int64_t now_ns)
         (!is_waiting && now_ns - socket->heard_ns > SILENCE_NS)) {
         socket->has_failed = true;
     } else if (socket->message_ns != 0 && now_ns - socket->message_ns > MESSAGE_NS) {
-        close_with(socket, VXD_SOCKET_REFUSED, "a message took longer than 10 s");
+        close_with(socket, VXD_SOCKET_REFUSED, "a message took longer than 5 s");
     } else if (!is_waiting && !socket->is_pinged && socket->close_ns == 0 &&
                now_ns - socket->heard_ns > PING_NS) {
         socket->is_pinged = true;

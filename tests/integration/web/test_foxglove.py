@@ -37,7 +37,7 @@ TOPICS = {
     "voxels": "foxglove.VoxelGrid",
     "costmap": "foxglove.Grid",
 }
-MESSAGE_S = 10  # how long a message may take
+MESSAGE_S = 5  # how long a message may take
 
 
 @pytest.fixture(scope="module")
@@ -671,13 +671,14 @@ def test_hundred_viewers_all_see_a_change(daemon: Daemon, name: str) -> None:
         n_cells = len(occupied(scenes, name))
         for viewer in viewers:
             assert len(viewer.next(topic).entities[0].cubes) == n_cells
-    wait_until(lambda: open_watchers(daemon) == 0, 10, "all places are free again")
+    # The connection with half a message may have its place still.
+    wait_until(lambda: open_watchers(daemon) <= 1, 10, "all places are free again")
 
 
 def open_watchers(daemon: Daemon) -> int:
     text = http_call(daemon, "GET", "/metrics").body.decode()
     line = next(x for x in text.splitlines() if x.startswith("voxeld_watchers"))
-    return int(float(line.split()[-1])) - 1  # the connection with half a message
+    return int(float(line.split()[-1]))
 
 
 # Who may ------------------------------------------------------------------------------------
@@ -734,8 +735,8 @@ def test_frames_that_break_the_rules_close_the_connection(daemon: Daemon) -> Non
             assert close_code(peer) in ((code, 0) if code == 1002 else (code,)), data[:10]
     with handshake(daemon, frame(struct.pack(">H", 1000), opcode=8)) as peer:
         assert close_code(peer) == 1000
-    with handshake(daemon, frame(b"hello", opcode=9) + frame(b"", opcode=8)) as peer:
-        assert (10, b"hello") in read_frames(peer), "a ping is answered"
+    with viewing(daemon) as viewer:
+        assert viewer.socket.ping(b"hello").wait(10 * SLOW), "a ping is answered"
     with handshake(daemon) as peer:
         peer.close()
     rng = np.random.default_rng(7)
