@@ -612,7 +612,7 @@ def record(path: Path, daemon: Daemon) -> None:
             with viewing(daemon, subprotocols=[protocol]) as viewer:
                 topics = [f"/scenes/golden/{t}" for t in TOPICS]
                 viewer.subscribe(*topics)
-                viewer.until(lambda viewer=viewer: viewer.n_data == len(topics))
+                viewer.until(lambda viewer=viewer: viewer.n_data == len(TOPICS))
                 frames[protocol] = {
                     viewer.subscribed[struct.unpack_from("<I", f, 1)[0]]: base64.b64encode(
                         f
@@ -771,7 +771,8 @@ def test_tokens_and_origins(guarded: Daemon) -> None:
     own = f"http://127.0.0.1:{guarded.http_port}"
     with viewing(guarded, additional_headers=cookie, origin=own) as viewer:
         viewer.until(lambda: viewer.channels)
-    assert refusal(guarded, "/foxglove", additional_headers=cookie, origin=ORIGIN, **options)[0] == 401
+    options |= {"additional_headers": cookie, "origin": ORIGIN}
+    assert refusal(guarded, "/foxglove", **options)[0] == 401
 
 
 def test_places_are_those_of_watchers(guarded: Daemon) -> None:
