@@ -13,7 +13,7 @@ static const struct ctl_scene_sub *const subs[] = {
     &ctl_scene_log,       &ctl_scene_undo,      &ctl_scene_redo,    &ctl_scene_snapshot,
     &ctl_scene_branch,    &ctl_scene_diff,      &ctl_scene_verify,  &ctl_scene_collect,
     &ctl_scene_repair,    &ctl_scene_distance,  &ctl_scene_collide, &ctl_scene_costmap,
-    &ctl_scene_frontiers,
+    &ctl_scene_frontiers, &ctl_scene_import,
 };
 
 enum {
