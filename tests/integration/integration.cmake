@@ -86,6 +86,7 @@ set(integration_tests
   network/net_places
   network/net_reference
   network/networks
+  scene/mesh
   scene/pictures
   scene/scene_durable
   scene/scene_fusion

@@ -26,13 +26,14 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # These are installed side by side, so they name each other without a folder.
 PUBLIC = {
     "client/c/include/voxeld.h": (
-        "voxeld_field.h", "voxeld_map.h", "voxeld_net.h", "voxeld_render.h",
+        "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h", "voxeld_render.h",
         "voxeld_scene.h", "voxeld_volume.h", "voxeld_watch.h",
     ),  # fmt: skip
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),
+    "client/c/include/voxeld_mesh.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),

@@ -112,6 +112,7 @@ const struct ctl_command ctl_scene = {
         "  info NAME            one scene, its voxels counted\n"
         "  edit NAME            fills, erases, paints, copies shapes: one change\n"
         "  integrate FILE ...   adds point clouds, and empties what lies before them\n"
+        "  import FILE          the triangles of a .ply or .obj mesh\n"
         "  query NAME WHAT ...  values, ray, nearest, overlap\n"
         "  distance NAME POINTS how far the nearest obstacle is\n"
         "  collide NAME WHAT .. whether shapes, or a robot, touch obstacles\n"

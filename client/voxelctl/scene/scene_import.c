@@ -2,6 +2,7 @@
 /* voxelctl scene import: the triangles of a mesh fill voxels of a scene. The file is read and sent in
  * parts, each with corners of its own, so memory is that of the file's vertices and of one part. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ enum {
     N_CORNERS = 3
 };
 
+#define MOST_VOXELS 1e6
 #define MOST_VERTICES ((size_t)1 << 31)
 
 enum import_option {
@@ -85,6 +87,70 @@ static bool take(void *user, int id, const char *value)
     return false;
 }
 
+/* About how many voxels a triangle sets: those of its area, and those along its sides. */
+static double voxels_of(const struct vxd_mesh_file *mesh,
+                        const uint32_t corners[N_CORNERS], double unit)
+{
+    const double *p[N_CORNERS];
+    double e[2][3];
+    double cross[3];
+    double area = 0;
+    double sides = 0;
+
+    for (int i = 0; i < N_CORNERS; i++) {
+        p[i] = mesh->vertices + 3 * (size_t)corners[i];
+    }
+    for (int k = 0; k < 3; k++) {
+        e[0][k] = (p[1][k] - p[0][k]) * unit;
+        e[1][k] = (p[2][k] - p[0][k]) * unit;
+        sides += fabs(e[0][k]) + fabs(e[1][k]);
+    }
+    for (int k = 0; k < 3; k++) {
+        cross[k] =
+            e[0][(k + 1) % 3] * e[1][(k + 2) % 3] - e[0][(k + 2) % 3] * e[1][(k + 1) % 3];
+        area += fabs(cross[k]) / 2;
+    }
+    return 2 * area + 2 * sides + 4;
+}
+
+/* So many triangles from this one on as have about MOST_VOXELS voxels, so that a request takes about
+ * a second on a small machine. */
+static size_t part_of(const struct vxd_mesh_file *mesh, uint32_t (*triangles)[N_CORNERS],
+                      size_t first, size_t n, double unit)
+{
+    double n_voxels = 0;
+    size_t end = first;
+
+    while (end < n && (end == first || n_voxels < MOST_VOXELS)) {
+        n_voxels += voxels_of(mesh, triangles[end], unit);
+        end++;
+    }
+    return end - first;
+}
+
+/* Voxels that one unit of the file is. */
+static int find_unit(struct voxeld_client *client, const struct import_args *args,
+                     double *out)
+{
+    struct voxeld_scenes *scenes = NULL;
+    struct voxeld_error error;
+
+    *out = args->scale;
+    if (args->in_voxels) {
+        return CTL_OK;
+    }
+    if (voxeld_scene_list(client, NULL, &scenes, &error) != VOXELD_OK) {
+        return ctl_failed(args->scene, &error);
+    }
+    for (size_t i = 0; i < scenes->n_scenes; i++) {
+        if (strcmp(scenes->scenes[i].name, args->scene) == 0) {
+            *out = args->scale / scenes->scenes[i].voxel_size_m;
+        }
+    }
+    voxeld_scenes_free(scenes);
+    return CTL_OK;
+}
+
 /* Sends triangles, each with its own three vertices. A part that lies outside of the scene is none
  * to stop at. */
 static int send_part(struct voxeld_client *client, const struct import_args *args,
@@ -142,8 +208,9 @@ static int send_all(struct voxeld_client *client, const struct import_args *args
     uint32_t(*triangles)[N_CORNERS] = malloc(PART_TRIANGLES * sizeof *triangles);
     double *vertices = malloc((size_t)PART_TRIANGLES * N_CORNERS * 3 * sizeof *vertices);
     struct vxd_err err = {0};
+    double unit = 1;
     size_t n = 1;
-    int result = CTL_OK;
+    int result = find_unit(client, args, &unit);
 
     if (triangles == NULL || vertices == NULL) {
         (void)fputs("voxelctl: no memory for triangles\n", stderr);
@@ -153,8 +220,13 @@ static int send_all(struct voxeld_client *client, const struct import_args *args
         if (vxd_mesh_next(mesh, triangles, PART_TRIANGLES, &n, &err) != VXD_OK) {
             (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
             result = CTL_FAILED;
-        } else if (n > 0) {
-            result = send_part(client, args, mesh, triangles, n, vertices, totals);
+        }
+        for (size_t i = 0; result == CTL_OK && i < n;) {
+            size_t n_part = part_of(mesh, triangles, i, n, unit);
+
+            result =
+                send_part(client, args, mesh, triangles + i, n_part, vertices, totals);
+            i += n_part;
         }
     }
     free(vertices);
