@@ -44,6 +44,7 @@ struct vxd_scenes;
 struct vxd_schedule_calls;
 struct vxd_scheduler;
 struct vxd_slowlog;
+struct vxd_tickets;
 struct vxd_volumes;
 struct vxd_watch;
 
@@ -60,6 +61,7 @@ struct vxd_server {
     const struct vxd_method_table *methods; /* borrowed */
     struct vxd_limits limits;
     struct vxd_auth *auth;
+    struct vxd_tickets *tickets; /* of browsers, for WebSockets */
     struct vxd_metrics *metrics;
     struct vxd_slowlog *slowlog;
     struct vxd_once *once;

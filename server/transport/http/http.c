@@ -181,7 +181,9 @@ static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url
                              const struct vxd_http_view **view, struct vxd_err *err)
 {
     *view = find_view(exchange->http, url);
-    exchange->allow = *view != NULL && (*view)->post != NULL ? allow_both : allow_view;
+    exchange->allow = *view == NULL || (*view)->post == NULL ? allow_view
+                      : (*view)->write != NULL               ? allow_both
+                                                             : allow_method;
     if (*view == NULL) {
         exchange->method =
             exchange->http->is_foxglove ? NULL : find_method(exchange, url);

@@ -288,6 +288,11 @@ void vxd_http_session_get(struct vxd_http_exchange *exchange);
 enum vxd_status vxd_http_session_post(struct vxd_http_exchange *exchange,
                                       struct vxd_err *err);
 
+/* Makes a ticket for who asks (server/request/tickets.h).
+ * errors  UNAUTHENTICATED, PERMISSION_DENIED */
+enum vxd_status vxd_http_ticket_post(struct vxd_http_exchange *exchange,
+                                     struct vxd_err *err);
+
 /* http_static.c: the dashboard's files. */
 bool vxd_http_is_static(const char *path);
 void vxd_http_write_static(struct vxd_http_exchange *exchange);
@@ -298,6 +303,7 @@ struct vxd_http_view {
     bool is_public;   /* answered whatever Host and Origin say: health probes */
     /* Who may see it; NULL = everybody. errors  UNAUTHENTICATED, PERMISSION_DENIED */
     enum vxd_status (*check)(struct vxd_http_exchange *exchange, struct vxd_err *err);
+    /* What GET does; NULL = it is not possible. */
     void (*write)(struct vxd_http_exchange *exchange);
     /* What POST without a body does; NULL = it is not possible. */
     enum vxd_status (*post)(struct vxd_http_exchange *exchange, struct vxd_err *err);

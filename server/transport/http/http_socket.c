@@ -40,6 +40,11 @@ enum vxd_status vxd_http_socket_token(struct vxd_http_exchange *exchange,
 {
     *token =
         MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, "token");
+    if (*token != NULL && vxd_tickets_find(exchange->http->server->tickets, *token,
+                                           exchange->cookie_token)) {
+        *token = exchange->cookie_token;
+        return VXD_OK;
+    }
     if (*token != NULL) {
         exchange->has_url_token = true;
         return VXD_OK;
@@ -69,7 +74,8 @@ static enum vxd_status check_token(struct vxd_http_exchange *exchange,
         principal.scopes != VXD_SCOPE_READ) {
         VXD_TRY(vxd_fail(err, VXD_PERMISSION_DENIED, "token",
                          "a token in a URL may have the scope read alone, as URLs are "
-                         "written down in many places; '%s' has others",
+                         "written down in many places; '%s' has others, so POST "
+                         "/v1/session/ticket first",
                          principal.name));
     }
     *out = principal;

@@ -120,6 +120,7 @@ static const struct vxd_http_view views[] = {
     {"/v1/openapi.json", false, NULL, write_openapi, NULL},
     {"/v1/session", false, vxd_http_session_check, vxd_http_session_get,
      vxd_http_session_post},
+    {"/v1/session/ticket", false, NULL, NULL, vxd_http_ticket_post},
 };
 
 static const struct vxd_http_view file_view = {NULL, false, NULL, vxd_http_write_static,

@@ -764,6 +764,17 @@ def test_tokens_and_origins(guarded: Daemon) -> None:
         viewer.until(lambda: viewer.channels)
     with connected(guarded, "/v1/watch?token=bobs") as watch:
         assert json.loads(watch.recv(timeout=10 * SLOW))["event"] == "heads"
+    # A ticket stands for any token for an hour, in URLs alone.
+    assert http_call(guarded, "POST", "/v1/session/ticket").status == 401
+    assert http_call(guarded, "GET", "/v1/session/ticket").status == 405
+    ticket = http_call(guarded, "POST", "/v1/session/ticket", headers=alice).json()["ticket"]
+    with viewing(guarded, f"/foxglove?token={ticket}", origin=ORIGIN) as viewer:
+        viewer.until(lambda: viewer.channels)
+    bearer = {"Authorization": f"Bearer {ticket}"}
+    assert http_call(guarded, "GET", "/v1/status", headers=bearer).status == 401
+    assert refusal(guarded, f"/foxglove?token={ticket[:-1]}0", **options)[0] == 401 or (
+        ticket.endswith("0")
+    )
     assert not any("bobs" in line or "s3cret" in line for line in guarded.lines)
     # A cookie is the dashboard's own, so an allowed foreign page cannot use it.
     reply = http_call(guarded, "POST", "/v1/session", headers=alice)
