@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meshes into scenes: over nng and HTTP, from files, and after a restart. Which voxels a triangle sets
-is compared voxel by voxel in tests/unit/gpu/svdag/mesh; here with samples of the triangles."""
+"""Meshes into scenes: over nng and HTTP, from files, and after a restart. Which voxels a triangle
+sets is compared voxel by voxel in tests/unit/gpu/svdag/mesh; here with samples of the triangles."""
 
 from __future__ import annotations
 
@@ -141,11 +141,12 @@ def test_wrong_meshes_are_refused(client: voxeld.Client, daemon: Daemon) -> None
 
 def test_meshes_of_durable_scenes_come_back(tmp_path: Path) -> None:
     vertices, triangles = ball(12)
-    with running(tmp_path / "d") as daemon:
-        with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
-            scene = make(client, durable="always")
-            scene.import_mesh(vertices, triangles, 3)
-            before = occupied(daemon)
+    with (
+        running(tmp_path / "d") as daemon,
+        voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client,
+    ):
+        make(client, durable="always").import_mesh(vertices, triangles, 3)
+        before = occupied(daemon)
     with running(tmp_path / "d") as daemon:
         after = occupied(daemon)
     for a, b in zip(before, after, strict=True):
@@ -183,7 +184,8 @@ def write_files(folder: Path, vertices: np.ndarray, triangles: np.ndarray) -> li
         path.write_bytes(data)
         paths.append(path)
     obj = folder / "mesh.obj"
-    lines = ["# made here", "o ball", *("v " + " ".join(repr(float(x)) for x in v) for v in vertices)]
+    lines = ["# made here", "o ball"]
+    lines += ["v " + " ".join(repr(float(x)) for x in v) for v in vertices]
     lines += [f"f {t[0] + 1}/1 {t[1] + 1}//2 {t[2] - len(vertices)}" for t in triangles]
     obj.write_text("\r\n".join(lines) + "\n")
     return [*paths, obj]
