@@ -107,7 +107,7 @@ TREES = {
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
         r"test_server_(model|map_faults|durable_(planes|repair|repair_cut))|"
-        r"integration_(net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
+        r"integration_(mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|"
         r"examples|readme|installed|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,

@@ -47,6 +47,7 @@ struct daemon {
     struct vxd_http *http;
     int passed_fd; /* HTTP's socket where systemd listens on it, -1 = none, or HTTP has it */
     bool is_passed;
+    struct vxd_http *foxglove;
     struct vxd_data_dir data_dir;
 };
 
@@ -196,8 +197,9 @@ static void log_ready(const struct daemon *d)
     }
     vxd_context_get_info(d->server.context, &info);
     vxd_server_backend_name(&d->server, backend, sizeof backend);
-    vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "rpc", rpc, "backend",
-            backend, "device", info.name);
+    vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "foxglove",
+            d->server.foxglove_bound, "rpc", rpc, "backend", backend, "device",
+            info.name);
 }
 
 static void reload(struct daemon *d)
@@ -312,6 +314,9 @@ static void drain(struct daemon *d, bool lost)
     if (d->http != NULL) {
         vxd_http_refuse_new(d->http);
     }
+    if (d->foxglove != NULL) {
+        vxd_http_refuse_new(d->foxglove);
+    }
     vxd_watch_refuse(server->watch);
     if (!vxd_scheduler_drain(server->scheduler, d->config.drain_timeout_ms)) {
         vxd_log(VXD_LOG_WARNING,
@@ -326,6 +331,9 @@ static void close_daemon(struct daemon *d)
     }
     if (d->http != NULL) {
         vxd_http_stop(d->http);
+    }
+    if (d->foxglove != NULL) {
+        vxd_http_stop(d->foxglove);
     }
     if (d->config.data_dir[0] != '\0') {
         vxd_notify("EXTEND_TIMEOUT_USEC=" SAVE_USEC);
@@ -370,7 +378,9 @@ static int run(struct daemon *d)
     if (d->config.data_dir[0] != '\0') {
         vxd_server_set_state(&d->server, VXD_STATE_RECOVERING);
     }
-    if (!d->is_passed && start_http(d, &err) != VXD_OK) {
+    if ((!d->is_passed && start_http(d, &err) != VXD_OK) ||
+        (d->config.foxglove[0] != '\0' &&
+         vxd_http_start_foxglove(&d->server, &d->foxglove, &err) != VXD_OK)) {
         return fail("cannot listen", &err);
     }
     if (bring_back(d, &is_reload_due, &err) != VXD_OK) {

@@ -88,6 +88,7 @@ set(integration_tests
   network/net_places
   network/net_reference
   network/networks
+  scene/mesh
   scene/pictures
   scene/scene_durable
   scene/scene_fusion
@@ -112,6 +113,7 @@ set(integration_tests
   transport/shared
   volume/volume_tools
   volume/volumes
+  web/foxglove
   web/web)
 # The dashboard in a browser; deploy/packages.sh installs Debian's. ThreadSanitizer takes seconds
 # for each of its pictures; what it asks of the daemon, test_watch.py and test_web.py ask there.
