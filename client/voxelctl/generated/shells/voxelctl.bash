@@ -17,6 +17,9 @@ _voxelctl()
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
     "volume create --block") words="8 16" ;;
+    "volume create --durable") words="always everysec off" ;;
+    "volume create --when-full") words="unspecified refuse forget_farthest" ;;
+    "volume copy --durable") words="always everysec off" ;;
     "volume run --block") words="8 16" ;;
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
