@@ -489,9 +489,9 @@ voxeld_volume_clear(struct voxeld_client *client,
                     const struct voxeld_volume_clear_request *request,
                     struct voxeld_volume_change **out, struct voxeld_error *error);
 
-/* Makes a copy of a volume under another name, with the same blocks, values and
- * stamps: later changes of one do not change the other. Voxels, max_bytes and
- * when_full are those of the volume; the copy is durable where this request says so.
+/* Makes a copy of a volume under another name, with the same blocks and values:
+ * later changes of one do not change the other. Voxels, max_bytes and when_full are
+ * those of the volume; the copy is durable where this request says so.
  *
  * NOT_FOUND: no such volume.
  *

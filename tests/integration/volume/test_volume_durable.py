@@ -105,6 +105,10 @@ def layers_of(daemon: Daemon, client: voxeld.Client, name: str) -> tuple[int, by
     return n_images, record[at:]
 
 
+def metrics(daemon: Daemon) -> str:
+    return http_call(daemon, "GET", "/metrics").body.decode()
+
+
 def kill(daemon: Daemon) -> None:
     daemon.signal(signal.SIGKILL)
     daemon.wait()
@@ -145,12 +149,11 @@ def test_killed_volume_has_every_layer_again_bit_for_bit(
         volume.clear(centre=(0.0, 0.0, 1.3), radius_m=0.9)
         add(volume, 6)
         wait_until(
-            lambda: (daemon.find("snapshot written") or {}).get("volume") == "volume:v"
-            or "voxeld_volume_snapshots_total{result=\"written\"} 0"
-            not in http_call(daemon, "GET", "/metrics").body.decode(),
+            lambda: 'voxeld_volume_snapshots_total{result="written"} 0' not in metrics(daemon),
             20 * SLOW,
             "snapshot",
         )
+        assert "voxeld_durable_volumes 1\n" in metrics(daemon)
         add(volume, 7)
         before, surface = volume.info(), volume.extract()
         layers = layers_of(daemon, client, "v")
