@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -77,9 +77,11 @@ _voxelctl()
     "scene verify") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "self-test") words="--ca-file --duration-ms --help --json --points --timeout --timeout-ms --token-file --url --version" ;;
     "status") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "volume") words="clear create drop extract info integrate list render run" ;;
+    "volume") words="clear copy create decay drop extract info integrate list render run" ;;
     "volume clear") words="--all --box --ca-file --help --json --outside --timeout --timeout-ms --token-file --url --version" ;;
-    "volume create") words="--block --ca-file --colour --compact --help --json --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version" ;;
+    "volume copy") words="--ca-file --durable --help --journal-max-bytes --json --timeout --timeout-ms --token-file --ttl --url --version" ;;
+    "volume create") words="--block --ca-file --colour --compact --durable --help --journal-max-bytes --json --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version --when-full" ;;
+    "volume decay") words="--all --box --ca-file --factor --help --json --min-weight --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume drop") words="--ca-file --help --json --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
     "volume extract") words="--box --ca-file --help --json --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
     "volume info") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;

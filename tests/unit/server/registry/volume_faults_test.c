@@ -226,7 +226,7 @@ static void test_volume_changes_that_fail_are_taken_back(void)
 
     for (int k = 0;
          k < MAX_CALLS && !(is_over && k >= MIN_CALLS) && vxd_test_n_failed_checks == 0;
-         k += 2) {
+         k += 3) {
         struct world world;
         struct view before;
         struct view after;
@@ -235,7 +235,7 @@ static void test_volume_changes_that_fail_are_taken_back(void)
         expect(&world, digests, N_FLIGHT + 1);
         make_volume(&world, "a", durable);
         CHECK_INT(change(&world, "a", 0, 0), VXD_OK);
-        is_over = fail_call(&world, k, k % 4 == 0 ? FAULT_EIO : FAULT_ENOSPC, digests);
+        is_over = fail_call(&world, k, k % 6 == 0 ? FAULT_EIO : FAULT_ENOSPC, digests);
         before = look(&world, "a");
         world_stop(&world);
         fault_disk_lose_power(world.disk, FAULT_DROP_ALL, 1);
