@@ -104,8 +104,8 @@ TREES = {
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
-        r"test_server_durable_planes|integration_(net_reference|net_places|bench|memory|tools|"
-        r"examples|readme|python.*|layers|names|bundle|.*_tools)$",
+        r"test_server_(durable_planes|volume_record)|integration_(net_reference|net_places|bench|"
+        r"memory|tools|volume_durable|examples|readme|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle)$",
         env={"VOXELD_TEST_SLOW": "32"},
@@ -124,7 +124,7 @@ TREES = {
         ["--toolchain", str(SOURCE / "deploy" / "aarch64.cmake"), "-DCMAKE_BUILD_TYPE=Release",
          f"-DCMAKE_SYSROOT={ROOT / 'aarch64-root'}", "-DVOXELD_CUDA=OFF", *NO_PAPER],
         only=r"^test_(gpu_(digests|core|facts|dag_(leaf_parts|octants))|proto_golden|"
-        r"server_(durable_planes|map_record)|client_files)$",
+        r"server_(durable_planes|map_record|volume_record)|client_files)$",
         full_options=PAPER,
         full_but=r"^bench_|_replayed$|_drive$",
         env={"VOXELD_TEST_SLOW": "8"},
