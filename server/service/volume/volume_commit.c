@@ -36,7 +36,8 @@ static void end(struct vxd_request *request, bool committed)
                 "by", commit->volume->terms.owner);
     }
     commit->is_ended = true;
-    if (!committed && commit->copy != NULL) {
+    if (!committed && commit->copy != NULL &&
+        vxd_volumes_peek(volumes, commit->copy->terms.name) == commit->copy) {
         vxd_volumes_remove(volumes, vxd_volumes_queue(volumes), commit->copy);
     }
     vxd_volume_end_change(volumes, commit->volume, &commit->entry, committed);
