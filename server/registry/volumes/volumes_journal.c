@@ -380,7 +380,7 @@ enum vxd_status vxd_volume_hand_over(struct vxd_volumes *volumes,
                                      struct vxd_request *request,
                                      struct vxd_volume_entry *entry, struct vxd_err *err)
 {
-    struct added added = {.sequence = volume != NULL ? volume->durable.sequence : 0};
+    struct added added = {0};
     struct vxd_journal_txn *txn = NULL;
     enum vxd_status status;
 
@@ -389,6 +389,9 @@ enum vxd_status vxd_volume_hand_over(struct vxd_volumes *volumes,
                    request->principal.name);
     (void)snprintf(entry->record.client, sizeof entry->record.client, "%s",
                    request->client_id);
+    if (entry->kind != VXD_VOLUME_READ) {
+        added.sequence = volume->durable.sequence;
+    }
     VXD_TRY(vxd_journal_begin(vxd_registry_get_journal(volumes->registry), &txn, err));
     VXD_TRY(put_change(volumes, volume, entry, txn, &added, err));
     status = vxd_registry_hand_over(txn, request, entry->record.unix_ns, err);

@@ -22,6 +22,7 @@ import voxeld
 from depth_scene import CAMERA, shoot
 from harness import BIN, SLOW, Daemon, http_call, running, wait_until
 from PIL import Image
+from volume_record import Blocks, Reader
 from voxeld import Volume, VolumeBox
 
 SIZE = 0.02
@@ -73,17 +74,6 @@ def add(volume: Volume, i: int, **more: Any) -> None:
         )
 
 
-def number(data: bytes, at: int) -> tuple[int, int]:
-    """Reads a number of base 128."""
-    value = shift = 0
-    while True:
-        value |= (data[at] & 127) << shift
-        at += 1
-        if data[at - 1] < 128:
-            return value, at
-        shift += 7
-
-
 def layers_of(daemon: Daemon, client: voxeld.Client, name: str) -> tuple[int, bytes]:
     """The number of images and all blocks of a volume, packed: entries, keys, stamps and every
     layer, as the record of a durable copy has them behind its head, in a backup."""
@@ -96,13 +86,10 @@ def layers_of(daemon: Daemon, client: voxeld.Client, name: str) -> tuple[int, by
         ).fetchall()
     client.volume_drop("layers-of")
     assert [kind for kind, _ in found] == [9], "all blocks of so small a volume are one record"
-    record = found[0][1]
-    at = 2 + record[1]
-    at += 1 + record[at]
-    for _ in range(3):  # the time, and the copy's own versions
-        _, at = number(record, at)
-    n_images, at = number(record, at)
-    return n_images, record[at:]
+    reader = Reader(found[0][1])
+    reader.byte()
+    _ = reader.text(), reader.text(), reader.number(), reader.number(), reader.number()
+    return reader.number(), reader.data[reader.at :]
 
 
 def metrics(daemon: Daemon) -> str:
@@ -354,34 +341,62 @@ def test_copy_over_the_limits_is_refused(tmp_path: Path) -> None:
 # What is forgotten -------------------------------------------------------------------------
 
 
-def test_decay_is_what_numpy_makes_of_the_weights(tmp_path: Path) -> None:
-    """Points of a surface between voxels of a least weight show which voxels weigh how much."""
+EVERYWHERE = VolumeBox((-1e6, -1e6, -1e6), (1e6, 1e6, 1e6))
+
+
+def decayed(
+    blocks: Blocks, factor: float, min_weight: float, inside: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Which blocks are left, and their layers, where `inside` says which voxels decay."""
+    layers = {name: rows.copy() for name, rows in blocks.layers.items()}
+    weight = layers["weight"]
+    is_whole = weight.dtype == np.uint8
+    less = weight.astype(np.float32) * np.float32(factor)
+    less = (np.floor(less) if is_whole else less).astype(weight.dtype)
+    weight[:] = np.where(inside, less, weight)
+    left = ~(inside.any(1) & ((weight.max(1) == 0) | (weight.max(1) < np.float32(min_weight))))
+    layers["distance"][inside & (weight == 0)] = 0
+    colour = layers["colour"].reshape(*weight.shape, 4)
+    less = np.floor(colour[..., 3].astype(np.float32) * np.float32(factor)).astype(np.uint16)
+    colour[..., 3] = np.where(inside, less, colour[..., 3])
+    colour[inside & ((weight == 0) | (colour[..., 3] == 0))] = 0
+    return left, layers
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_decay_is_what_numpy_makes_of_every_layer(tmp_path: Path, compact: bool) -> None:
+    size = 0.05
     with running(tmp_path) as daemon, connect(daemon) as client:
-        volume = make(client, "v")
-        shots = [shoot(i) for i in range(4)]
-        for shot in shots:
-            volume.integrate(shot.depth, CAMERA, shot.pose)
-        counts = [len(volume.extract(points=True, min_weight=w).vertices) for w in (1, 2, 3, 4)]
-        info = volume.info()
-        done = volume.decay(0.5, all=True)
-        assert done.n_removed >= 0 and done.stamp == info.stamp + 1
-        halves = [
-            len(volume.extract(points=True, min_weight=w / 2).vertices) for w in (1, 2, 3, 4)
-        ]
-        assert halves == counts and counts[0] > counts[3] > 0
-        heavier = volume.extract(points=True, min_weight=1.01)
-        assert len(heavier.vertices) == counts[2], "3 and 4 images, halved, weigh above 1.01"
-        box = VolumeBox((-0.1, -0.2, 0.5), (0.15, 0.1, 2.0))
-        points = volume.extract(points=True).vertices
-        volume.decay(0.0, box=box)
-        left = volume.extract(points=True).vertices
-        inside = ((left > np.array(box.low) + SIZE) & (left < np.array(box.high) - SIZE)).all(1)
-        away = ((points < np.array(box.low) - SIZE) | (points > np.array(box.high) + SIZE)).any(1)
-        assert not inside.any() and len(left) >= away.sum() > 0
-        n_blocks = volume.info().n_blocks
-        done = volume.decay(1.0, 0.75, centre=(0.0, 0.0, 1.1), radius_m=0.5)
-        assert 0 < done.n_removed < n_blocks and done.n_blocks == n_blocks - done.n_removed
-        assert volume.decay(0.0, all=True).n_blocks == 0
+        volume = client.volume_create("v", size, truncation_m=0.2, compact=compact, colour=True)
+        for i in range(4):
+            add(volume, i)
+        index = np.arange(512)
+        corner = np.stack([index % 8, index // 8 % 8, index // 64], 1)
+        for factor, min_weight, more in (
+            (0.6, 1.0, {"box": VolumeBox((-0.3, -0.2, 0.5), (0.15, 0.1, 1.6))}),
+            (0.8, 0.0, {"centre": (0.0, 0.0, 1.1), "radius_m": 0.6}),
+            (0.7, 1.3, {"all": True}),
+            (0.0, 0.0, {"box": VolumeBox((0.0, -9.0, 0.0), (9.0, 9.0, 9.0))}),
+        ):
+            before = Reader(layers_of(daemon, client, "v")[1]).blocks()
+            box = more.get("box", EVERYWHERE)
+            centres = (before.keys[:, None] * 8 + corner + 0.5) * size
+            inside = ((centres >= box.low) & (centres < box.high)).all(-1)
+            if "radius_m" in more:
+                away = np.linalg.norm((before.keys + 0.5) * 8 * size - more["centre"], axis=1)
+                inside = np.repeat((away > more["radius_m"])[:, None], 512, 1)
+            left, layers = decayed(before, factor, min_weight, inside)
+            done = volume.decay(factor, min_weight, **more)
+            after = Reader(layers_of(daemon, client, "v")[1]).blocks()
+            assert done.n_removed == (~left).sum() and done.n_blocks == left.sum()
+            np.testing.assert_array_equal(after.entries, before.entries[left])
+            np.testing.assert_array_equal(after.keys, before.keys[left])
+            np.testing.assert_array_equal(
+                after.stamps, np.where(inside.any(1), done.stamp, before.stamps)[left]
+            )
+            for name, rows in layers.items():
+                np.testing.assert_array_equal(after.layers[name], rows[left], name)
+        assert 0 < volume.info().n_blocks and volume.decay(0.0, all=True).n_blocks == 0
         for fields, field in (
             ({"factor": 2, "all": True}, "factor"),
             ({"factor": 1, "minWeight": -1, "all": True}, "min_weight"),
