@@ -21,6 +21,8 @@ _voxelctl()
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
     "volume copy --durable") words="always everysec off" ;;
     "volume run --block") words="8 16" ;;
+    "volume run --when-full") words="unspecified refuse forget_farthest" ;;
+    "volume run --durable") words="always everysec off" ;;
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
@@ -88,7 +90,7 @@ _voxelctl()
     "volume integrate") words="--ca-file --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume list") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "volume render") words="--ca-file --depth-max --depth-min --height --help --intrinsics --json --min-weight --pose --shade --timeout --timeout-ms --token-file --url --version --width" ;;
-    "volume run") words="--block --ca-file --colour --compact --depth-max --depth-min --depth-scale --every --help --intrinsics --inverse-square --json --max-bytes --max-weight --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --truncation --url --version" ;;
+    "volume run") words="--block --ca-file --colour --compact --depth-max --depth-min --depth-scale --durable --every --help --intrinsics --inverse-square --json --max-bytes --max-weight --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --truncation --url --version --when-full" ;;
     "voxelize") words="--ca-file --features --format --help --json --max-points --max-voxels --no-features --order --origin --out --range --reduce --rule --size --tensor --timeout --timeout-ms --token-file --url --version" ;;
     "watch") words="--ca-file --count --help --json --level --timeout --timeout-ms --token-file --url --version" ;;
         esac

@@ -839,6 +839,7 @@ complete -c voxelctl -n '__voxelctl_at "volume run"' -l compact
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l depth-max
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l depth-min
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l depth-scale
+complete -c voxelctl -n '__voxelctl_at "volume run"' -l durable -x -a 'always everysec off'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l every -d 'take one image in N; default 1'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l intrinsics -d 'the camera'\''s matrix, or fx fy cx cy and distortion'
@@ -858,6 +859,7 @@ complete -c voxelctl -n '__voxelctl_at "volume run"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l truncation
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l url
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l version
+complete -c voxelctl -n '__voxelctl_at "volume run"' -l when-full -x -a 'unspecified refuse forget_farthest'
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l features
 complete -c voxelctl -n '__voxelctl_at "voxelize"' -l format
