@@ -162,8 +162,8 @@ static enum vxd_status add_new(struct vxd_queue *queue, struct vxd_volume *volum
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_code_keys)(
         queue, codes, n, (int32_t *)(void *)(at + keys), err));
     VXD_TRY(grow(queue, volume, n, err));
+    volume->table_is_stale = true; /* a refused insert may leave the map's bound too high */
     VXD_TRY(vxd_hashmap_insert(queue, volume->map, &insert, err));
-    volume->table_is_stale = true;
     volume->n_blocks += n;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_table_add)(queue, volume, entries, n, err));
     volume->table_is_stale = false;

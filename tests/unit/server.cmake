@@ -81,7 +81,10 @@ voxeld_add_disk_test(map_faults registry/map_faults maps_disk scenes_disk)
 voxeld_add_disk_test(map_alloc registry/map_alloc alloc_disk maps_disk scenes_disk)
 target_link_options(test_server_map_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
-voxeld_add_disk_test(volume_faults registry/volume_faults scenes_disk)
+voxeld_add_disk_test(volume_faults registry/volume_faults volumes_disk scenes_disk)
+voxeld_add_disk_test(volume_alloc registry/volume_alloc alloc_disk volumes_disk scenes_disk)
+target_link_options(test_server_volume_alloc PRIVATE
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 voxeld_add_disk_test(once_disk request/exactly_once_disk scenes_disk)
 voxeld_add_disk_test(durable_alloc durable/durable_alloc alloc_disk scenes_disk)
 target_link_options(test_server_durable_alloc PRIVATE
