@@ -104,8 +104,9 @@ TREES = {
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
-        r"test_server_(durable_planes|volume_(record|alloc))|integration_(net_reference|net_places|bench|"
-        r"memory|tools|volume_durable|examples|readme|python.*|layers|names|bundle|.*_tools)$",
+        r"test_server_(durable_planes|volume_(record|alloc))|"
+        r"integration_(net_reference|net_places|bench|memory|tools|volume_durable|examples|"
+        r"readme|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle)$",
         env={"VOXELD_TEST_SLOW": "32"},

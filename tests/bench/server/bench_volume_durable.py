@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times durable volumes: what an image costs beside one in memory, the bytes that the journal keeps of
-it, a start that integrates all of them again, and a copy, whose record has the blocks.
+"""Times durable volumes: what an image costs beside one in memory, the bytes that the journal keeps
+of it, a start that integrates all of them again, and a copy, whose record has the blocks.
 
 usage: bench_volume_durable.py VOXELD FOLDER [BLOCK]
 
