@@ -50,6 +50,7 @@ static bool use_gpu(struct vxd_volumes *volumes, struct capture *capture)
     struct vxd_context *context = vxd_queue_context(queue);
     struct vxd_volume_state state = {0};
     struct vxd_memory_usage memory;
+    struct vxd_err why = {0}; /* not told: it is tried on the CPU */
     uint64_t n_bytes = atomic_load(&volumes->n_bytes); /* at most that of this one */
     bool is_done;
 
@@ -57,7 +58,7 @@ static bool use_gpu(struct vxd_volumes *volumes, struct capture *capture)
     if (vxd_context_backend(context) != VXD_BACKEND_CUDA ||
         memory.device_bytes > memory.device_budget_bytes ||
         n_bytes > (memory.device_budget_bytes - memory.device_bytes) / SPARE_PARTS ||
-        bring_back(capture, queue, &state, NULL) != VXD_OK) {
+        bring_back(capture, queue, &state, &why) != VXD_OK) {
         return false;
     }
     is_done = vxd_volume_copy(queue, state.volume, capture->queue, &capture->state.volume,
