@@ -219,6 +219,8 @@ enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volu
 
     VXD_TRY(vxd_hashmap_size(queue, volume->map, &volume->n_blocks, err));
     VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
+    volume->n_linked = 0;
+    vxd_volume_link(queue, volume, NULL, 0);
 out:
     return status;
 }

@@ -270,6 +270,106 @@ enum vxd_status vxd_volume_clear(struct vxd_queue *queue, struct vxd_volume *vol
                                  const struct vxd_volume_region *region,
                                  size_t *n_removed, struct vxd_err *err);
 
+/* Removes blocks by key, and raises the version. Blocking.
+ * in      keys  n x 3 int32, device memory; those that are not there are fine
+ * errors  RESOURCE_EXHAUSTED  no scratch; the volume is unchanged */
+enum vxd_status vxd_volume_remove(struct vxd_queue *queue, struct vxd_volume *volume,
+                                  const int32_t *keys, size_t n, struct vxd_err *err);
+
+struct vxd_volume_decay {
+    struct vxd_volume_region region;
+    double factor;     /* 0 to 1 */
+    double min_weight; /* 0 to 65535 */
+};
+
+/* Multiplies the weights in the region by the factor (of a ball: those of blocks outside), and
+ * removes blocks of the region of which no voxel weighs min_weight afterwards, or anything.
+ * Products are rounded to float32; uint8 weights and those of colours then down to whole numbers.
+ * A voxel whose weight becomes 0 is forgotten. Blocking.
+ *
+ * errors  INVALID_ARGUMENT    a region as in clear, a factor or weight outside its range
+ *         RESOURCE_EXHAUSTED  no scratch; the volume is unchanged
+ * order   equal on every backend, bit for bit */
+enum vxd_status vxd_volume_decay(struct vxd_queue *queue, struct vxd_volume *volume,
+                                 const struct vxd_volume_decay *decay, size_t *n_removed,
+                                 struct vxd_err *err);
+
+/* Makes room after an activation that was refused: removes the blocks whose centres are farthest
+ * from a point, but none that the activation touched. As many as it lacked are removed, and a
+ * sixteenth of the capacity besides, where there are so many; nothing is, where even all would be
+ * too few. Of blocks equally far those of greater entries go first. Blocking.
+ *
+ * in      point     metres, map frame
+ * out     take_keys n_keys x 3 int32, host memory, for the caller to free: what was removed, the
+ *                   farthest last; NULL where nothing was
+ * errors  RESOURCE_EXHAUSTED   no scratch; the volume is unchanged
+ * order   equal on every backend */
+enum vxd_status vxd_volume_forget_farthest(struct vxd_queue *queue,
+                                           struct vxd_volume *volume,
+                                           const double point[3], int32_t **take_keys,
+                                           size_t *n_keys, struct vxd_err *err);
+
+/* ---- Blocks as arrays on the host, for files and journals ---- */
+
+#define VXD_VOLUME_MAX_LAYERS (VXD_HASHMAP_MAX_VALUES - 1)
+
+/* One layer of every block. */
+struct vxd_volume_layer {
+    const char *name; /* "distance", "weight", "colour", ...: static */
+    enum vxd_dtype dtype;
+    uint32_t n_elements; /* a block */
+};
+
+/* Returns how many layers a volume has. */
+int vxd_volume_get_layers(const struct vxd_volume *volume,
+                          struct vxd_volume_layer out[VXD_VOLUME_MAX_LAYERS]);
+
+/* Blocks in host memory, rows in the order of `entries`. Arrays that were read belong to the
+ * buffers; those to be written are the caller's. */
+struct vxd_volume_blocks {
+    size_t n;
+    const int32_t *entries; /* ascending */
+    const int32_t *keys;    /* 3 each */
+    const uint64_t *stamps;
+    const void *layers[VXD_VOLUME_MAX_LAYERS]; /* as vxd_volume_get_layers */
+    struct vxd_context *context;               /* of the buffers; NULL: none */
+    struct vxd_buffer device[VXD_HASHMAP_MAX_VALUES + 1];
+    struct vxd_buffer host[VXD_HASHMAP_MAX_VALUES + 1];
+};
+
+/* Reads n blocks by their entries (int32, host memory). Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_blocks(struct vxd_queue *queue,
+                                       const struct vxd_volume *volume,
+                                       const int32_t *entries, size_t n, bool with_layers,
+                                       struct vxd_volume_blocks *out,
+                                       struct vxd_err *err);
+void vxd_volume_blocks_free(struct vxd_queue *queue, struct vxd_volume_blocks *blocks);
+
+/* Lists what changed after a version: blocks with a later stamp, and those without any, which an
+ * activation made; with since 0, all blocks. Ascending, malloc'd for the caller. Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_list_changed(struct vxd_queue *queue,
+                                        const struct vxd_volume *volume, uint64_t since,
+                                        int32_t **take_entries, size_t *n,
+                                        struct vxd_err *err);
+
+/* Gives blocks their rows again: new ones are made, which must get the entries that the blocks
+ * say, and the volume gets the versions. A layer that is NULL is left alone (zeros of new
+ * blocks). Blocking; after a failure the volume is to be thrown away.
+ * errors  DATA_LOSS           a key out of range, or another entry than the blocks say
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_write_blocks(struct vxd_queue *queue,
+                                        struct vxd_volume *volume,
+                                        const struct vxd_volume_blocks *blocks,
+                                        uint64_t version, uint64_t removed_version,
+                                        struct vxd_err *err);
+
+/* Removes the blocks whose keys are not among these (n x 3 int32, host memory). Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_keep_only(struct vxd_queue *queue, struct vxd_volume *volume,
+                                     const int32_t *keys, size_t n, struct vxd_err *err);
+
 /* ---- Access for extraction ---- */
 
 /* One slot of the block table: open addressing over a power of two of slots. */

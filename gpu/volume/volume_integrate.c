@@ -22,6 +22,8 @@ void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume)
     vxd_device_free(queue, &volume->frame_tags);
     volume->frame_slots = 0;
     volume->n_active = 0;
+    volume->n_known = 0;
+    volume->n_lacking = 0;
     volume->frame_width = 0;
     volume->frame_height = 0;
 }
@@ -160,8 +162,8 @@ static enum vxd_status add_new(struct vxd_queue *queue, struct vxd_volume *volum
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_code_keys)(
         queue, codes, n, (int32_t *)(void *)(at + keys), err));
     VXD_TRY(grow(queue, volume, n, err));
+    volume->table_is_stale = true; /* a refused insert may leave the map's bound too high */
     VXD_TRY(vxd_hashmap_insert(queue, volume->map, &insert, err));
-    volume->table_is_stale = true;
     volume->n_blocks += n;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_table_add)(queue, volume, entries, n, err));
     volume->table_is_stale = false;
@@ -184,6 +186,8 @@ enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *
     *out = (struct vxd_volume_activation){0};
     VXD_TRY(vxd_frame_form_init(volume, frame, &form, err));
     volume->n_active = 0;
+    volume->n_known = 0;
+    volume->n_lacking = 0;
     volume->frame_width = 0;
     volume->frame_height = 0;
     if (volume->table_is_stale) {
@@ -193,8 +197,12 @@ enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *
     VXD_TRY(resize(queue, &volume->frame_depth, (n_pixels + 1) * sizeof(float), err));
     VXD_TRY(touch_all(queue, volume, &form, &counts, err));
     if (counts.n_new > 0) {
+        volume->n_known = counts.n_known;
+        volume->n_lacking = counts.n_new;
         VXD_TRY(add_new(queue, volume, &counts, err));
     }
+    volume->n_known = 0;
+    volume->n_lacking = 0;
     volume->n_active = (size_t)counts.n_known + counts.n_new;
     volume->frame_width = form.camera.width;
     volume->frame_height = form.camera.height;

@@ -60,6 +60,10 @@ struct vxd_volume {
     /* float32, metres, 0 = no depth: an item that stands for no pixel, then the pixels */
     struct vxd_buffer frame_depth;
     size_t n_active; /* touched blocks of the last activation */
+    /* Of an activation that found no memory for its new blocks: how many it touched that are there,
+     * the first of frame_entries, and how many are lacking; else 0. */
+    size_t n_known;
+    size_t n_lacking;
     int frame_width; /* of the last activation; 0: there was none */
     int frame_height;
 };
@@ -193,6 +197,54 @@ enum vxd_status vxd_volume_clear_cuda(struct vxd_queue *queue,
                                       const struct vxd_clear_call *call,
                                       const int32_t *entries, size_t n,
                                       struct vxd_err *err);
+
+/* A decay, in the blocks and voxels of a removal's region. */
+struct vxd_decay_call {
+    struct vxd_clear_call clear; /* its list gets the blocks whose weight is too little */
+    float factor;
+    float min_weight;
+};
+
+/* Lists as a removal does, and changes nothing. */
+enum vxd_status vxd_volume_decay_list_cpu(struct vxd_queue *queue,
+                                          const struct vxd_decay_call *call,
+                                          const int32_t *entries, size_t n,
+                                          struct vxd_err *err);
+enum vxd_status vxd_volume_decay_list_cuda(struct vxd_queue *queue,
+                                           const struct vxd_decay_call *call,
+                                           const int32_t *entries, size_t n,
+                                           struct vxd_err *err);
+
+/* Lowers the weights of the region in these blocks. */
+enum vxd_status vxd_volume_decay_cpu(struct vxd_queue *queue,
+                                     const struct vxd_decay_call *call,
+                                     const int32_t *entries, size_t n,
+                                     struct vxd_err *err);
+enum vxd_status vxd_volume_decay_cuda(struct vxd_queue *queue,
+                                      const struct vxd_decay_call *call,
+                                      const int32_t *entries, size_t n,
+                                      struct vxd_err *err);
+
+/* Ranks blocks by their distance from a point. */
+struct vxd_rank_call {
+    struct vxd_volume_view view;
+    double point[3]; /* metres from the origin */
+    double block_size;
+    const int32_t *entries; /* n of them */
+    size_t n;
+    const int32_t *touched; /* n_touched entries, which rank as nearest of all */
+    size_t n_touched;
+    uint8_t *is_touched; /* of each entry; 0 before */
+    uint64_t *ranks;     /* rises with the distance; 0 of touched ones */
+    uint32_t *values;    /* the entries */
+};
+
+enum vxd_status vxd_volume_rank_cpu(struct vxd_queue *queue,
+                                    const struct vxd_rank_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_rank_cuda(struct vxd_queue *queue,
+                                     const struct vxd_rank_call *call,
+                                     struct vxd_err *err);
 
 /* The backends of the block table. The caller has filled new tables with VXD_BLOCK_EMPTY.
  * add: puts n entries, whose keys are in the map, into the table; none is in it.

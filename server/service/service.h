@@ -282,6 +282,18 @@ enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_decay_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_decay_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_decay_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_copy_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_copy_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_copy_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_list_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
                                 struct vxd_err *err);
 void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);

@@ -25,8 +25,9 @@ DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
 class Volume:
     """A named volume of a client's server; Client.volume_create and volume make it.
 
-    Volumes live in memory: a restart of the server forgets them. A camera's frame is x right, y
-    down, z forward; depth is z. Threads, errors, timeout, request_id and sequence as of Client.
+    Volumes live in memory, where a restart of the server forgets them, unless they were made
+    durable. A camera's frame is x right, y down, z forward; depth is z. Threads, errors, timeout,
+    request_id and sequence as of Client.
     """
 
     def __init__(self, client: Calls, info: VolumeInfo) -> None:
@@ -43,7 +44,15 @@ class Volume:
     cast_rays = volume_methods.cast_rays
     extract = volume_methods.extract
     clear = volume_methods.clear
+    decay = volume_methods.decay
     drop = volume_methods.drop
+
+    def copy(self, to: str, **more: Any) -> Volume:
+        """Copies the volume under another name; later changes of one do not change the other.
+
+        more  ttl_s, durable and journal_max_bytes of the copy, as in volume_create
+        """
+        return Volume(self._client, volume_methods.copy(self, to, **more))
 
     def integrate(
         self,

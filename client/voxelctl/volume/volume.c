@@ -17,6 +17,8 @@ static const struct sub {
     {&ctl_volume_extract_manual, ctl_volume_extract},
     {&ctl_volume_render_manual, ctl_volume_render},
     {&ctl_volume_clear_manual, ctl_volume_clear},
+    {&ctl_volume_decay_manual, ctl_volume_decay},
+    {&ctl_volume_copy_manual, ctl_volume_copy},
     {&ctl_volume_run_manual, ctl_volume_run},
 };
 

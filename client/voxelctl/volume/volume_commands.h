@@ -18,6 +18,8 @@ ctl_volume_run_fn ctl_volume_integrate;
 ctl_volume_run_fn ctl_volume_extract;
 ctl_volume_run_fn ctl_volume_render;
 ctl_volume_run_fn ctl_volume_clear;
+ctl_volume_run_fn ctl_volume_decay;
+ctl_volume_run_fn ctl_volume_copy;
 ctl_volume_run_fn ctl_volume_run;
 
 /* Reads a camera's matrix, or one line fx fy cx cy and 0, 4, 5 or 8 numbers of distortion; sides
@@ -26,6 +28,9 @@ int ctl_volume_read_camera(const char *path, struct voxeld_volume_camera *out);
 
 /* Parses "X,Y,Z,X,Y,Z"; CTL_USAGE after a message. NULL is no box. */
 int ctl_volume_parse_box(const char *text, bool *has_box, struct voxeld_volume_box *out);
+
+/* Describes a volume in a line of text. */
+void ctl_volume_print_line(const struct voxeld_volume_info *volume);
 
 /* Extracts the surface, in parts, and writes it to a PLY file. */
 int ctl_volume_write_ply(struct voxeld_client *client,

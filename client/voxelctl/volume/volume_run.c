@@ -29,7 +29,10 @@ static int make_volume(struct run *run, const struct ctl_volume_args *args)
         .compact = ctl_volume_has(args, CTL_VOLUME_COMPACT),
         .colour = ctl_volume_has(args, CTL_VOLUME_COLOUR),
         .max_weight = args->max_weight,
-        .max_bytes = args->max_bytes};
+        .max_bytes = args->max_bytes,
+        .when_full = args->when_full,
+        .durable = ctl_volume_has(args, CTL_VOLUME_DURABLE),
+        .fsync = args->durable};
     struct voxeld_error error;
 
     return voxeld_volume_create(run->client, &request, NULL, &error) == VOXELD_OK

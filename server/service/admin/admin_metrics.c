@@ -60,6 +60,14 @@ static void write_volumes(const struct vxd_server *server, struct vxd_text *text
                     "voxeld_volume_bytes{use=\"used\"} %" PRIu64
                     "\nvoxeld_volume_bytes{use=\"budget\"} %" PRIu64 "\n",
                     volumes.n_bytes, volumes.limit_bytes);
+    vxd_metrics_write_uint(text, "voxeld_durable_volumes", "gauge",
+                           "Of the volumes, those on the disk.", volumes.n_durable);
+    vxd_metrics_describe(text, "voxeld_volume_snapshots_total", "counter",
+                         "Snapshot files of durable volumes.");
+    vxd_text_printf(text,
+                    "voxeld_volume_snapshots_total{result=\"written\"} %" PRIu64
+                    "\nvoxeld_volume_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
+                    volumes.n_snapshots, volumes.n_failed_snapshots);
 }
 
 static void write_networks(const struct vxd_server *server, struct vxd_text *text)

@@ -35,11 +35,22 @@ enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
     info->compact = spec->form == VXD_VOLUME_COMPACT;
     info->colour = spec->has_colour;
     info->max_weight = spec->max_weight;
-    info->n_blocks = engine.n_blocks;
-    info->n_bytes = engine.n_bytes;
+    info->unavailable = volume->durable.is_broken;
+    if (!info->unavailable) {
+        info->n_blocks = engine.n_blocks;
+        info->n_bytes = engine.n_bytes;
+        info->n_images = volume->n_images;
+        info->stamp = engine.version;
+    }
     info->max_bytes = volume->terms.max_bytes;
-    info->n_images = volume->n_images;
-    info->stamp = engine.version;
+    info->when_full = volume->terms.forgets
+                          ? VOXELD__V1__VOLUME_FULL__VOLUME_FULL_FORGET_FARTHEST
+                          : VOXELD__V1__VOLUME_FULL__VOLUME_FULL_REFUSE;
+    info->durable = volume->terms.durable;
+    if (volume->terms.durable) {
+        info->fsync = (Voxeld__V1__VolumeFsync)volume->terms.fsync;
+        info->journal_max_bytes = volume->terms.journal_max_bytes;
+    }
     info->generation = volume->generation;
     info->created_ns = volume->created_unix_ns;
     info->origin->x = spec->origin_m[0];

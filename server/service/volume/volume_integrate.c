@@ -282,7 +282,8 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     const Voxeld__V1__VolumeIntegrateRequest *input =
         (const Voxeld__V1__VolumeIntegrateRequest *)request->input;
     struct integrate_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
+    const ProtobufCBinaryData none = {0};
+    struct vxd_volume_frame kept = job->frame; /* with arrays in host memory */
     struct vxd_volume_frame frame = job->frame;
     Voxeld__V1__VolumeIntegrateResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_integrate_response__descriptor, err);
@@ -297,13 +298,11 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
         frame.has_colour_camera = false;
     }
     VXD_TRY(upload(queue, job, &frame, err));
-    vxd_volumes_allow(volumes, job->base.volume);
-    status = vxd_volume_integrate(queue, job->base.volume->volume, &frame,
-                                  &job->activation, err);
-    if (status != VXD_OK) {
-        vxd_volumes_explain(volumes, &job->base.volume->terms, job->base.volume, err);
-        goto out;
-    }
+    VXD_TRY(vxd_volume_integrate_within(request, queue, &frame, &job->activation, err));
+    kept.colour = frame.colour != NULL ? job->frame.colour : NULL;
+    kept.has_colour_camera = frame.has_colour_camera;
+    vxd_volume_keep_image(request, &kept, job->depth.data != NULL ? &input->depth : &none,
+                          job->colour.data != NULL ? &input->colour : &none);
     request->output = &reply->base;
 out:
     return status;

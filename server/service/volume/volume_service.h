@@ -18,6 +18,8 @@ enum {
     VXD_VOLUME_MAX_PIXELS = 1 << 22 /* of an image or picture; a frame's stage is short */
 };
 
+#define VXD_VOLUME_MAX_TTL_S 31536000.0
+
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_VOLUME_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
@@ -30,9 +32,22 @@ struct vxd_volume_output {
     const void *bytes;             /* readable once the queue has run */
 };
 
+/* The commit of a request on a durable volume. Zero-initialised it is none. */
+struct vxd_volume_commit {
+    struct vxd_commit base;          /* first: request->commit is both */
+    struct vxd_named_volume *volume; /* held by the job; NULL: all were listed */
+    struct vxd_named_volume *copy;   /* READ: goes where what was read never was; held */
+    struct vxd_volume_entry entry;
+    size_t n_blocks; /* before the change */
+    bool is_change;
+    bool is_ended;
+};
+
 struct vxd_volume_job {
     struct vxd_named_volume *volume; /* held */
     struct vxd_named_volume *made;   /* a new one, not findable yet; held */
+    struct vxd_volume_commit commit;
+    int32_t *forgotten; /* keys of blocks that made room; freed by release */
     struct vxd_volume_output outputs[VXD_VOLUME_MAX_OUTPUTS];
     size_t n_outputs;
 };
@@ -45,7 +60,9 @@ struct vxd_volume_job {
 enum vxd_status vxd_volume_begin_check(struct vxd_request *request, size_t n_bytes,
                                        const char *name, struct vxd_err *err);
 
-/* Finds the volume and holds it: job->volume. errors  NOT_FOUND */
+/* Finds the volume and holds it: job->volume. Where it is durable, what the request changes until
+ * the end of finish is journalled (volume_commit.c), whatever the method.
+ * errors  NOT_FOUND; UNAVAILABLE  of a durable volume */
 enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
                                 struct vxd_err *err);
 
@@ -63,6 +80,60 @@ enum vxd_status vxd_volume_fetch(struct vxd_request *request, struct vxd_queue *
 
 /* Makes a tensor show an output that is fetched; nothing where there is none. */
 void vxd_volume_show(Voxeld__V1__Tensor *tensor, const struct vxd_volume_output *output);
+
+/* --- volume_admin.c ---------------------------------------------------------------------- */
+
+/* What a request wishes of a volume that is to be made. */
+struct vxd_volume_durability {
+    bool durable;
+    Voxeld__V1__VolumeFsync fsync;
+    uint64_t journal_max_bytes;
+};
+
+/* Fills in the terms, whose ttl is set.
+ * errors  INVALID_ARGUMENT; FAILED_PRECONDITION  nothing is durable on this server */
+enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
+                                           const struct vxd_volume_durability *wished,
+                                           struct vxd_volume_terms *terms,
+                                           struct vxd_err *err);
+
+/* --- volume_commit.c: durable volumes -------------------------------------------------- */
+
+/* Lists a request's commit: its change of the volume, or that it reads what is not decided. A change
+ * is journalled as the blocks that it changed, unless the method says in commit.entry.record what it
+ * was, by a kind of record. Before the volume is changed.
+ * errors  UNAVAILABLE  the disk takes no changes now, or the volume is not to be seen */
+enum vxd_status vxd_volume_enlist(struct vxd_request *request, struct vxd_err *err);
+
+/* Ends a request, in finish, when its reply is complete, in another way than by a change of blocks:
+ * a volume was made or dropped, or read. volume NULL: all volumes were read. */
+void vxd_volume_conclude(struct vxd_request *request, struct vxd_volume_commit *commit,
+                         struct vxd_named_volume *volume,
+                         enum vxd_volume_change_kind kind);
+
+/* In release, while the volume is still held. A change that never got to the journal marks the
+ * volume as broken. */
+void vxd_volume_end_commit(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_volume_commit *commit);
+
+/* --- volume_image.c: images ------------------------------------------------------------ */
+
+/* Integrates a frame, whose arrays are in device memory, within the limits: a volume that forgets
+ * makes room where there is none. What was forgotten is in the commit's record.
+ * errors  those of vxd_volume_integrate, completed by vxd_volumes_explain */
+enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
+                                            struct vxd_queue *queue,
+                                            const struct vxd_volume_frame *frame,
+                                            struct vxd_volume_activation *out,
+                                            struct vxd_err *err);
+
+/* Has the commit's record say that this frame was integrated, its arrays in host memory until the
+ * request is gone. The files are what the arrays were decoded from; of a length 0 there is none, and
+ * only those of PNG are kept. A frame with a mask leaves the record as it is. */
+void vxd_volume_keep_image(struct vxd_request *request,
+                           const struct vxd_volume_frame *frame,
+                           const ProtobufCBinaryData *depth_file,
+                           const ProtobufCBinaryData *colour_file);
 
 /* --- volume_info.c: parameters ------------------------------------------------------- */
 

@@ -16,6 +16,8 @@ voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/server/fuzz_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/record)
 voxeld_add_fuzz(NAME fuzz_map_record SOURCES fuzz/server/fuzz_map_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/map_record)
+voxeld_add_fuzz(NAME fuzz_volume_record SOURCES fuzz/server/fuzz_volume_record.c
+                LIBRARIES voxeld_durable CORPUS fuzz/corpus/volume_record)
 
 # What goes into a running server: messages of fuzz.proto, whose seeds are written as text.
 find_program(VOXELD_PROTOC protoc REQUIRED)

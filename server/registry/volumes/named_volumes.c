@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Volumes are in one list in order of their names: there are few of them, and a walk is
  * short beside a request. */
-#include "server/registry/volumes/volumes.h"
+#include "server/registry/volumes/volumes_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,16 +11,8 @@
 #include "server/instance/instance.h"
 #include "server/observe/log/log.h"
 
-struct vxd_volumes {
-    struct vxd_named_volume *first;   /* by name */
-    struct vxd_named_volume *unnamed; /* not yet published, or removed and still held */
-    struct vxd_queue *queue;          /* of the server's context, for the end */
-    uint64_t limit_bytes;
-    uint64_t token_limit_bytes;
-    uint64_t n_made;
-    _Atomic size_t n_volumes;
-    _Atomic uint64_t n_bytes;
-    _Atomic int64_t next_reap_ns;
+enum {
+    CAPACITY_STEP = 32 /* the part of a capacity that is tried less next */
 };
 
 enum vxd_status vxd_volumes_create(struct vxd_server *server, struct vxd_volumes **out,
@@ -33,6 +25,7 @@ enum vxd_status vxd_volumes_create(struct vxd_server *server, struct vxd_volumes
     if (volumes == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the volumes");
     }
+    volumes->registry = server->registry;
     vxd_context_get_memory(server->context, &memory);
     volumes->limit_bytes = server->config.volume_bytes > 0
                                ? server->config.volume_bytes
@@ -46,8 +39,14 @@ enum vxd_status vxd_volumes_create(struct vxd_server *server, struct vxd_volumes
         free(volumes);
         return status;
     }
+    vxd_registry_add(server->registry, &vxd_volumes_kind, volumes);
     *out = volumes;
     return VXD_OK;
+}
+
+struct vxd_queue *vxd_volumes_queue(struct vxd_volumes *volumes)
+{
+    return volumes->queue;
 }
 
 bool vxd_volume_spec_equal(const struct vxd_volume_spec *a,
@@ -181,16 +180,20 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_volumes *volumes
                         : 0};
 }
 
-/* The bytes that a volume's blocks may take; never 0, which would mean no limit. */
+/* The bytes that a volume's blocks may take; 0, no limit, at a start alone. */
 static size_t allowance(const struct vxd_volumes *volumes,
                         const struct vxd_volume_terms *terms,
                         const struct vxd_named_volume *volume)
 {
-    struct allowed_bytes allowed_bytes = find_allowed_bytes(volumes, terms, volume);
-    uint64_t allowed = allowed_bytes.of_owner < allowed_bytes.of_all
-                           ? allowed_bytes.of_owner
-                           : allowed_bytes.of_all;
+    struct allowed_bytes allowed_bytes;
+    uint64_t allowed;
 
+    if (volumes->is_recovering) {
+        return 0; /* the context's budget */
+    }
+    allowed_bytes = find_allowed_bytes(volumes, terms, volume);
+    allowed = allowed_bytes.of_owner < allowed_bytes.of_all ? allowed_bytes.of_owner
+                                                            : allowed_bytes.of_all;
     if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
         allowed = terms->max_bytes;
     }
@@ -235,17 +238,72 @@ void vxd_volumes_account(struct vxd_volumes *volumes, struct vxd_named_volume *v
     volume->n_bytes = info.n_bytes;
 }
 
+/* Makes the engine's volume with room for all the blocks that max_bytes allow: the first capacity
+ * that fits, from what the blocks alone would give downwards. */
+static enum vxd_status make_full(struct vxd_queue *queue, uint64_t max_bytes,
+                                 struct vxd_volume_spec *spec, struct vxd_volume **out,
+                                 struct vxd_err *err)
+{
+    size_t capacity = (size_t)(max_bytes / vxd_volume_block_bytes(spec));
+    enum vxd_status status = VXD_RESOURCE_EXHAUSTED;
+
+    while (status == VXD_RESOURCE_EXHAUSTED && capacity > 0) {
+        struct vxd_volume_info info;
+
+        spec->capacity = capacity;
+        status = vxd_volume_create(queue, spec, out, err);
+        if (status == VXD_OK) {
+            vxd_volume_get_info(*out, &info);
+            if (info.n_bytes <= max_bytes) {
+                return VXD_OK;
+            }
+            vxd_volume_destroy(queue, *out);
+            *out = NULL;
+            status = VXD_RESOURCE_EXHAUSTED;
+        }
+        capacity -= capacity / CAPACITY_STEP + 1;
+    }
+    return capacity > 0 ? status
+                        : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
+                                   "%" PRIu64 " bytes hold no block of %zu", max_bytes,
+                                   vxd_volume_block_bytes(spec));
+}
+
+/* Makes the engine's volume; the spec's capacity becomes the one that it keeps. */
+static enum vxd_status make_engines(const struct vxd_volumes *volumes,
+                                    struct vxd_queue *queue,
+                                    const struct vxd_volume_terms *terms,
+                                    struct vxd_volume_spec *spec, struct vxd_volume **out,
+                                    struct vxd_err *err)
+{
+    size_t allowed = allowance(volumes, terms, NULL);
+    enum vxd_status status;
+
+    spec->max_bytes = allowed;
+    if (terms->forgets && spec->capacity == 0) {
+        size_t most = allowed != 0 && allowed < terms->max_bytes
+                          ? allowed
+                          : (size_t)terms->max_bytes;
+
+        status = make_full(queue, most, spec, out, err);
+    } else {
+        status = vxd_volume_create(queue, spec, out, err);
+    }
+    spec->max_bytes = 0;
+    return status;
+}
+
 enum vxd_status vxd_named_volume_new(struct vxd_volumes *volumes, struct vxd_queue *queue,
                                      const struct vxd_volume_terms *terms,
                                      const struct vxd_volume_spec *spec,
+                                     struct vxd_volume *take_volume,
                                      struct vxd_named_volume **out, struct vxd_err *err)
 {
     struct vxd_named_volume *volume = NULL;
-    struct vxd_volume_spec limited = *spec;
     struct vxd_volume_info info;
     enum vxd_status status = VXD_OK;
 
-    if (atomic_load(&volumes->n_volumes) >= VXD_VOLUMES_MAX) {
+    if (atomic_load(&volumes->n_volumes) >= VXD_VOLUMES_MAX && !volumes->is_recovering) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                          "there are %d volumes already", VXD_VOLUMES_MAX));
     }
@@ -253,11 +311,15 @@ enum vxd_status vxd_named_volume_new(struct vxd_volumes *volumes, struct vxd_que
     if (volume == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a volume"));
     }
-    limited.max_bytes = allowance(volumes, terms, NULL);
-    VXD_TRY(vxd_volume_create(queue, &limited, &volume->volume, err));
-    vxd_volume_get_info(volume->volume, &info);
     volume->terms = *terms;
     volume->spec = *spec;
+    if (take_volume == NULL) {
+        VXD_TRY(make_engines(volumes, queue, terms, &volume->spec, &volume->volume, err));
+    } else {
+        volume->volume = take_volume;
+        take_volume = NULL;
+    }
+    vxd_volume_get_info(volume->volume, &info);
     volume->spec.max_weight = info.spec.max_weight;
     volume->created_unix_ns = vxd_clock_unix_ns();
     volume->used_ns = vxd_clock_ns();
@@ -273,8 +335,28 @@ enum vxd_status vxd_named_volume_new(struct vxd_volumes *volumes, struct vxd_que
     return VXD_OK;
 out:
     vxd_volumes_explain(volumes, terms, NULL, err);
+    vxd_volume_destroy(queue, take_volume);
     free(volume);
     return status;
+}
+
+enum vxd_status vxd_volumes_check_copy(const struct vxd_volumes *volumes,
+                                       const struct vxd_volume_terms *terms,
+                                       uint64_t n_bytes, struct vxd_err *err)
+{
+    struct allowed_bytes allowed = find_allowed_bytes(volumes, terms, NULL);
+    bool is_owners = allowed.of_owner < allowed.of_all;
+    uint64_t left = is_owners ? allowed.of_owner : allowed.of_all;
+
+    return n_bytes <= left
+               ? VXD_OK
+               : vxd_fail(
+                     err, VXD_RESOURCE_EXHAUSTED, NULL,
+                     "the copy takes %" PRIu64 " bytes; %s of %" PRIu64
+                     " leaves it %" PRIu64,
+                     n_bytes,
+                     is_owners ? "limits.volume_bytes_per_token" : "limits.volume_bytes",
+                     is_owners ? volumes->token_limit_bytes : volumes->limit_bytes, left);
 }
 
 void vxd_volumes_publish(struct vxd_volumes *volumes, struct vxd_named_volume *volume)
@@ -290,6 +372,7 @@ void vxd_volumes_publish(struct vxd_volumes *volumes, struct vxd_named_volume *v
     volume->next = *at;
     *at = volume;
     atomic_fetch_add(&volumes->n_volumes, 1);
+    atomic_fetch_add(&volumes->n_durable, volume->terms.durable ? 1 : 0);
     find_next_reap(volumes);
 }
 
@@ -300,6 +383,7 @@ void vxd_volumes_remove(struct vxd_volumes *volumes, struct vxd_queue *queue,
     volume->next = volumes->unnamed;
     volumes->unnamed = volume;
     atomic_fetch_sub(&volumes->n_volumes, 1);
+    atomic_fetch_sub(&volumes->n_durable, volume->terms.durable ? 1 : 0);
     vxd_named_volume_drop(volumes, queue, volume);
     find_next_reap(volumes);
 }
@@ -336,4 +420,7 @@ void vxd_volumes_get_usage(const struct vxd_volumes *volumes,
     out->n_volumes = atomic_load(&volumes->n_volumes);
     out->n_bytes = atomic_load(&volumes->n_bytes);
     out->limit_bytes = volumes->limit_bytes;
+    out->n_durable = atomic_load(&volumes->n_durable);
+    vxd_registry_count_snapshots(volumes->registry, &vxd_volumes_kind, &out->n_snapshots,
+                                 &out->n_failed_snapshots);
 }
