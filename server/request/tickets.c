@@ -102,7 +102,7 @@ bool vxd_tickets_find(struct vxd_tickets *tickets, const char *text,
         strlen(text) != sizeof PREFIX - 1 + (size_t)2 * RANDOM_BYTES) {
         return false;
     }
-    memcpy(padded, text, strlen(text));
+    (void)snprintf(padded, sizeof padded, "%s", text);
     (void)pthread_mutex_lock(&tickets->lock);
     for (size_t i = 0; i < MOST_TICKETS; i++) {
         const struct ticket *ticket = &tickets->tickets[i];

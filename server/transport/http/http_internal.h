@@ -126,12 +126,12 @@ struct vxd_http_exchange {
     char cookie_token[VXD_TOKEN_BYTES];
     bool is_events; /* a stream of events of this scene, "" = all */
     bool counts_events;
+    bool has_url_token; /* of a WebSocket's handshake */
+    char socket_accept[VXD_WEBSOCKET_ACCEPT_BYTES];
     char events_name[VXD_NAME_BYTES];
     struct vxd_http_events *events;
     /* Of a connection that becomes a WebSocket (http_socket.c). */
-    char socket_accept[VXD_WEBSOCKET_ACCEPT_BYTES];
     struct vxd_socket_options socket;
-    bool has_url_token;
     struct vxd_foxglove *foxglove;
     int64_t linger_until_ns; /* answered; until then what comes is dropped. 0 = not yet */
 };
