@@ -177,6 +177,30 @@ static void log_ready(const struct daemon *d)
             backend, "device", info.name);
 }
 
+/* Says at the start what lets more people in than they may have meant who wrote the configuration. */
+static void warn_of_reach(const struct vxd_config *config)
+{
+    bool is_open = config->tokens_file[0] == '\0';
+    bool is_unix = strncmp(config->http, "unix:", 5) == 0;
+    char mode[8];
+
+    (void)snprintf(mode, sizeof mode, "0%o", (unsigned)config->ipc_mode);
+    if (is_open && config->http[0] != '\0' && !is_unix && !config->http_require_token) {
+        vxd_log(VXD_LOG_WARNING,
+                "every user of this machine may do everything over HTTP: set "
+                "auth.tokens_file, http.require_token, or listen.http to unix:/PATH",
+                "listen.http", config->http);
+    }
+    if ((config->ipc_mode & 2) != 0 && (config->n_rpc > 0 || is_unix)) {
+        vxd_log(VXD_LOG_WARNING,
+                is_open ? "every user of this machine may do everything over ipc: "
+                          "listen.ipc_mode lets them connect, and there is no "
+                          "auth.tokens_file"
+                        : "every user of this machine may connect over ipc",
+                "listen.ipc_mode", mode);
+    }
+}
+
 static void reload(struct daemon *d)
 {
     struct vxd_config *config = malloc(sizeof *config);
@@ -326,6 +350,7 @@ static int run(struct daemon *d)
         return fail("cannot listen", &err);
     }
     vxd_server_set_state(&d->server, VXD_STATE_SERVING);
+    warn_of_reach(&d->config);
     log_ready(d);
     vxd_notify("READY=1");
     if (is_reload_due) {

@@ -451,8 +451,9 @@ class PythonClient:
                 given = f"{p.name} or {{}}" if p.default == "None" else p.name
                 parts.append(f"*self._rows(message, {given})")
             elif p.field.is_repeated and p.field.type == Types.TYPE_STRING:
-                before.append(f"names = exchange.names_of({p.name})")
-                values[""][p.name] = "names"
+                given = "names" if "names" not in values[""].values() else f"of_{p.name}"
+                before.append(f"{given} = exchange.names_of({p.name})")
+                values[""][p.name] = given
             else:
                 values.setdefault(p.owner, {}).update(self.value(p))
         values[""] |= face.get("set", {})

@@ -88,6 +88,7 @@ const struct vxd_config_entry vxd_config_entries[] = {
      AT(n_allowed_hosts), 0, VXD_CONFIG_MAX_ORIGINS, NULL},
     {"http.allowed_origins", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1,
      AT(allowed_origins), AT(n_allowed_origins), 0, VXD_CONFIG_MAX_ORIGINS, NULL},
+    {"http.require_token", VXD_CONFIG_BOOL, 0, 1, AT(http_require_token), 0, 0, 0, NULL},
     {"http.threads", VXD_CONFIG_UINT32, 1, 64, AT(http_threads), 0, 0, 0, NULL},
     {"log.level", VXD_CONFIG_CHOICE, 0, 0, AT(log_level), 0, SIZE_OF(log_level), 0,
      "debug info warning error"},

@@ -15,7 +15,7 @@
 
 struct vxd_config {
     /* listen: rpc URLs (ipc:///path, tcp://host:port; port 0 = any free one) and the HTTP
-     * address host:port ("" = no HTTP). Default: ipc in the runtime directory and
+     * address host:port or unix:/path ("" = no HTTP). Default: ipc in the runtime directory and
      * 127.0.0.1:8420. */
     char rpc[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     size_t n_rpc;
@@ -79,6 +79,7 @@ struct vxd_config {
     size_t n_allowed_hosts;
     char allowed_origins[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES];
     size_t n_allowed_origins;
+    bool http_require_token; /* over HTTP everybody needs a token, tokens_file or not */
     uint32_t http_threads;
 
     char log_level[16];

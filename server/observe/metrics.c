@@ -15,7 +15,8 @@ const double vxd_metrics_small_bounds[VXD_METRICS_BUCKETS] = {
 
 const char *const vxd_metrics_reasons[VXD_METRICS_REASONS] = {
     "queue_full", "inflight_bytes", "message_bytes",     "draining",    "lost",
-    "token",      "failed_logins",  "permission_denied", "connections", "other"};
+    "token",      "failed_logins",  "permission_denied", "connections", "quota",
+    "other"};
 
 static void add(_Atomic uint64_t *counter, uint64_t n)
 {

@@ -9,7 +9,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "gpu/core/core.h"
-#include "server/request/auth.h"
+#include "server/access/access.h"
 
 struct vxd_body;
 struct vxd_request;

@@ -143,6 +143,29 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
     return take_header(request, header, err);
 }
 
+/* Whether the sender's quota has place for the request, which counts as in flight from then on. */
+static enum vxd_status begin_account(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_principal *principal = &request->principal;
+    enum vxd_status status =
+        vxd_account_begin(principal->account, vxd_rules_quota(principal->rules),
+                          vxd_clock_ns(), err);
+
+    request->is_counted = status == VXD_OK;
+    if (status != VXD_OK) {
+        vxd_metrics_count_rejected(request->server->metrics, "quota");
+    }
+    return status;
+}
+
+static void end_account(struct vxd_request *request)
+{
+    if (request->is_counted) {
+        vxd_account_end(request->principal.account);
+        request->is_counted = false;
+    }
+}
+
 /* Reserves up to `most` and no less than `least` of the server's inflight bytes. */
 static bool reserve(struct vxd_server *server, uint64_t least, uint64_t most,
                     uint64_t *taken)
@@ -215,11 +238,17 @@ static enum vxd_status check_admission(struct vxd_request *request,
                         "this server, version " VXD_VERSION ", has no such method");
     }
     status = vxd_auth_require(&request->principal, method->scope, err);
+    if (status == VXD_OK) {
+        status = vxd_auth_require_method(&request->principal, method->name, err);
+    }
     if (status != VXD_OK) {
         vxd_metrics_count_rejected(server->metrics, "permission_denied");
         return status;
     }
     status = check_state(server, err);
+    if (status == VXD_OK) {
+        status = begin_account(request, err);
+    }
     if (status != VXD_OK) {
         return status;
     }
@@ -391,6 +420,17 @@ static enum vxd_status check_change(struct vxd_request *request, struct vxd_err 
     return VXD_OK;
 }
 
+/* Whatever a request names, and whatever it would give a name, must be its sender's to use. */
+static enum vxd_status check_objects(struct vxd_request *request, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_objects_check(&request->principal, request->input, err);
+
+    if (status != VXD_OK) {
+        vxd_metrics_count_rejected(request->server->metrics, "permission_denied");
+    }
+    return status;
+}
+
 static enum vxd_status decode_and_check(struct vxd_request *request,
                                         const struct vxd_body *body, struct vxd_err *err)
 {
@@ -398,6 +438,7 @@ static enum vxd_status decode_and_check(struct vxd_request *request,
 
     VXD_TRY(vxd_request_open_decoder(request, err));
     VXD_TRY(decode_body(request, body, err));
+    VXD_TRY(check_objects(request, err));
     VXD_TRY(check_change(request, err));
     VXD_TRY(request->method->check(request, err));
     shrink_reserve(request);
@@ -693,6 +734,10 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     if (output != NULL) {
         vxd_metrics_count_points(server->metrics, request->n_points);
     }
+    if (err == NULL && request->output != NULL) {
+        vxd_objects_filter(&request->principal, request->output);
+    }
+    end_account(request);
     audit(request, err); /* before anybody has an answer */
     request->reply_fn(request, &request->err, output);
     if (request->method != NULL && request->method->unpark != NULL &&
@@ -724,9 +769,11 @@ void vxd_request_drop(struct vxd_request *request)
     if (request->once != NULL) {
         vxd_once_abandon(request);
     }
+    end_account(request);
     if (request->state != NULL && request->method->forget != NULL) {
         request->method->forget(request);
     }
+    vxd_principal_clear(&request->principal);
     vxd_decoder_destroy(request->decoder);
     atomic_fetch_sub(&server->inflight_bytes, request->reserved_bytes);
     if (request->discard_fn != NULL) {

@@ -22,7 +22,7 @@
 struct vxd_scheduler;
 struct vxd_server;
 
-#define VXD_TOKEN_BYTES 256
+#define VXD_TOKEN_BYTES VXD_SIGNED_TOKEN_BYTES
 
 /* What the envelope's header (rpc) or the HTTP headers say. vxd_request_create copies the
  * strings, which are empty or NULL where absent. */
@@ -98,6 +98,7 @@ struct vxd_request {
      * does not wait), and how long it took. It counts neither as queueing nor as running. */
     _Atomic int64_t waits_since_ns;
     _Atomic int64_t waited_ns;
+    bool is_counted;  /* among its sender's requests in flight */
     bool holds_place; /* a watch whose connection is counted among the watchers */
     _Atomic int64_t
         engine_ns; /* spent in stages so far, submitting and waiting; finish reads it */

@@ -44,6 +44,7 @@ struct vxd_http_events {
     Voxeld__V1__WatchPoint after;
     bool has_after;
     char token[VXD_TOKEN_BYTES];
+    int64_t peer_uid;
     char client_id[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];
     struct vxd_watch_place place;
@@ -384,7 +385,7 @@ static void submit_next(struct vxd_http_events *events)
         .token = events->token,
         .client_id = events->client_id,
         .peer = events->peer,
-        .peer_uid = -1,
+        .peer_uid = events->peer_uid,
         .timeout_ms =
             WAIT_MS + WAIT_SPARE_MS < most_ms ? WAIT_MS + WAIT_SPARE_MS : most_ms};
     struct vxd_body body = {.kind = VXD_BODY_JSON};
@@ -492,6 +493,7 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
                                  request->peer, &events->place, err));
     VXD_TRY(vxd_http_token(exchange, &token, err));
     (void)snprintf(events->token, sizeof events->token, "%s", token != NULL ? token : "");
+    events->peer_uid = request->peer_uid;
     memcpy(events->peer, request->peer, sizeof events->peer);
     memcpy(events->client_id, request->client_id, sizeof events->client_id);
     vxd_text_append(&events->text, RETRY, sizeof RETRY - 1);

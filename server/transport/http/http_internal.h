@@ -26,6 +26,7 @@ struct vxd_http {
     struct vxd_server *server;
     struct MHD_Daemon *daemon;
     int listen_fd;
+    char unix_path[VXD_PATH_BYTES]; /* of its file; "": it listens on an address */
     bool quiesced;             /* then the descriptor is ours to close */
     char host[VXD_PATH_BYTES]; /* as configured, without brackets */
     uint16_t port;             /* really bound */
@@ -125,6 +126,9 @@ void vxd_http_exchange_drop(struct vxd_http_exchange *exchange);
 /* http_listen.c: a bound, listening socket for config->http; fills host and port of *http
  * and server->http_bound. errors  INVALID_ARGUMENT, UNAVAILABLE */
 enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err);
+
+/* The user at the other end of a unix socket; -1 of other connections. */
+int64_t vxd_http_peer_uid(const struct vxd_http_exchange *exchange);
 
 /* The numeric address of one end of a connection and its port. */
 void vxd_http_address(const struct sockaddr *address, char *host, size_t capacity,
@@ -263,9 +267,11 @@ struct vxd_http_view {
 /* NULL when there is none at this path. */
 const struct vxd_http_view *vxd_http_view_find(const char *path);
 
-/* Requires the scope read, as the methods that return the same do.
+/* Requires the scope read, as the methods that return the same do, and that the sender may call
+ * `method` and, unless it is NULL, use the scene.
  * errors  UNAUTHENTICATED, PERMISSION_DENIED */
 enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
+                                    const char *method, const char *scene,
                                     struct vxd_err *err);
 
 /* http_scene_files.c: returns the method of a URL that is a picture or costmap of a scene, and sets
