@@ -336,7 +336,7 @@ class PythonClient:
         head = HEAD.format(
             schema=self.source, noun=self.noun, doc=f"What calls on {self.noun}s give."
         )
-        code = "\n".join(enums) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
+        code = ("\n".join(enums) + "\n\n\n" if enums else "") + "\n\n\n".join(blocks) + "\n"
         return head + self.record_imports(code) + code
 
     def record_imports(self, code: str) -> str:

@@ -75,6 +75,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  daemon/walls
   field/fields
   grid/grids
   map/map_durable

@@ -27,13 +27,14 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_field.h", "voxeld_map.h", "voxeld_net.h", "voxeld_render.h",
-        "voxeld_scene.h", "voxeld_volume.h", "voxeld_watch.h",
+        "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h", "voxeld_watch.h",
     ),  # fmt: skip
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
+    "client/c/include/voxeld_token.h": ("voxeld.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),

@@ -44,6 +44,5 @@ void ctl_token_issue_request(const struct ctl_token_args *args,
                              struct voxeld_token_issue_request *out);
 
 /* Print a record as JSON to standard output. */
-void ctl_token_issue_json(const struct voxeld_token *r);
 
 #endif

@@ -4,12 +4,3 @@
 #include <inttypes.h>
 
 #include "client/voxelctl/generated/token_args.h"
-
-void ctl_token_issue_json(const struct voxeld_token *r)
-{
-    (void)fputc('{', stdout);
-    ctl_json_member_count(stdout, true, "token", r->token);
-    ctl_json_member_count(stdout, false, "name", r->name);
-    ctl_json_member_count(stdout, false, "expires_ns", r->expires_ns);
-    (void)fputs("}\n", stdout);
-}

@@ -9,9 +9,6 @@ from typing import Any
 
 from .. import exchange
 
-
-
-
 @dataclasses.dataclass(frozen=True)
 class Token:
     """A short-lived token. It acts in the name of whoever issued it.
