@@ -135,6 +135,18 @@ static void copy_usage(struct vxd_account *account, struct vxd_account_usage *ou
     memcpy(out->name, account->name, sizeof out->name);
 }
 
+/* Two names as one. */
+static void add_usage(struct vxd_account_usage *sum, const struct vxd_account_usage *more)
+{
+    (void)snprintf(sum->name, sizeof sum->name, "others");
+    sum->n_requests += more->n_requests;
+    sum->n_in_flight += more->n_in_flight;
+    sum->lane_ns += more->lane_ns;
+    for (int i = 0; i < VXD_N_REFUSALS; i++) {
+        sum->n_refused[i] += more->n_refused[i];
+    }
+}
+
 size_t vxd_accounts_list(struct vxd_accounts *accounts, struct vxd_account_usage *out,
                          size_t capacity)
 {
@@ -144,8 +156,15 @@ size_t vxd_accounts_list(struct vxd_accounts *accounts, struct vxd_account_usage
     (void)pthread_mutex_lock(&accounts->mutex);
     account = accounts->first;
     (void)pthread_mutex_unlock(&accounts->mutex);
-    while (account != NULL && n < capacity) {
-        copy_usage(account, &out[n++]);
+    while (account != NULL) {
+        struct vxd_account_usage usage;
+
+        copy_usage(account, &usage);
+        if (n < capacity) {
+            out[n++] = usage;
+        } else if (capacity > 0) {
+            add_usage(&out[capacity - 1], &usage);
+        }
         (void)pthread_mutex_lock(&accounts->mutex);
         account = account->next;
         (void)pthread_mutex_unlock(&accounts->mutex);

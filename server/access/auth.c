@@ -21,8 +21,9 @@ struct vxd_auth {
     const struct vxd_method_names *methods;
     struct vxd_token_key key;
     struct vxd_accounts *accounts;
-    pthread_mutex_t mutex; /* guards list */
+    pthread_mutex_t mutex; /* guards list and has_held_quota */
     struct vxd_token_list list;
+    bool has_held_quota; /* a token has one of what it made */
     struct vxd_login_guard *guard;
 };
 
@@ -35,6 +36,18 @@ static enum vxd_status load(struct vxd_auth *auth, struct vxd_token_list *out,
         out->tokens[i].account = vxd_accounts_find(auth->accounts, out->tokens[i].name);
     }
     return status;
+}
+
+static bool has_held_quota(const struct vxd_token_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const struct vxd_quota *q = vxd_rules_quota(list->tokens[i].rules);
+
+        if (q->max_scenes + q->max_maps + q->max_volumes > 0 || q->max_bytes > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 enum vxd_status vxd_auth_create(const struct vxd_config *config,
@@ -57,6 +70,7 @@ enum vxd_status vxd_auth_create(const struct vxd_config *config,
     VXD_TRY(vxd_login_guard_create(config->failed_logins, &auth->guard, err));
     VXD_TRY(vxd_token_key_open(config->data_dir, &auth->key, err));
     VXD_TRY(load(auth, &auth->list, err));
+    auth->has_held_quota = has_held_quota(&auth->list);
     *out = auth;
     auth = NULL;
 out:
@@ -76,6 +90,7 @@ enum vxd_status vxd_auth_reload(struct vxd_auth *auth, struct vxd_err *err)
     (void)pthread_mutex_lock(&auth->mutex);
     old = auth->list;
     auth->list = fresh;
+    auth->has_held_quota = has_held_quota(&fresh);
     (void)pthread_mutex_unlock(&auth->mutex);
     vxd_token_list_clear(&old);
     return VXD_OK;
@@ -91,6 +106,50 @@ void vxd_auth_destroy(struct vxd_auth *auth)
         memset(&auth->key, 0, sizeof auth->key);
         free(auth);
     }
+}
+
+/* The quota of the token of a name; none where no token has it. */
+static struct vxd_quota quota_of(struct vxd_auth *auth, const char *owner)
+{
+    struct vxd_quota quota = {0};
+
+    if (auth == NULL) {
+        return quota;
+    }
+    (void)pthread_mutex_lock(&auth->mutex);
+    for (size_t i = 0; auth->has_held_quota && i < auth->list.n; i++) {
+        if (strcmp(auth->list.tokens[i].name, owner) == 0) {
+            quota = *vxd_rules_quota(auth->list.tokens[i].rules);
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&auth->mutex);
+    return quota;
+}
+
+enum vxd_status vxd_auth_check_held(struct vxd_auth *auth, const char *owner,
+                                    enum vxd_noun noun, size_t n_held,
+                                    struct vxd_err *err)
+{
+    struct vxd_quota quota = quota_of(auth, owner);
+    uint32_t limit = noun == VXD_NOUN_SCENE ? quota.max_scenes
+                     : noun == VXD_NOUN_MAP ? quota.max_maps
+                                            : quota.max_volumes;
+
+    if (limit == 0 || n_held < limit) {
+        return VXD_OK;
+    }
+    vxd_account_refuse(vxd_accounts_find(auth->accounts, owner), VXD_REFUSED_HELD);
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                    "%s has %zu %ss, max_%ss of it is %u (tokens file)", owner, n_held,
+                    vxd_noun_name(noun), vxd_noun_name(noun), limit);
+}
+
+uint64_t vxd_auth_max_bytes(struct vxd_auth *auth, const char *owner, uint64_t limit)
+{
+    uint64_t max_bytes = quota_of(auth, owner).max_bytes;
+
+    return max_bytes > 0 && max_bytes < limit ? max_bytes : limit;
 }
 
 struct vxd_accounts *vxd_auth_accounts(struct vxd_auth *auth)

@@ -98,6 +98,19 @@ enum vxd_status vxd_auth_issue(struct vxd_auth *auth,
                                char text[], int64_t *expires_unix_s, uint32_t *scopes,
                                struct vxd_err *err);
 
+/* Whether whoever has made n_held objects of a noun may make one more.
+ *
+ * in      auth   NULL: no quota
+ *         owner  a principal's name; of names that no token has there is no quota
+ * errors  RESOURCE_EXHAUSTED  says the figure, the limit and its key */
+enum vxd_status vxd_auth_check_held(struct vxd_auth *auth, const char *owner,
+                                    enum vxd_noun noun, size_t n_held,
+                                    struct vxd_err *err);
+
+/* How many bytes the objects of one noun that the owner has made may take: the quota of its token,
+ * or `limit` where that is less or there is none. */
+uint64_t vxd_auth_max_bytes(struct vxd_auth *auth, const char *owner, uint64_t limit);
+
 /* The accounts of all senders, for the metrics. */
 struct vxd_accounts *vxd_auth_accounts(struct vxd_auth *auth);
 

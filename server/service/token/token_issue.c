@@ -4,7 +4,6 @@
 
 #include "server/instance/instance.h"
 #include "server/observe/log/log.h"
-#include "server/service/message.h"
 #include "server/service/service.h"
 #include "voxeld/v1/token.pb-c.h"
 
