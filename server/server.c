@@ -128,6 +128,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
                             err));
+    vxd_once_set_life(server->once, config->replay_seconds);
     VXD_TRY(open_context(server, err));
     VXD_TRY(vxd_registry_create(server->context, &server->registry, err));
     VXD_TRY(vxd_maps_create(server, &server->maps, err));

@@ -55,6 +55,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
      0, 0, NULL},
     {"limits.replay_clients", VXD_CONFIG_UINT32, 1, 1000000, AT(replay_clients), 0, 0, 0,
      NULL},
+    {"limits.replay_seconds", VXD_CONFIG_UINT32, 0, 3600, AT(replay_seconds), 0, 0, 0,
+     NULL},
     {"limits.map_bytes", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(map_bytes), 0, 0, 0, NULL},
     {"limits.map_bytes_per_token", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(token_map_bytes),
      0, 0, 0, NULL},

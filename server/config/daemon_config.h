@@ -47,8 +47,9 @@ struct vxd_config {
     uint32_t default_timeout_ms;
     uint32_t max_timeout_ms;
     uint32_t bulk_points;    /* requests of more points run on bulk lanes only */
-    uint64_t replay_bytes;   /* of remembered outcomes (exactly_once.h) */
-    uint32_t replay_clients; /* whose outcomes are remembered */
+    uint64_t replay_bytes;   /* of remembered outcomes of a token (exactly_once.h) */
+    uint32_t replay_clients; /* of a token, whose outcomes are remembered */
+    uint32_t replay_seconds; /* for which they are at least */
     uint64_t map_bytes;      /* device memory of all named maps; 0 = half of the budget */
     uint64_t scene_edit_regions; /* that one edit may look at */
     uint64_t token_map_bytes;    /* of those of one token; 0 = as map_bytes */
