@@ -12,7 +12,12 @@
 enum {
     MAX_ACCOUNTS = 4352, /* 4096 tokens and some users */
     BUCKETS = 1024,
-    MINUTE_S = 60
+    MINUTE_S = 60,
+    /* Accounts that are there from the start: of whom most are without tokens, and of whoever finds
+     * no place. */
+    FIXED_ANONYMOUS = 0,
+    FIXED_OTHERS = 1,
+    N_FIXED = 2
 };
 
 #define SECOND_NS INT64_C(1000000000)
@@ -34,7 +39,7 @@ struct vxd_accounts {
     struct vxd_account *first;
     struct vxd_account *last;
     size_t n;
-    struct vxd_account others; /* whoever finds no place; not in a bucket */
+    struct vxd_account fixed[N_FIXED];
 };
 
 static const char *const refusal_names[VXD_N_REFUSALS] = {
@@ -46,6 +51,40 @@ const char *vxd_refusal_name(enum vxd_refusal why)
     return refusal_names[why];
 }
 
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (const char *s = name; *s != '\0'; s++) {
+        hash = (hash ^ (unsigned char)*s) * 16777619u;
+    }
+    return hash ^ (hash >> 16);
+}
+
+/* Gives an account, whose mutex is not there yet, a place in the table; the table's is held. */
+static bool enter(struct vxd_accounts *accounts, struct vxd_account *account,
+                  const char *name)
+{
+    struct vxd_account **bucket = &accounts->buckets[hash_of(name) % BUCKETS];
+
+    if (pthread_mutex_init(&account->mutex, NULL) != 0) {
+        return false;
+    }
+    (void)snprintf(account->name, sizeof account->name, "%s", name);
+    account->in_bucket = *bucket;
+    *bucket = account;
+    *(accounts->last != NULL ? &accounts->last->next : &accounts->first) = account;
+    accounts->last = account;
+    accounts->n++;
+    return true;
+}
+
+static bool is_fixed(const struct vxd_accounts *accounts,
+                     const struct vxd_account *account)
+{
+    return account >= accounts->fixed && account < accounts->fixed + N_FIXED;
+}
+
 enum vxd_status vxd_accounts_create(struct vxd_accounts **out, struct vxd_err *err)
 {
     struct vxd_accounts *accounts = calloc(1, sizeof *accounts);
@@ -54,12 +93,11 @@ enum vxd_status vxd_accounts_create(struct vxd_accounts **out, struct vxd_err *e
         free(accounts);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for accounts");
     }
-    if (pthread_mutex_init(&accounts->others.mutex, NULL) != 0) {
-        (void)pthread_mutex_destroy(&accounts->mutex);
-        free(accounts);
+    if (!enter(accounts, &accounts->fixed[FIXED_ANONYMOUS], "anonymous") ||
+        !enter(accounts, &accounts->fixed[FIXED_OTHERS], "(others)")) {
+        vxd_accounts_destroy(accounts);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for accounts");
     }
-    (void)snprintf(accounts->others.name, sizeof accounts->others.name, "others");
     *out = accounts;
     return VXD_OK;
 }
@@ -74,21 +112,12 @@ void vxd_accounts_destroy(struct vxd_accounts *accounts)
     for (struct vxd_account *a = accounts->first; a != NULL; a = next) {
         next = a->next;
         (void)pthread_mutex_destroy(&a->mutex);
-        free(a);
+        if (!is_fixed(accounts, a)) {
+            free(a);
+        }
     }
-    (void)pthread_mutex_destroy(&accounts->others.mutex);
     (void)pthread_mutex_destroy(&accounts->mutex);
     free(accounts);
-}
-
-static uint32_t hash_of(const char *name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-
-    for (const char *s = name; *s != '\0'; s++) {
-        hash = (hash ^ (unsigned char)*s) * 16777619u;
-    }
-    return hash ^ (hash >> 16);
 }
 
 /* The mutex is held. */
@@ -96,18 +125,11 @@ static struct vxd_account *add(struct vxd_accounts *accounts, const char *name)
 {
     struct vxd_account *account =
         accounts->n < MAX_ACCOUNTS ? calloc(1, sizeof *account) : NULL;
-    struct vxd_account **bucket = &accounts->buckets[hash_of(name) % BUCKETS];
 
-    if (account == NULL || pthread_mutex_init(&account->mutex, NULL) != 0) {
+    if (account == NULL || !enter(accounts, account, name)) {
         free(account);
-        return &accounts->others;
+        return &accounts->fixed[FIXED_OTHERS];
     }
-    (void)snprintf(account->name, sizeof account->name, "%s", name);
-    account->in_bucket = *bucket;
-    *bucket = account;
-    *(accounts->last != NULL ? &accounts->last->next : &accounts->first) = account;
-    accounts->last = account;
-    accounts->n++;
     return account;
 }
 
@@ -135,10 +157,20 @@ static void copy_usage(struct vxd_account *account, struct vxd_account_usage *ou
     memcpy(out->name, account->name, sizeof out->name);
 }
 
+static bool is_used(const struct vxd_account_usage *usage)
+{
+    uint64_t n = usage->n_requests;
+
+    for (int i = 0; i < VXD_N_REFUSALS; i++) {
+        n += usage->n_refused[i];
+    }
+    return n > 0;
+}
+
 /* Two names as one. */
 static void add_usage(struct vxd_account_usage *sum, const struct vxd_account_usage *more)
 {
-    (void)snprintf(sum->name, sizeof sum->name, "others");
+    (void)snprintf(sum->name, sizeof sum->name, "(others)");
     sum->n_requests += more->n_requests;
     sum->n_in_flight += more->n_in_flight;
     sum->lane_ns += more->lane_ns;
@@ -160,9 +192,9 @@ size_t vxd_accounts_list(struct vxd_accounts *accounts, struct vxd_account_usage
         struct vxd_account_usage usage;
 
         copy_usage(account, &usage);
-        if (n < capacity) {
+        if (is_used(&usage) && n < capacity) {
             out[n++] = usage;
-        } else if (capacity > 0) {
+        } else if (is_used(&usage) && capacity > 0) {
             add_usage(&out[capacity - 1], &usage);
         }
         (void)pthread_mutex_lock(&accounts->mutex);

@@ -40,7 +40,7 @@ void vxd_accounts_destroy(struct vxd_accounts *accounts);
 /* Finds the account of a name, and makes one where there is none. Never NULL. */
 struct vxd_account *vxd_accounts_find(struct vxd_accounts *accounts, const char *name);
 
-/* Fills in up to `capacity` accounts, those that were made first; where there are more, the last one
+/* Fills in up to `capacity` accounts that were asked for anything, those that were made first; where there are more, the last one
  * is the sum of them. Returns how many. */
 size_t vxd_accounts_list(struct vxd_accounts *accounts, struct vxd_account_usage *out,
                          size_t capacity);

@@ -67,7 +67,6 @@ enum vxd_status vxd_auth_create(const struct vxd_config *config,
     auth->requires_token = config->http_require_token;
     auth->methods = methods;
     VXD_TRY(vxd_accounts_create(&auth->accounts, err));
-    (void)vxd_accounts_find(auth->accounts, "anonymous"); /* whom most have without tokens */
     VXD_TRY(vxd_login_guard_create(config->failed_logins, &auth->guard, err));
     VXD_TRY(vxd_token_key_open(config->data_dir, &auth->key, err));
     VXD_TRY(load(auth, &auth->list, err));

@@ -464,7 +464,7 @@ static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *
     return request->lane == VXD_LANE_NONE || request->method->waits_apart || replaces ||
                    repeats
                ? VXD_OK
-               : server->schedule->check_capacity(server->scheduler, err);
+               : server->schedule->check_capacity(server->scheduler, request, err);
 }
 
 /* Queues the request, unless it repeats one that runs or ran. */
