@@ -20,6 +20,7 @@ voxeld_add_tests(unit/server/request LIBRARIES voxeld_test_server TESTS
 
 voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS
   server_batch          batch
+  server_fair           fair
   server_scheduler      scheduler)
 
 voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS

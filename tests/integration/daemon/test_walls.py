@@ -13,7 +13,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ from harness import (
     common_pb2,
     http_call,
     running,
+    scene_pb2,
     wait_until,
     watch_pb2,
 )
@@ -439,3 +444,78 @@ def test_configurations_that_cannot_be_are_refused(tmp_path: Path) -> None:
         )  # fmt: skip
         assert run.returncode == 2
         assert reason in run.stderr
+
+
+def edit_of(name: str, radius_m: float) -> scene_pb2.SceneEditRequest:
+    ball = scene_pb2.SceneBall(centre=common_pb2.Vec3(x=0, y=0, z=0), radius=radius_m)
+    operation = scene_pb2.SceneOperation(ball=ball, action=scene_pb2.SCENE_FILL, material=1)
+    return scene_pb2.SceneEditRequest(name=name, operations=[operation])
+
+
+class Writer:
+    """Edits a scene of its own, one request after another, and counts what becomes of them."""
+
+    def __init__(self, daemon: Daemon, name: str, client: str, radius_m: float) -> None:
+        self.rpc = Rpc(daemon.tcp, 60)
+        self.header = {"token": secret(name), "client_id": client}
+        self.name = f"{name}-{client}"
+        self.radius_m = radius_m
+        self.sequence = 0
+        self.codes: list[int] = []
+        spec = scene_pb2.SceneSpec(voxel_size_m=0.1, material_bits=8)
+        self.call("scene_create", scene_pb2.SceneCreateRequest(name=self.name, spec=spec))
+        assert self.codes.pop() == OK
+
+    def call(self, method: str, message: Any) -> None:
+        self.sequence += 1
+        reply = self.rpc.call(method, message, sequence=self.sequence, **self.header)
+        self.codes.append(reply.header.code)
+
+    def edit(self) -> None:
+        # Another radius each time: an equal edit would cost nothing.
+        self.call("scene_edit", edit_of(self.name, self.radius_m + 0.01 * (self.sequence % 7)))
+
+    def work(self, n: int) -> None:
+        for _ in range(n):
+            self.edit()
+            time.sleep(0.01)
+
+
+N_EDITS = 40
+N_GREEDY = 12
+
+
+def run_polite(daemon: Daemon, run: str) -> list[int]:
+    """How many edits each of three polite tokens gets done."""
+    writers = [Writer(daemon, f"polite{i}", run, 0.5) for i in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda w: w.work(N_EDITS), writers))
+    return [w.codes.count(OK) for w in writers]
+
+
+def test_greedy_writer_leaves_polite_ones_their_work(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    write_tokens(tokens, ["greedy read,write"] + [f"polite{i} read,write" for i in range(3)])
+    config = {"auth": {"tokens_file": str(tokens)}, "limits": {"queue": 8}}
+    with running(tmp_path / "d", config) as daemon:
+        alone = run_polite(daemon, "alone")
+        assert min(alone) == N_EDITS
+        # One token, with many clients and connections, and edits of a hundred times the size.
+        greedy = [Writer(daemon, "greedy", f"g{i}", 5) for i in range(N_GREEDY)]
+        is_over = threading.Event()
+
+        def be_greedy(writer: Writer) -> None:
+            while not is_over.is_set():
+                writer.edit()
+
+        with ThreadPoolExecutor(N_GREEDY) as pool:
+            for writer in greedy:
+                pool.submit(be_greedy, writer)
+            wait_until(lambda: all(w.codes for w in greedy), 30, "all of them are at it")
+            beside = run_polite(daemon, "beside")
+            is_over.set()
+        codes = [code for w in greedy for code in w.codes]
+        # More than the queue takes: the greedy one is refused, the polite ones are not.
+        assert common_pb2.UNAVAILABLE in codes
+        assert set(codes) <= {OK, common_pb2.UNAVAILABLE}
+        assert min(beside) >= 0.95 * N_EDITS, (alone, beside, Counter(codes))

@@ -9,7 +9,8 @@
 #include "server/access/access.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
-#define HASH "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" /* secret */
+#define HASH                                                                             \
+    "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" /* secret */
 #define LINE "robot read,write " HASH
 
 static const char *const method_names[] = {"map_get", "map_drop", "scene_get"};
@@ -152,9 +153,9 @@ static void test_hostile_token_files_are_refused_with_their_line(void)
     memset(longest, 'a', sizeof longest - 1);
     CHECK_INT(parse(longest, &list, &err), VXD_INVALID_ARGUMENT);
     CHECK(strstr(err.message, "more than 4095 bytes") != NULL);
-    CHECK_INT(vxd_token_file_parse("tokens", LINE "\0\n", sizeof LINE + 1, NULL, &list,
-                                   &err),
-              VXD_INVALID_ARGUMENT);
+    CHECK_INT(
+        vxd_token_file_parse("tokens", LINE "\0\n", sizeof LINE + 1, NULL, &list, &err),
+        VXD_INVALID_ARGUMENT);
 }
 
 /* --- issued tokens ------------------------------------------------------------------------ */
@@ -430,7 +431,8 @@ static void test_quota_of_requests_names_figure_limit_and_key(void)
     vxd_account_end(b);
     vxd_account_end(b);
 
-    vxd_account_charge(b, &lanes, 7000 * MS, now); /* one second too much, of six a minute */
+    vxd_account_charge(b, &lanes, 7000 * MS,
+                       now); /* one second too much, of six a minute */
     CHECK_INT(vxd_account_begin(b, &lanes, now, &err), VXD_RESOURCE_EXHAUSTED);
     CHECK(strstr(err.message, "b has 7 seconds of lanes in the last minute") != NULL);
     CHECK_INT(vxd_account_begin(b, &lanes, now + 9000 * MS, &err),

@@ -421,7 +421,8 @@ static void test_client_ids_of_another_push_nobody_out(void)
     server->once->max_watermarks = 2;
     CHECK_INT(ask(server, &forgotten, "{}", VXD_OK), 1);
     CHECK_INT(ask(server, &victim, "{}", VXD_OK), 2);
-    for (int i = 0; i < 2; i++) { /* its own push "forgotten" out, of which a watermark stays */
+    for (int i = 0; i < 2;
+         i++) { /* its own push "forgotten" out, of which a watermark stays */
         struct vxd_request_header header;
 
         (void)snprintf(name, sizeof name, "own%d", i);
