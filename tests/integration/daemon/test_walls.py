@@ -511,9 +511,11 @@ def test_greedy_writer_leaves_polite_ones_their_work(tmp_path: Path) -> None:
         with ThreadPoolExecutor(N_GREEDY) as pool:
             for writer in greedy:
                 pool.submit(be_greedy, writer)
-            wait_until(lambda: all(w.codes for w in greedy), 30, "all of them are at it")
-            beside = run_polite(daemon, "beside")
-            is_over.set()
+            try:
+                wait_until(lambda: all(w.codes for w in greedy), 30, "all of them are at it")
+                beside = run_polite(daemon, "beside")
+            finally:
+                is_over.set()
         codes = [code for w in greedy for code in w.codes]
         # More than the queue takes: the greedy one is refused, the polite ones are not.
         assert common_pb2.UNAVAILABLE in codes

@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -21,7 +21,7 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert infer info log-level map net scene self-test status volume voxelize watch --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert infer info log-level map net scene self-test status token volume voxelize watch --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --check --cloud --concurrency --count --csv --duration --format --help --json --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
     "convert") words="--ca-file --format --help --json --out-format --timeout --timeout-ms --token-file --url --version" ;;
@@ -74,6 +74,8 @@ _voxelctl()
     "scene verify") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "self-test") words="--ca-file --duration-ms --help --json --points --timeout --timeout-ms --token-file --url --version" ;;
     "status") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
+    "token") words="issue" ;;
+    "token issue") words="--ca-file --help --json --prefixes --scopes --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "volume") words="clear create drop extract info integrate list render run" ;;
     "volume clear") words="--all --box --ca-file --help --json --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume create") words="--block --ca-file --colour --compact --help --json --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version" ;;
