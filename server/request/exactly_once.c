@@ -557,6 +557,20 @@ out:
     return status;
 }
 
+bool vxd_once_is_known(struct vxd_once *once, const struct vxd_request *request)
+{
+    char client_id[VXD_NAME_BYTES];
+    const struct vxd_once_client *client;
+    bool is_known;
+
+    name_client(request, client_id);
+    (void)pthread_mutex_lock(&once->mutex);
+    client = vxd_once_look_up(once, request->principal.name, client_id);
+    is_known = client != NULL && vxd_once_find_record(client, request) != NULL;
+    (void)pthread_mutex_unlock(&once->mutex);
+    return is_known;
+}
+
 /* Takes all waiting requests; the mutex is held. */
 static struct vxd_request *take_waiting(struct vxd_once_record *record)
 {

@@ -116,6 +116,9 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
                                const uint8_t digest[VXD_ONCE_DIGEST_BYTES],
                                enum vxd_once_role *role, struct vxd_err *err);
 
+/* Whether a request that has a number, decoded or not, repeats one that ran or runs. */
+bool vxd_once_is_known(struct vxd_once *once, const struct vxd_request *request);
+
 /* Ends the record of a request that ran to its end and was answered, or expired
  * meanwhile. err is NULL where it succeeded, and then output is the reply; a large one
  * loses its arrays here, so nobody may read it afterwards. It cannot fail, because what

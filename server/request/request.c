@@ -270,6 +270,30 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
     return status == VXD_OK ? vxd_request_receive(request, body_bytes, err) : status;
 }
 
+static bool has_number(const struct vxd_request *request)
+{
+    return request->idempotency_key[0] != '\0' ||
+           (request->client_id[0] != '\0' && request->sequence > 0);
+}
+
+/* A full queue refuses a request before anything of it is decoded, since under overload
+ * nearly every request ends here. Exempt are requests that supersede another, whose place
+ * they take, those that repeat a request that ran or runs, and those that wait elsewhere. */
+static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_server *server = request->server;
+    bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
+    bool may_repeat = request->method->changes != NULL && has_number(request);
+    enum vxd_status status = VXD_OK;
+
+    if (request->lane != VXD_LANE_NONE && !request->method->waits_apart && !replaces) {
+        status = server->schedule->check_capacity(server->scheduler, request, err);
+    }
+    return status != VXD_OK && may_repeat && vxd_once_is_known(server->once, request)
+               ? VXD_OK
+               : status;
+}
+
 enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
                                          const struct vxd_method *method,
                                          size_t body_bytes, struct vxd_err *err)
@@ -282,7 +306,7 @@ enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
                              body_bytes > server->config.inflight_bytes - used)) {
         return fail_reserve(server, body_bytes, err);
     }
-    return status;
+    return status == VXD_OK ? check_queue(request, err) : status;
 }
 
 enum vxd_status vxd_request_receive(struct vxd_request *request, size_t n_bytes,
@@ -444,27 +468,6 @@ static enum vxd_status decode_and_check(struct vxd_request *request,
     shrink_reserve(request);
 out:
     return status;
-}
-
-static bool has_number(const struct vxd_request *request)
-{
-    return request->idempotency_key[0] != '\0' ||
-           (request->client_id[0] != '\0' && request->sequence > 0);
-}
-
-/* A full queue refuses a request before anything of it is decoded, since under overload
- * nearly every request ends here. Exempt are requests that supersede another, whose place
- * they take, those that may repeat a request that ran, and those that wait elsewhere. */
-static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
-{
-    const struct vxd_server *server = request->server;
-    bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
-    bool repeats = request->method->changes != NULL && has_number(request);
-
-    return request->lane == VXD_LANE_NONE || request->method->waits_apart || replaces ||
-                   repeats
-               ? VXD_OK
-               : server->schedule->check_capacity(server->scheduler, request, err);
 }
 
 /* Queues the request, unless it repeats one that runs or ran. */

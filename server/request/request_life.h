@@ -239,8 +239,8 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
                                   struct vxd_err *err);
 
 /* The same for a body that is still to come: reserves nothing, and refuses it where its bytes would
- * not fit now. Its bytes are reserved by vxd_request_receive as they come.
- * errors  as vxd_request_admit */
+ * not fit now, or where the queue is full. Its bytes are reserved by vxd_request_receive as they come.
+ * errors  as vxd_request_admit; UNAVAILABLE (no place in the queue) */
 enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
                                          const struct vxd_method *method,
                                          size_t body_bytes, struct vxd_err *err);
