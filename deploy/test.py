@@ -104,7 +104,8 @@ TREES = {
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
-        r"test_server_(durable_planes|rules)|integration_(net_reference|net_places|bench|memory|tools|walls|"
+        r"test_server_(durable_planes|rules)|"
+        r"integration_(net_reference|net_places|bench|memory|tools|walls|"
         r"examples|readme|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle)$",

@@ -2,9 +2,9 @@
 """Which fields name objects that tokens may be kept from: the table that the daemon checks requests
 by, and takes what a sender may not see out of lists by (server/access/objects.h).
 
-The field `name` of a request names what its method works on, by the first word of the method's name.
-Any other string of a request says what it names by its option `object`, unless its name is among
-those below; in replies, lists are filtered by the fields that have the option."""
+The field `name` of a request names what its method works on, by the first word of the method's
+name. Any other string of a request says what it names by its option `object`, unless its name is
+among those below; in replies, lists are filtered by the fields that have the option."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 
 #include "voxeld/v1/rpc.pb-c.h"
 
-/* Message, tag of the field, tag of a field in that one, tag of the one that stands for it, noun. */
+/* Message, tag of the field, of a field in that one, of the one that stands for it, noun. */
 #define OBJECT(message, tag, inner, fallback, noun) \\
     {&voxeld__v1__##message##__descriptor, {tag, inner}, fallback, VXD_NOUN_##noun}
 """

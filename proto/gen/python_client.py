@@ -347,10 +347,11 @@ class PythonClient:
         imports += f"{numpy}\n" if numpy else ""
         if self.module in code:
             imports += f"from voxeld.v1 import {self.module}\n\n"
-        imports += f"from .. import exchange{', wire' if 'wire.' in code else ''}\n"
+        ours = [n for n in ("exchange", "wire") if f"{n}." in code]
+        imports += f"from .. import {', '.join(ours)}\n" if ours else ""
         if re.search(r"\bDType\b", code):
             imports += "from ..cloud import DType\n"
-        return f"{imports}\n"
+        return f"{imports.rstrip()}\n\n" + ("" if self.face["choices"] else "\n")
 
     # Methods ----------------------------------------------------------------------------------
 

@@ -221,13 +221,13 @@ static enum vxd_status check_rate(struct vxd_account *account, uint32_t per_s,
                                   int64_t now_ns, struct vxd_err *err)
 {
     int64_t share_ns = SECOND_NS / per_s;
-    int64_t until_ns = account->requests_until_ns > now_ns ? account->requests_until_ns
-                                                           : now_ns;
+    int64_t until_ns =
+        account->requests_until_ns > now_ns ? account->requests_until_ns : now_ns;
     int64_t wait_ns = until_ns + share_ns - now_ns - SECOND_NS;
 
     if (wait_ns > 0) {
-        return fail_quota(account, VXD_REFUSED_RATE, per_s,
-                          "requests in the last second", per_s, wait_ns, err);
+        return fail_quota(account, VXD_REFUSED_RATE, per_s, "requests in the last second",
+                          per_s, wait_ns, err);
     }
     account->requests_until_ns = until_ns + share_ns;
     return VXD_OK;
@@ -239,9 +239,8 @@ static void leak(struct vxd_account *account, uint32_t per_minute, int64_t now_n
     double gone = (double)elapsed_ns * per_minute / MINUTE_S;
 
     account->leaked_ns = now_ns;
-    account->lane_ns = gone < (double)account->lane_ns
-                           ? account->lane_ns - (int64_t)gone
-                           : 0;
+    account->lane_ns =
+        gone < (double)account->lane_ns ? account->lane_ns - (int64_t)gone : 0;
 }
 
 static enum vxd_status check_lane_time(struct vxd_account *account, uint32_t per_minute,
@@ -253,12 +252,10 @@ static enum vxd_status check_lane_time(struct vxd_account *account, uint32_t per
     if (account->lane_ns < limit_ns) {
         return VXD_OK;
     }
-    return fail_quota(account, VXD_REFUSED_LANE_TIME,
-                      (uint64_t)(account->lane_ns / SECOND_NS),
-                      "seconds of lanes in the last minute", per_minute,
-                      (account->lane_ns - limit_ns + 1) / per_minute * MINUTE_S +
-                          SECOND_NS / 10,
-                      err);
+    return fail_quota(
+        account, VXD_REFUSED_LANE_TIME, (uint64_t)(account->lane_ns / SECOND_NS),
+        "seconds of lanes in the last minute", per_minute,
+        (account->lane_ns - limit_ns + 1) / per_minute * MINUTE_S + SECOND_NS / 10, err);
 }
 
 enum vxd_status vxd_account_begin(struct vxd_account *account,

@@ -285,9 +285,10 @@ static enum vxd_status check_time(const struct vxd_signed_token *token,
 
     return now_s < token->expires_unix_s
                ? VXD_OK
-               : vxd_fail(err, VXD_UNAUTHENTICATED, NULL,
-                          "the token, issued by %s, expired %lld s ago: issue another one",
-                          token->issuer, (long long)(now_s - token->expires_unix_s));
+               : vxd_fail(
+                     err, VXD_UNAUTHENTICATED, NULL,
+                     "the token, issued by %s, expired %lld s ago: issue another one",
+                     token->issuer, (long long)(now_s - token->expires_unix_s));
 }
 
 /* The address that failed logins are counted for: on this host a user, whichever process it is. */
@@ -340,8 +341,8 @@ enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
                                   struct vxd_principal *out, struct vxd_err *err)
 {
     bool has_token = token != NULL && token[0] != '\0';
-    bool needs_token = auth->path[0] != '\0' ||
-                       (auth->requires_token && strncmp(peer, "http", 4) == 0);
+    bool needs_token =
+        auth->path[0] != '\0' || (auth->requires_token && strncmp(peer, "http", 4) == 0);
     char name[VXD_NAME_BYTES] = "anonymous";
 
     memset(out, 0, sizeof *out);
@@ -385,13 +386,12 @@ enum vxd_status vxd_auth_require_method(const struct vxd_principal *principal,
     vxd_account_refuse(principal->account, VXD_REFUSED_METHOD);
     for (const struct vxd_rules *r = principal->rules; r != NULL; r = r->base) {
         if (r->methods != NULL || r->denied != NULL) {
-            return vxd_fail(err, VXD_PERMISSION_DENIED, NULL,
-                            "%s may not call %s: the rules of its token are%s%.70s%s%.70s",
-                            principal->name, method,
-                            r->methods != NULL ? " methods=" : "",
-                            r->methods != NULL ? r->methods : "",
-                            r->denied != NULL ? " deny=" : "",
-                            r->denied != NULL ? r->denied : "");
+            return vxd_fail(
+                err, VXD_PERMISSION_DENIED, NULL,
+                "%s may not call %s: the rules of its token are%s%.70s%s%.70s",
+                principal->name, method, r->methods != NULL ? " methods=" : "",
+                r->methods != NULL ? r->methods : "", r->denied != NULL ? " deny=" : "",
+                r->denied != NULL ? r->denied : "");
         }
     }
     return vxd_fail(err, VXD_PERMISSION_DENIED, NULL, "%s may not call %s",
@@ -457,8 +457,7 @@ static enum vxd_status write_prefixes(const struct vxd_principal *issuer,
     return VXD_OK;
 }
 
-enum vxd_status vxd_auth_issue(struct vxd_auth *auth,
-                               const struct vxd_principal *issuer,
+enum vxd_status vxd_auth_issue(struct vxd_auth *auth, const struct vxd_principal *issuer,
                                const struct vxd_token_terms *terms, char text[],
                                int64_t *expires_unix_s, uint32_t *scopes,
                                struct vxd_err *err)

@@ -23,9 +23,9 @@ struct vxd_principal {
     uint32_t scopes;
     struct vxd_rules *rules;     /* held; NULL: they limit nothing */
     struct vxd_account *account; /* of the name; lives as long as the server's auth */
-    bool is_known;               /* by a token or a uid; else only the address tells senders apart */
-    int64_t expires_unix_s;      /* of an issued token; 0: never */
-    uint32_t issued_id;          /* of an issued token, for the audit log */
+    bool is_known; /* by a token or a uid; else only the address tells senders apart */
+    int64_t expires_unix_s; /* of an issued token; 0: never */
+    uint32_t issued_id;     /* of an issued token, for the audit log */
 };
 
 struct vxd_auth;
@@ -92,10 +92,9 @@ enum {
  *         scopes          that it has
  * errors  PERMISSION_DENIED  a scope or prefix that the issuer does not have
  *         INVALID_ARGUMENT   a prefix is none; the token would be too long */
-enum vxd_status vxd_auth_issue(struct vxd_auth *auth,
-                               const struct vxd_principal *issuer,
-                               const struct vxd_token_terms *terms,
-                               char text[], int64_t *expires_unix_s, uint32_t *scopes,
+enum vxd_status vxd_auth_issue(struct vxd_auth *auth, const struct vxd_principal *issuer,
+                               const struct vxd_token_terms *terms, char text[],
+                               int64_t *expires_unix_s, uint32_t *scopes,
                                struct vxd_err *err);
 
 /* Whether whoever has made n_held objects of a noun may make one more.

@@ -5,7 +5,7 @@
 
 #include "voxeld/v1/rpc.pb-c.h"
 
-/* Message, tag of the field, tag of a field in that one, tag of the one that stands for it, noun. */
+/* Message, tag of the field, of a field in that one, of the one that stands for it, noun. */
 #define OBJECT(message, tag, inner, fallback, noun)                                      \
     {                                                                                    \
         &voxeld__v1__##message##__descriptor, {tag, inner}, fallback, VXD_NOUN_##noun    \

@@ -13,8 +13,9 @@
  * does not see the element. */
 struct vxd_object_field {
     const ProtobufCMessageDescriptor *message;
-    uint32_t path[2];  /* tags: the field, or a message and the field in it; 0 = none */
-    uint32_t fallback; /* tag of the field that names the object where this one is empty */
+    uint32_t path[2]; /* tags: the field, or a message and the field in it; 0 = none */
+    uint32_t
+        fallback; /* tag of the field that names the object where this one is empty */
     enum vxd_noun noun;
 };
 

@@ -19,9 +19,12 @@ static const struct {
     const char *name;
     const char *key;
 } nouns[VXD_N_NOUNS + 1] = {
-    [VXD_NOUN_MAP] = {"map", "maps"},           [VXD_NOUN_SCENE] = {"scene", "scenes"},
-    [VXD_NOUN_NETWORK] = {"network", "networks"}, [VXD_NOUN_VOLUME] = {"volume", "volumes"},
-    [VXD_NOUN_FILE] = {"file", "files"},        [VXD_NOUN_BACKUP] = {"backup", "backups"},
+    [VXD_NOUN_MAP] = {"map", "maps"},
+    [VXD_NOUN_SCENE] = {"scene", "scenes"},
+    [VXD_NOUN_NETWORK] = {"network", "networks"},
+    [VXD_NOUN_VOLUME] = {"volume", "volumes"},
+    [VXD_NOUN_FILE] = {"file", "files"},
+    [VXD_NOUN_BACKUP] = {"backup", "backups"},
     [VXD_N_NOUNS] = {"object", "names"},
 };
 

@@ -44,9 +44,10 @@ struct vxd_quota {
 struct vxd_rules {
     atomic_int references;
     struct vxd_rules *base; /* which hold, too: those of whoever issued the token */
-    char *names[VXD_N_NOUNS + 1]; /* comma lists; the last one is of all others; NULL: not said */
-    char *methods;                /* NULL: all */
-    char *denied;                 /* NULL: none */
+    char *names[VXD_N_NOUNS +
+                1]; /* comma lists; the last one is of all others; NULL: not said */
+    char *methods;  /* NULL: all */
+    char *denied;   /* NULL: none */
     struct vxd_quota quota;
     uint32_t weight;
 };

@@ -32,10 +32,10 @@ enum vxd_status vxd_token_random(void *out, size_t n_bytes, struct vxd_err *err)
     if (fd >= 0) {
         (void)close(fd);
     }
-    return n == (ssize_t)n_bytes ? VXD_OK
-                                 : vxd_fail(err, VXD_INTERNAL, NULL,
-                                            "cannot read /dev/urandom: %s",
-                                            strerror(saved));
+    return n == (ssize_t)n_bytes
+               ? VXD_OK
+               : vxd_fail(err, VXD_INTERNAL, NULL, "cannot read /dev/urandom: %s",
+                          strerror(saved));
 }
 
 static enum vxd_status read_key(int fd, const char *path, struct vxd_token_key *out,
@@ -101,10 +101,10 @@ enum vxd_status vxd_token_key_open(const char *data_dir, struct vxd_token_key *o
     (void)snprintf(path, sizeof path, "%.512s/token.key", data_dir);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        return errno == ENOENT ? make_key(path, out, err)
-                               : vxd_fail(err, VXD_INVALID_ARGUMENT, "data_dir",
-                                          "cannot open %.150s: %s", path,
-                                          strerror(errno));
+        return errno == ENOENT
+                   ? make_key(path, out, err)
+                   : vxd_fail(err, VXD_INVALID_ARGUMENT, "data_dir",
+                              "cannot open %.150s: %s", path, strerror(errno));
     }
     status = read_key(fd, path, out, err);
     (void)close(fd);
@@ -167,15 +167,14 @@ enum vxd_status vxd_signed_token_write(const struct vxd_token_key *key,
 {
     char payload[PAYLOAD_BYTES];
     uint8_t mac[MAC_BYTES];
-    size_t n_payload =
-        (size_t)snprintf(payload, sizeof payload, "%s\n%x\n%" PRIx64 "\n%08" PRIx32 "\n%s",
-                         token->issuer, token->scopes, (uint64_t)token->expires_unix_s,
-                         token->id, token->prefixes);
+    size_t n_payload = (size_t)snprintf(
+        payload, sizeof payload, "%s\n%x\n%" PRIx64 "\n%08" PRIx32 "\n%s", token->issuer,
+        token->scopes, (uint64_t)token->expires_unix_s, token->id, token->prefixes);
     size_t n = HEAD_BYTES;
 
-    if (n_payload >= sizeof payload || HEAD_BYTES + BASE64_ENCODE_RAW_LENGTH(n_payload) +
-                                               2 + MAC_CHARS + 2 >=
-                                           VXD_SIGNED_TOKEN_BYTES) {
+    if (n_payload >= sizeof payload ||
+        HEAD_BYTES + BASE64_ENCODE_RAW_LENGTH(n_payload) + 2 + MAC_CHARS + 2 >=
+            VXD_SIGNED_TOKEN_BYTES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "prefixes",
                         "are too many for a token, which has at most %d characters",
                         VXD_SIGNED_TOKEN_BYTES - 1);

@@ -104,8 +104,9 @@ static enum vxd_status check_token(const struct reader *r, const struct vxd_toke
                                    struct vxd_err *err)
 {
     if (is_reserved(token->name)) {
-        return fail_line(r, "anonymous, unknown and uid-... are names of senders without "
-                            "a token: take another",
+        return fail_line(r,
+                         "anonymous, unknown and uid-... are names of senders without "
+                         "a token: take another",
                          err);
     }
     return VXD_OK;
@@ -127,7 +128,8 @@ static enum vxd_status parse_rules(const struct reader *r, char *rest,
             token->rules = vxd_rules_create(NULL);
         }
         if (token->rules == NULL) {
-            return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the tokens");
+            return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "no memory for the tokens");
         }
         status = vxd_rules_read(token->rules, word, r->methods, &why);
         if (status == VXD_INVALID_ARGUMENT) {

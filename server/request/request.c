@@ -147,9 +147,8 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
 static enum vxd_status begin_account(struct vxd_request *request, struct vxd_err *err)
 {
     const struct vxd_principal *principal = &request->principal;
-    enum vxd_status status =
-        vxd_account_begin(principal->account, vxd_rules_quota(principal->rules),
-                          vxd_clock_ns(), err);
+    enum vxd_status status = vxd_account_begin(
+        principal->account, vxd_rules_quota(principal->rules), vxd_clock_ns(), err);
 
     request->is_counted = status == VXD_OK;
     if (status != VXD_OK) {

@@ -170,9 +170,10 @@ static void write_tokens(const struct vxd_server *server, struct vxd_text *text)
         vxd_text_printf(text, "voxeld_token_requests_total{token=\"%s\"} %" PRIu64 "\n",
                         usage[i].name, usage[i].n_requests);
     }
-    vxd_metrics_describe(text, "voxeld_token_refusals_total", "counter",
-                         "Refused by a scope, a rule or a quota, or for want of a place in "
-                         "the queue.");
+    vxd_metrics_describe(
+        text, "voxeld_token_refusals_total", "counter",
+        "Refused by a scope, a rule or a quota, or for want of a place in "
+        "the queue.");
     for (size_t i = 0; i < n; i++) {
         for (int why = 0; why < VXD_N_REFUSALS; why++) {
             if (usage[i].n_refused[why] > 0) {

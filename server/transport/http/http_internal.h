@@ -27,9 +27,9 @@ struct vxd_http {
     struct MHD_Daemon *daemon;
     int listen_fd;
     char unix_path[VXD_PATH_BYTES]; /* of its file; "": it listens on an address */
-    bool quiesced;             /* then the descriptor is ours to close */
-    char host[VXD_PATH_BYTES]; /* as configured, without brackets */
-    uint16_t port;             /* really bound */
+    bool quiesced;                  /* then the descriptor is ours to close */
+    char host[VXD_PATH_BYTES];      /* as configured, without brackets */
+    uint16_t port;                  /* really bound */
     atomic_size_t n_exchanges;
     atomic_size_t n_events; /* connections of server-sent events */
     struct vxd_http_hangups *hangups;

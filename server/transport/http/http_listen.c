@@ -102,8 +102,8 @@ static void describe(struct vxd_http *http)
 
 static enum vxd_status fail_unix(const char *path, struct vxd_err *err)
 {
-    return vxd_fail(err, VXD_UNAVAILABLE, "listen.http", "cannot listen on unix:%.150s: %s",
-                    path, strerror(errno));
+    return vxd_fail(err, VXD_UNAVAILABLE, "listen.http",
+                    "cannot listen on unix:%.150s: %s", path, strerror(errno));
 }
 
 /* Removes what a daemon that was killed has left there. */

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .. import exchange
 
 @dataclasses.dataclass(frozen=True)
 class Token:
