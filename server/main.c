@@ -68,6 +68,21 @@ static int fail_data(const char *what, const struct daemon *d, const struct vxd_
     return EXIT_FAILURE;
 }
 
+/* Reads the tokens as a start does, and forgets them. */
+static enum vxd_status check_tokens(const struct vxd_config *config, struct vxd_err *err)
+{
+    struct vxd_method_names names = {NULL, 0};
+    struct vxd_token_list list = {NULL, 0};
+    enum vxd_status status = vxd_method_names_make(vxd_method_table(), &names, err);
+
+    if (status == VXD_OK) {
+        status = vxd_token_file_read(config->tokens_file, &names, &list, err);
+    }
+    vxd_token_list_clear(&list);
+    vxd_method_names_free(&names);
+    return status;
+}
+
 static int check_config(const char *path)
 {
     struct vxd_options options = {.config = path};
@@ -77,6 +92,9 @@ static int check_config(const char *path)
         config != NULL ? vxd_options_load(&options, config, &err)
                        : vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
 
+    if (status == VXD_OK) {
+        status = check_tokens(config, &err);
+    }
     free(config);
     if (status != VXD_OK) {
         (void)fprintf(stderr, "%s%s%s\n", err.field, err.field[0] != '\0' ? ": " : "",

@@ -74,23 +74,6 @@ static enum vxd_status make_instance_id(char out[33], struct vxd_err *err)
     return VXD_OK;
 }
 
-/* What rules of tokens may name: the methods, and the page of the metrics. */
-static enum vxd_status name_methods(struct vxd_server *server, struct vxd_err *err)
-{
-    size_t n = server->methods->n_methods;
-    const char **names = calloc(n + 1, sizeof *names);
-
-    if (names == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the methods");
-    }
-    for (size_t i = 0; i < n; i++) {
-        names[i] = server->methods->methods[i].name;
-    }
-    names[n] = "metrics";
-    server->method_names = (struct vxd_method_names){names, n + 1};
-    return VXD_OK;
-}
-
 static void apply_limits(struct vxd_server *server, const struct vxd_config *config)
 {
     enum vxd_log_level level = VXD_LOG_INFO;
@@ -122,7 +105,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     apply_limits(server, config);
     VXD_TRY(vxd_audit_open(config->audit_file, err));
     VXD_TRY(make_instance_id(server->instance_id, err));
-    VXD_TRY(name_methods(server, err));
+    VXD_TRY(vxd_method_names_make(methods, &server->method_names, err));
     VXD_TRY(vxd_auth_create(config, &server->method_names, &server->auth, err));
     VXD_TRY(vxd_metrics_create(&server->metrics, err));
     VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
@@ -164,8 +147,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_slowlog_destroy(server->slowlog);
     vxd_metrics_destroy(server->metrics);
     vxd_auth_destroy(server->auth);
-    free((void *)(uintptr_t)server->method_names.names);
-    server->method_names = (struct vxd_method_names){NULL, 0};
+    vxd_method_names_free(&server->method_names);
     (void)vxd_audit_open("", NULL);
     server->scheduler = NULL;
     server->maps = NULL;

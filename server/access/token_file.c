@@ -250,7 +250,7 @@ enum vxd_status vxd_token_file_read(const char *path,
                                     struct vxd_token_list *out, struct vxd_err *err)
 {
     static const size_t most = (size_t)MAX_TOKENS * LINE_BYTES;
-    size_t capacity = 64 * 1024;
+    size_t capacity = (size_t)64 * 1024;
     size_t n_bytes = 0;
     char *text = NULL;
     FILE *file;

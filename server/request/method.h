@@ -120,6 +120,12 @@ const struct vxd_method *vxd_method_by_tag(const struct vxd_method_table *table,
 const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table,
                                             const char *name);
 
+/* What rules of tokens may name: the methods, and "metrics", the page. Borrows from the table.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_method_names_make(const struct vxd_method_table *table,
+                                      struct vxd_method_names *out, struct vxd_err *err);
+void vxd_method_names_free(struct vxd_method_names *names);
+
 /* Returns the method's index in the table, for metrics; SIZE_MAX for a method that is not
  * in it. */
 size_t vxd_method_index(const struct vxd_method_table *table,

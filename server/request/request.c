@@ -641,14 +641,18 @@ static void audit(const struct vxd_request *request, const struct vxd_err *err)
     bool is_refused = code == VXD_UNAUTHENTICATED || code == VXD_PERMISSION_DENIED;
     /* A deadline may answer while another thread decodes the request. */
     bool is_change = atomic_load(&request->decoded_ns) != 0 && request->changes;
+    char issued[16] = "";
 
     if (!vxd_audit_is_open() || !(is_change || is_refused)) {
         return;
     }
-    vxd_audit("request_id", request->id, "token", request->principal.name,
-              "claimed_client", request->client_id, "peer", request->peer, "method",
-              op_name(request), "object", object_of(request->input, true), "outcome",
-              vxd_status_name(code), code != VXD_OK ? "error" : NULL,
+    if (request->principal.issued_id != 0) {
+        (void)snprintf(issued, sizeof issued, "%08" PRIx32, request->principal.issued_id);
+    }
+    vxd_audit("request_id", request->id, "token", request->principal.name, "issued",
+              issued, "claimed_client", request->client_id, "peer", request->peer,
+              "method", op_name(request), "object", object_of(request->input, true),
+              "outcome", vxd_status_name(code), code != VXD_OK ? "error" : NULL,
               err != NULL ? err->message : "");
 }
 

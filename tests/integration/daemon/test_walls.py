@@ -432,12 +432,16 @@ def test_http_over_a_unix_socket(tmp_path: Path) -> None:
 
 
 def test_configurations_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    for http_address, reason in (
-        ("unix:relative", "must be unix:/PATH"),
-        ("unix:/" + "a" * 200, "the system allows"),
+    tokens = tmp_path / "tokens"
+    write_tokens(tokens, ["ann read names=ann- deny=map_fly"])
+    for config, reason in (
+        ({"listen": {"http": "unix:relative"}}, "must be unix:/PATH"),
+        ({"listen": {"http": "unix:/" + "a" * 200}}, "the system allows"),
+        ({"auth": {"tokens_file": str(tokens)}}, ":1: deny= names map_fly, and there is no"),
+        ({"auth": {"tokens_file": f"{tokens}-2"}}, "cannot open"),
     ):
         path = tmp_path / "c.json"
-        path.write_text(json.dumps({"listen": {"http": http_address}}))
+        path.write_text(json.dumps(config))
         run = subprocess.run(
             [BIN / "voxeld", "--check-config", path],
             capture_output=True, text=True, check=False,
