@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    MAX_ACCOUNTS = 4352, /* 4096 tokens and some users */
     BUCKETS = 1024,
     MINUTE_S = 60,
     /* Accounts that are there from the start: of whom most are without tokens, and of whoever finds
@@ -24,6 +23,7 @@ enum {
 
 struct vxd_account {
     char name[VXD_NAME_BYTES];
+    size_t index;
     struct vxd_account *in_bucket;
     struct vxd_account *next; /* made later */
     pthread_mutex_t mutex;    /* guards all below */
@@ -75,7 +75,7 @@ static bool enter(struct vxd_accounts *accounts, struct vxd_account *account,
     *bucket = account;
     *(accounts->last != NULL ? &accounts->last->next : &accounts->first) = account;
     accounts->last = account;
-    accounts->n++;
+    account->index = accounts->n++;
     return true;
 }
 
@@ -124,7 +124,7 @@ void vxd_accounts_destroy(struct vxd_accounts *accounts)
 static struct vxd_account *add(struct vxd_accounts *accounts, const char *name)
 {
     struct vxd_account *account =
-        accounts->n < MAX_ACCOUNTS ? calloc(1, sizeof *account) : NULL;
+        accounts->n < VXD_MAX_ACCOUNTS ? calloc(1, sizeof *account) : NULL;
 
     if (account == NULL || !enter(accounts, account, name)) {
         free(account);
@@ -299,6 +299,11 @@ void vxd_account_charge(struct vxd_account *account, const struct vxd_quota *quo
         account->lane_ns += lane_ns;
     }
     (void)pthread_mutex_unlock(&account->mutex);
+}
+
+size_t vxd_account_index(const struct vxd_account *account)
+{
+    return account->index;
 }
 
 void vxd_account_refuse(struct vxd_account *account, enum vxd_refusal why)

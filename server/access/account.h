@@ -11,6 +11,10 @@
 struct vxd_accounts;
 struct vxd_account;
 
+enum {
+    VXD_MAX_ACCOUNTS = 4352 /* 4096 tokens and some users */
+};
+
 /* Why a request was refused; each is a label of a metric. */
 enum vxd_refusal {
     VXD_REFUSED_SCOPE = 0,
@@ -55,6 +59,9 @@ void vxd_account_end(struct vxd_account *account);
 /* A lane worked so long for it. */
 void vxd_account_charge(struct vxd_account *account, const struct vxd_quota *quota,
                         int64_t lane_ns, int64_t now_ns);
+
+/* A number of the account's own, below VXD_MAX_ACCOUNTS. */
+size_t vxd_account_index(const struct vxd_account *account);
 
 /* Counts a refusal that was decided elsewhere. NULL is fine. */
 void vxd_account_refuse(struct vxd_account *account, enum vxd_refusal why);

@@ -17,6 +17,7 @@
 /* A stage costs its milliseconds and one more, in such parts of a millisecond: a weight's multiple. */
 #define COST_SCALE UINT64_C(100)
 #define MS_NS INT64_C(1000000)
+#define FNV_BASIS 2166136261u
 
 static uint32_t hash_more(uint32_t hash, const char *text, size_t n)
 {
@@ -34,24 +35,26 @@ static size_t host_bytes(const char *peer)
     return colon != NULL ? (size_t)(colon - peer) : strlen(peer);
 }
 
-static uint32_t sender_hash(const struct vxd_request *request)
+static size_t sender_slot(const struct vxd_request *request)
 {
-    const char *name = request->principal.name;
-    uint32_t hash = hash_more(2166136261u, name, strlen(name));
+    uint32_t hash;
 
-    return request->principal.is_known
-               ? hash
-               : hash_more(hash, request->peer, host_bytes(request->peer));
+    if (request->principal.is_known) {
+        return vxd_account_index(request->principal.account);
+    }
+    hash = hash_more(FNV_BASIS, request->peer, host_bytes(request->peer));
+    return VXD_MAX_ACCOUNTS + (hash ^ (hash >> 16)) % VXD_FAIR_ADDRESSES;
 }
 
 void vxd_fair_name(struct vxd_request *request)
 {
     const char *client = vxd_request_client(request);
-    uint32_t sender = sender_hash(request);
-    uint32_t both = hash_more(sender * 16777619u, client, strlen(client));
+    size_t sender = sender_slot(request);
+    uint32_t hash =
+        hash_more(FNV_BASIS ^ (uint32_t)sender * 2654435761u, client, strlen(client));
 
-    request->fair_sender = (uint16_t)((sender ^ (sender >> 16)) % VXD_FAIR_SLOTS);
-    request->fair_client = (uint16_t)((both ^ (both >> 16)) % VXD_FAIR_SLOTS);
+    request->fair_sender = (uint16_t)sender;
+    request->fair_client = (uint16_t)((hash ^ (hash >> 16)) % VXD_FAIR_CLIENTS);
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -133,9 +136,14 @@ static bool gives(uint64_t n_many, uint64_t many_weight, uint64_t n_few,
 }
 
 static void count_places(const struct vxd_scheduler *scheduler,
-                         struct vxd_fair_places *out)
+                         const struct vxd_request *newcomer, struct vxd_fair_places *out)
 {
-    memset(out, 0, sizeof *out);
+    out->of_sender[newcomer->fair_sender] = 0;
+    out->of_client[newcomer->fair_client] = 0;
+    for (const struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
+        out->of_sender[r->fair_sender] = 0;
+        out->of_client[r->fair_client] = 0;
+    }
     for (const struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
         if (holds_place(r)) {
             out->of_sender[r->fair_sender]++;
@@ -173,13 +181,19 @@ static const struct vxd_request *find_largest(const struct vxd_scheduler *schedu
     return largest;
 }
 
-static size_t count_lane(const struct vxd_scheduler *scheduler, size_t client,
-                         enum vxd_lane_kind lane)
+/* Whether two requests are of one client of one sender. */
+static bool is_same_client(const struct vxd_request *a, const struct vxd_request *b)
+{
+    return a->fair_sender == b->fair_sender && a->fair_client == b->fair_client;
+}
+
+static size_t count_lane(const struct vxd_scheduler *scheduler,
+                         const struct vxd_request *of, enum vxd_lane_kind lane)
 {
     size_t n = 0;
 
     for (const struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
-        n += holds_place(r) && r->lane == lane && r->fair_client == client ? 1 : 0;
+        n += holds_place(r) && r->lane == lane && is_same_client(r, of) ? 1 : 0;
     }
     return n;
 }
@@ -203,8 +217,8 @@ static bool gets_place(const struct vxd_scheduler *scheduler,
         return gives(places->of_client[largest->fair_client], 1,
                      places->of_client[newcomer->fair_client], 1);
     }
-    return gives(count_lane(scheduler, largest->fair_client, other), 1,
-                 count_lane(scheduler, largest->fair_client, newcomer->lane), 1);
+    return gives(count_lane(scheduler, largest, other), 1,
+                 count_lane(scheduler, largest, newcomer->lane), 1);
 }
 
 struct vxd_request *vxd_fair_find_place(struct vxd_scheduler *scheduler,
@@ -215,15 +229,15 @@ struct vxd_request *vxd_fair_find_place(struct vxd_scheduler *scheduler,
     struct vxd_request *found = NULL;
     struct vxd_request *last = NULL;
 
-    count_places(scheduler, &scheduler->places);
+    count_places(scheduler, newcomer, &scheduler->places);
     largest = find_largest(scheduler, &scheduler->places);
     if (largest == NULL || !gets_place(scheduler, largest, newcomer)) {
         return NULL;
     }
     for (struct vxd_request *r = scheduler->first; r != NULL; last = r, r = r->next) {
-        bool is_own = r->fair_client == newcomer->fair_client;
+        bool is_own = is_same_client(r, newcomer);
 
-        if (holds_place(r) && r->fair_client == largest->fair_client &&
+        if (holds_place(r) && is_same_client(r, largest) &&
             !(is_own && r->lane == newcomer->lane)) {
             found = r;
             *before = last;

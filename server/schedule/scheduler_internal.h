@@ -12,25 +12,28 @@
 
 enum {
     VXD_MAX_LANES = 17, /* 16 read lanes and the write lane */
-    VXD_FAIR_SLOTS = 1024,
+    VXD_FAIR_ADDRESSES = 1024,
+    VXD_FAIR_SENDERS = VXD_MAX_ACCOUNTS + VXD_FAIR_ADDRESSES,
+    VXD_FAIR_CLIENTS = 4096,
     /* Bulk requests begun and not finished, where fewer lanes than these take bulk. */
     VXD_BEGUN_BULK = 4
 };
 
-/* Clocks of senders and of their clients (scheduler_fair.c), by hashes of their names: two that share
- * a slot count as one, which costs them fairness and nothing else. */
+/* Clocks of senders and of their clients (scheduler_fair.c). Tokens and users have a slot each;
+ * addresses, and the names of clients, share them by their hashes: two in one slot count as one, which
+ * costs them fairness and nothing else. */
 struct vxd_fair {
     uint64_t now; /* the clock of the sender that was served last */
-    uint64_t senders[VXD_FAIR_SLOTS];
-    uint64_t clients[VXD_FAIR_SLOTS];
-    uint64_t client_now[VXD_FAIR_SLOTS]; /* of each sender's clients */
+    uint64_t senders[VXD_FAIR_SENDERS];
+    uint64_t clients[VXD_FAIR_CLIENTS];
+    uint64_t client_now[VXD_FAIR_SENDERS]; /* of each sender's clients */
 };
 
 /* How the queue's places are shared out. */
 struct vxd_fair_places {
-    uint32_t of_sender[VXD_FAIR_SLOTS];
-    uint32_t of_client[VXD_FAIR_SLOTS];
-    uint32_t weight[VXD_FAIR_SLOTS]; /* of senders that have one */
+    uint32_t of_sender[VXD_FAIR_SENDERS];
+    uint32_t of_client[VXD_FAIR_CLIENTS];
+    uint32_t weight[VXD_FAIR_SENDERS]; /* of senders that have one */
 };
 
 struct vxd_fair_turn {
