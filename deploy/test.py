@@ -106,9 +106,9 @@ TREES = {
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
-        r"test_server_(model|map_faults|durable_(planes|repair|repair_cut)|volume_(record|alloc))|"
+        r"test_server_(model|map_faults|durable_(planes|repair|repair_cut)|volume_(record|alloc)|rules)|"
         r"integration_(mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
-        r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|"
+        r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
         r"volume_durable|examples|readme|installed|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle|installed)$",

@@ -25,6 +25,7 @@ OPTIONS = FOLDER / "options.proto"
 FILES = (
     "common",
     "admin",
+    "token",
     "voxelize",
     "hashmap",
     "network",

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/access/access.h"
 #include "server/config/config.h"
 
 #define VXD_VERSION "0.1.0"
@@ -59,6 +60,7 @@ struct vxd_limits {
 struct vxd_server {
     struct vxd_config config;
     const struct vxd_method_table *methods; /* borrowed */
+    struct vxd_method_names method_names;   /* what rules of tokens may name */
     struct vxd_limits limits;
     struct vxd_auth *auth;
     struct vxd_tickets *tickets; /* of browsers, for WebSockets */

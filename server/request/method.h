@@ -9,7 +9,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "gpu/core/core.h"
-#include "server/request/auth.h"
+#include "server/access/access.h"
 
 struct vxd_body;
 struct vxd_request;
@@ -119,6 +119,12 @@ const struct vxd_method *vxd_method_by_tag(const struct vxd_method_table *table,
                                            uint32_t tag);
 const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table,
                                             const char *name);
+
+/* What rules of tokens may name: the methods, and "metrics", the page. Borrows from the table.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_method_names_make(const struct vxd_method_table *table,
+                                      struct vxd_method_names *out, struct vxd_err *err);
+void vxd_method_names_free(struct vxd_method_names *names);
 
 /* Returns the method's index in the table, for metrics; SIZE_MAX for a method that is not
  * in it. */

@@ -4,7 +4,6 @@
 #ifndef VXD_SERVER_REQUEST_REQUEST_H
 #define VXD_SERVER_REQUEST_REQUEST_H
 
-#include "server/request/auth.h"
 #include "server/request/commit.h"
 #include "server/request/exactly_once.h"
 #include "server/request/method.h"

@@ -26,6 +26,9 @@ enum vxd_status vxd_self_test_finish(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 void vxd_self_test_release(struct vxd_request *request, struct vxd_queue *queue);
 
+/* service/token */
+enum vxd_status vxd_token_issue_check(struct vxd_request *request, struct vxd_err *err);
+
 /* service/voxelize */
 bool vxd_voxelize_changes(const struct vxd_request *request);
 enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *err);

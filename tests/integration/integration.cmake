@@ -75,6 +75,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  daemon/walls
   deploy/installed
   deploy/upgrade
   field/fields

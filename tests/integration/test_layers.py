@@ -27,7 +27,7 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h", "voxeld_render.h",
-        "voxeld_scene.h", "voxeld_volume.h", "voxeld_watch.h",
+        "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h", "voxeld_watch.h",
     ),  # fmt: skip
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
@@ -35,6 +35,7 @@ PUBLIC = {
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_mesh.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
+    "client/c/include/voxeld_token.h": ("voxeld.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),

@@ -11,14 +11,16 @@ voxeld_add_tests(unit/server LIBRARIES voxeld_test_server TESTS
 target_link_options(test_server_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 
-voxeld_add_tests(unit/server/request LIBRARIES voxeld_server TESTS
-  server_auth           auth)
+voxeld_add_tests(unit/server/access LIBRARIES voxeld_server TESTS
+  server_auth           auth
+  server_rules          rules)
 voxeld_add_tests(unit/server/request LIBRARIES voxeld_test_server TESTS
   server_once           exactly_once
   server_request        request)
 
 voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS
   server_batch          batch
+  server_fair           fair
   server_scheduler      scheduler)
 
 voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS

@@ -58,6 +58,7 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.token_records import Token
 from .generated.volume_records import (
     Camera,
     Surface,
@@ -206,6 +207,7 @@ __all__ = [
     "Surface",
     "Sweep",
     "Timings",
+    "Token",
     "Unauthenticated",
     "Unavailable",
     "Undone",

@@ -38,6 +38,7 @@ struct vxd_scenes {
     struct vxd_scene *reserved; /* scenes that wait for their names, linked by `next` */
     struct vxd_scene_family *families;
     struct vxd_registry *registry; /* borrowed; has the journal */
+    struct vxd_auth *auth;         /* borrowed; has the quotas */
     /* Limits do not count, so that all on the disk comes back, and nothing is collected. */
     _Atomic bool is_recovering;
     /* What watchers see. The mutex guards it, but for the listener, which does not change. */

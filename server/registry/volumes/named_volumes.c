@@ -27,6 +27,7 @@ enum vxd_status vxd_volumes_create(struct vxd_server *server, struct vxd_volumes
     }
     volumes->registry = server->registry;
     vxd_context_get_memory(server->context, &memory);
+    volumes->auth = server->auth;
     volumes->limit_bytes = server->config.volume_bytes > 0
                                ? server->config.volume_bytes
                                : memory.device_budget_bytes / 2;
@@ -158,10 +159,22 @@ static uint64_t bytes_of_owner(const struct vxd_named_volume *list, const char *
     return n_bytes;
 }
 
+static size_t count_of_owner(const struct vxd_named_volume *list, const char *owner)
+{
+    size_t n = 0;
+
+    for (; list != NULL; list = list->next) {
+        n += strcmp(list->terms.owner, owner) == 0 ? 1 : 0;
+    }
+    return n;
+}
+
 /* The bytes that the limits allow a volume, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
+    uint64_t owner_limit; /* which that is a part of, and its key */
+    const char *owner_key;
 };
 
 static struct allowed_bytes find_allowed_bytes(const struct vxd_volumes *volumes,
@@ -173,11 +186,16 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_volumes *volumes
     uint64_t owners = bytes_of_owner(volumes->first, terms->owner) +
                       bytes_of_owner(volumes->unnamed, terms->owner) - own;
 
+    uint64_t limit =
+        vxd_auth_max_bytes(volumes->auth, terms->owner, volumes->token_limit_bytes);
+
     return (struct allowed_bytes){
         .of_all = volumes->limit_bytes > others ? volumes->limit_bytes - others : 0,
-        .of_owner = volumes->token_limit_bytes > owners
-                        ? volumes->token_limit_bytes - owners
-                        : 0};
+        .of_owner = limit > owners ? limit - owners : 0,
+        .owner_limit = limit,
+        .owner_key = limit < volumes->token_limit_bytes
+                         ? "max_bytes in the tokens file"
+                         : "limits.volume_bytes_per_token"};
 }
 
 /* The bytes that a volume's blocks may take; 0, no limit, at a start alone. */
@@ -224,8 +242,8 @@ void vxd_volumes_explain(const struct vxd_volumes *volumes,
                    err->message);
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "%s; %s of %" PRIu64 " leaves it %" PRIu64, what,
-                   is_owners ? "limits.volume_bytes_per_token" : "limits.volume_bytes",
-                   is_owners ? volumes->token_limit_bytes : volumes->limit_bytes, left);
+                   is_owners ? allowed_bytes.owner_key : "limits.volume_bytes",
+                   is_owners ? allowed_bytes.owner_limit : volumes->limit_bytes, left);
 }
 
 void vxd_volumes_account(struct vxd_volumes *volumes, struct vxd_named_volume *volume)
@@ -307,6 +325,8 @@ enum vxd_status vxd_named_volume_new(struct vxd_volumes *volumes, struct vxd_que
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                          "there are %d volumes already", VXD_VOLUMES_MAX));
     }
+    VXD_TRY(vxd_auth_check_held(volumes->auth, terms->owner, VXD_NOUN_VOLUME,
+                                count_of_owner(volumes->first, terms->owner), err));
     volume = calloc(1, sizeof *volume);
     if (volume == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a volume"));

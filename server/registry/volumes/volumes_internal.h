@@ -12,6 +12,7 @@ struct vxd_volumes {
     struct vxd_named_volume *unnamed; /* not yet published, or removed and still held */
     struct vxd_queue *queue; /* of the server's context: the journal's work, the end */
     struct vxd_registry *registry; /* borrowed; has the journal */
+    struct vxd_auth *auth;         /* borrowed; has the quotas */
     uint64_t limit_bytes;
     uint64_t token_limit_bytes;
     uint64_t n_made;

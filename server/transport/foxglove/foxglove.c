@@ -12,8 +12,9 @@ const char *const vxd_foxglove_protocols[] = {"foxglove.sdk.v1", "foxglove.webso
 
 enum vxd_status vxd_foxglove_create(struct vxd_server *server,
                                     const struct vxd_principal *principal,
-                                    const char *peer, const char *token, size_t max_bytes,
-                                    struct vxd_foxglove **out, struct vxd_err *err)
+                                    const struct vxd_foxglove_peer *peer,
+                                    size_t max_bytes, struct vxd_foxglove **out,
+                                    struct vxd_err *err)
 {
     struct vxd_foxglove *viewer = calloc(1, sizeof *viewer);
     enum vxd_status status;
@@ -24,13 +25,15 @@ enum vxd_status vxd_foxglove_create(struct vxd_server *server,
     viewer->server = server;
     atomic_init(&viewer->references, 1);
     (void)pthread_mutex_init(&viewer->lock, NULL);
-    (void)snprintf(viewer->token, sizeof viewer->token, "%s", token);
-    (void)snprintf(viewer->peer, sizeof viewer->peer, "%s", peer);
+    (void)snprintf(viewer->token, sizeof viewer->token, "%s", peer->token);
+    (void)snprintf(viewer->peer, sizeof viewer->peer, "%s", peer->name);
+    viewer->peer_uid = peer->uid;
     viewer->max_bytes = max_bytes;
     viewer->next_id = VXD_FOX_TRANSFORMS_ID + 1;
     viewer->transforms_version = 1;
     voxeld__v1__watch_point__init(&viewer->after);
-    status = vxd_watch_take_place(server->watch, principal, peer, &viewer->place, err);
+    status =
+        vxd_watch_take_place(server->watch, principal, peer->name, &viewer->place, err);
     if (status != VXD_OK) {
         vxd_foxglove_drop(viewer);
         return status;

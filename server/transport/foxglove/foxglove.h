@@ -25,15 +25,20 @@ struct vxd_foxglove;
 /* The subprotocols that we speak, the preferred one first; NULL after the last. */
 extern const char *const vxd_foxglove_protocols[];
 
-/* A viewer with a place among the watchers.
- *
- * in      peer   as a request's
- *         token  of the handshake; empty = none
+/* Who is at the other end, as a request's header says it. */
+struct vxd_foxglove_peer {
+    const char *name;
+    const char *token; /* of the handshake; "" = none */
+    int64_t uid;       /* at the other end of a unix socket; -1 */
+};
+
+/* A viewer with a place among the watchers; what it borrows is copied.
  * errors  RESOURCE_EXHAUSTED  limits.watchers, limits.watchers_per_client */
 enum vxd_status vxd_foxglove_create(struct vxd_server *server,
                                     const struct vxd_principal *principal,
-                                    const char *peer, const char *token, size_t max_bytes,
-                                    struct vxd_foxglove **out, struct vxd_err *err);
+                                    const struct vxd_foxglove_peer *peer,
+                                    size_t max_bytes, struct vxd_foxglove **out,
+                                    struct vxd_err *err);
 
 /* Its socket's calls; the session is the viewer. */
 extern const struct vxd_socket_calls vxd_foxglove_calls;

@@ -79,6 +79,7 @@ struct vxd_foxglove {
     atomic_int references; /* the exchange's and its requests' */
     char token[VXD_TOKEN_BYTES];
     char peer[VXD_NAME_BYTES];
+    int64_t peer_uid;
     size_t max_bytes;
     struct vxd_watch_place place;
 

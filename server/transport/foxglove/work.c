@@ -53,7 +53,7 @@ static void submit(struct vxd_foxglove *viewer, enum vxd_fox_work work,
     struct vxd_server *server = viewer->server;
     const struct vxd_request_header header = {.token = viewer->token,
                                               .peer = viewer->peer,
-                                              .peer_uid = -1,
+                                              .peer_uid = viewer->peer_uid,
                                               .timeout_ms = timeout_ms};
     struct vxd_body bytes = {.kind = VXD_BODY_JSON};
     struct vxd_request *request = NULL;

@@ -587,6 +587,9 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
 
 static void destroy(struct vxd_http *http)
 {
+    if (http->unix_path[0] != '\0') {
+        (void)unlink(http->unix_path);
+    }
     if (http->listen_fd >= 0) {
         (void)close(http->listen_fd);
     }

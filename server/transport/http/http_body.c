@@ -355,6 +355,10 @@ void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
     char host[INET6_ADDRSTRLEN] = "unknown";
     uint16_t port = 0;
 
+    if (exchange->http->unix_path[0] != '\0') {
+        (void)snprintf(out, VXD_NAME_BYTES, "http unix");
+        return;
+    }
     if (info != NULL && info->client_addr != NULL) {
         vxd_http_address(info->client_addr, host, sizeof host, &port);
     }
@@ -364,7 +368,7 @@ void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
 enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err)
 {
-    struct vxd_request_header header = {.peer_uid = -1};
+    struct vxd_request_header header = {.peer_uid = vxd_http_peer_uid(exchange)};
     struct vxd_err create_err = {0};
     char peer[VXD_NAME_BYTES];
     enum vxd_status status, create_status;

@@ -165,7 +165,7 @@ bool vxd_http_events_submit(struct vxd_http_events *events,
         .token = events->token,
         .client_id = events->client_id,
         .peer = events->peer,
-        .peer_uid = -1,
+        .peer_uid = events->peer_uid,
         .timeout_ms =
             WAIT_MS + WAIT_SPARE_MS < most_ms ? WAIT_MS + WAIT_SPARE_MS : most_ms};
     struct vxd_body body = {.kind = VXD_BODY_JSON};
@@ -285,6 +285,7 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
                                  request->peer, &events->place, err));
     VXD_TRY(vxd_http_token(exchange, &token, err));
     (void)snprintf(events->token, sizeof events->token, "%s", token != NULL ? token : "");
+    events->peer_uid = request->peer_uid;
     memcpy(events->peer, request->peer, sizeof events->peer);
     memcpy(events->client_id, request->client_id, sizeof events->client_id);
     if (events->is_socket) {

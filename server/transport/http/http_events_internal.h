@@ -20,6 +20,7 @@ struct vxd_http_events {
     Voxeld__V1__WatchPoint after;
     bool has_after;
     char token[VXD_TOKEN_BYTES];
+    int64_t peer_uid;
     char client_id[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];
     struct vxd_watch_place place;

@@ -181,7 +181,7 @@ enum vxd_status vxd_http_events_open(struct vxd_http_exchange *exchange,
 {
     struct vxd_http_events *events = calloc(1, sizeof *events);
     const struct vxd_http_headers *headers = &exchange->headers;
-    struct vxd_principal principal;
+    struct vxd_principal principal = {0};
     uint64_t n_bytes = DEFAULT_BYTES;
     enum vxd_status status;
 
@@ -214,6 +214,7 @@ enum vxd_status vxd_http_events_open(struct vxd_http_exchange *exchange,
     vxd_http_events_write_body(events, 0);
     status = VXD_OK;
 out:
+    vxd_principal_clear(&principal);
     return status;
 }
 

@@ -41,7 +41,8 @@ static const char *choose_protocol(const struct vxd_http_exchange *exchange)
 enum vxd_status vxd_http_foxglove_check(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err)
 {
-    struct vxd_principal principal;
+    struct vxd_principal principal = {0};
+    struct vxd_foxglove_peer about;
     const char *protocol = NULL;
     const char *token = NULL;
     char peer[VXD_NAME_BYTES];
@@ -59,12 +60,15 @@ enum vxd_status vxd_http_foxglove_check(struct vxd_http_exchange *exchange,
     VXD_TRY(vxd_http_token(exchange, &token, err));
     vxd_http_peer_name(exchange, peer);
     VXD_TRY(vxd_http_take_stream(exchange, err));
-    VXD_TRY(vxd_foxglove_create(exchange->http->server, &principal, peer,
-                                token != NULL ? token : "", max_bytes,
+    about = (struct vxd_foxglove_peer){.name = peer,
+                                       .token = token != NULL ? token : "",
+                                       .uid = vxd_http_peer_uid(exchange)};
+    VXD_TRY(vxd_foxglove_create(exchange->http->server, &principal, &about, max_bytes,
                                 &exchange->foxglove, err));
     VXD_TRY(vxd_http_set_socket(exchange, protocol, &vxd_foxglove_calls,
                                 exchange->foxglove, VXD_FOXGLOVE_MESSAGE_BYTES, err));
 out:
+    vxd_principal_clear(&principal);
     return status;
 }
 

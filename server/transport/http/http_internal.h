@@ -27,12 +27,13 @@ struct vxd_http {
     struct vxd_server *server;
     struct MHD_Daemon *daemon;
     int listen_fd;
-    bool is_passed;            /* the supervisor has the socket, too */
-    bool quiesced;             /* then the descriptor is ours to close */
-    bool is_foxglove;          /* for such viewers alone */
-    const char *field;         /* of the configuration */
-    const char *address;       /* as configured */
-    char *bound;               /* VXD_PATH_BYTES of the server's, where it really listens */
+    char unix_path[VXD_PATH_BYTES]; /* of its file; "": it listens on an address */
+    bool is_passed;                 /* the supervisor has the socket, too */
+    bool quiesced;                  /* then the descriptor is ours to close */
+    bool is_foxglove;               /* for such viewers alone */
+    const char *field;              /* of the configuration */
+    const char *address;            /* as configured */
+    char *bound; /* VXD_PATH_BYTES of the server's, where it really listens */
     char host[VXD_PATH_BYTES]; /* of the address, without brackets */
     uint16_t port;             /* really bound */
     atomic_size_t n_exchanges;
@@ -141,6 +142,9 @@ void vxd_http_exchange_drop(struct vxd_http_exchange *exchange);
 /* http_listen.c: a bound, listening socket for http->address; fills host, port and *bound of *http.
  * errors  INVALID_ARGUMENT, UNAVAILABLE */
 enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err);
+
+/* The user at the other end of a unix socket; -1 of other connections. */
+int64_t vxd_http_peer_uid(const struct vxd_http_exchange *exchange);
 
 /* The numeric address of one end of a connection and its port. */
 void vxd_http_address(const struct sockaddr *address, char *host, size_t capacity,
@@ -258,7 +262,7 @@ void vxd_http_hangup_forget(struct vxd_http *http, struct MHD_Connection *connec
  * URL, or of our cookie; NULL when there is none. errors  PERMISSION_DENIED */
 enum vxd_status vxd_http_socket_token(struct vxd_http_exchange *exchange,
                                       const char **token, struct vxd_err *err);
-/* Checks a handshake and who sends it; *out is that.
+/* Checks a handshake and who sends it; *out is that, vxd_principal_clear ends it.
  * errors  INVALID_ARGUMENT, UNIMPLEMENTED, UNAUTHENTICATED, PERMISSION_DENIED */
 enum vxd_status vxd_http_socket_check(struct vxd_http_exchange *exchange,
                                       struct vxd_principal *out, struct vxd_err *err);
@@ -313,9 +317,11 @@ struct vxd_http_view {
 /* NULL when there is none at this path. */
 const struct vxd_http_view *vxd_http_view_find(const char *path);
 
-/* Requires the scope read, as the methods that return the same do.
+/* Requires the scope read, as the methods that return the same do, and that the sender may call
+ * `method` and, unless it is NULL, use the scene.
  * errors  UNAUTHENTICATED, PERMISSION_DENIED */
 enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
+                                    const char *method, const char *scene,
                                     struct vxd_err *err);
 
 /* http_scene_files.c: returns the method of a URL that is a picture or costmap of a scene, and sets

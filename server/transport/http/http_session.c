@@ -89,9 +89,10 @@ static enum vxd_status identify(struct vxd_http_exchange *exchange,
     enum vxd_status status = vxd_http_token(exchange, token, err);
 
     vxd_http_peer_name(exchange, peer);
-    return status == VXD_OK ? vxd_auth_identify(exchange->http->server->auth, *token,
-                                                peer, -1, out, err)
-                            : status;
+    return status == VXD_OK
+               ? vxd_auth_identify(exchange->http->server->auth, *token, peer,
+                                   vxd_http_peer_uid(exchange), out, err)
+               : status;
 }
 
 static void set_cookie(struct vxd_http_exchange *exchange, const char *token)
@@ -149,8 +150,11 @@ enum vxd_status vxd_http_session_check(struct vxd_http_exchange *exchange,
 {
     struct vxd_principal principal = {0};
     const char *token;
+    enum vxd_status status;
 
-    return identify(exchange, &principal, &token, err);
+    status = identify(exchange, &principal, &token, err);
+    vxd_principal_clear(&principal);
+    return status;
 }
 
 void vxd_http_session_get(struct vxd_http_exchange *exchange)
@@ -162,6 +166,7 @@ void vxd_http_session_get(struct vxd_http_exchange *exchange)
     if (identify(exchange, &principal, &token, &ignored) == VXD_OK) {
         write_principal(exchange, &principal);
     }
+    vxd_principal_clear(&principal);
 }
 
 enum vxd_status vxd_http_ticket_post(struct vxd_http_exchange *exchange,
@@ -186,6 +191,7 @@ enum vxd_status vxd_http_ticket_post(struct vxd_http_exchange *exchange,
     vxd_http_set_bytes(exchange, MHD_HTTP_OK, "application/json", text.bytes,
                        text.n_bytes);
 out:
+    vxd_principal_clear(&principal);
     return status;
 }
 
@@ -206,5 +212,6 @@ enum vxd_status vxd_http_session_post(struct vxd_http_exchange *exchange,
         write_principal(exchange, &principal);
         set_cookie(exchange, token);
     }
+    vxd_principal_clear(&principal);
     return status;
 }

@@ -66,8 +66,8 @@ static enum vxd_status check_token(struct vxd_http_exchange *exchange,
 
     vxd_http_peer_name(exchange, peer);
     VXD_TRY(vxd_http_token(exchange, &token, err));
-    VXD_TRY(vxd_auth_identify(exchange->http->server->auth, token, peer, -1, &principal,
-                              err));
+    VXD_TRY(vxd_auth_identify(exchange->http->server->auth, token, peer,
+                              vxd_http_peer_uid(exchange), &principal, err));
     VXD_TRY(vxd_auth_require(&principal, VXD_SCOPE_READ, err));
     if (exchange->has_url_token &&
         exchange->http->server->config.tokens_file[0] != '\0' &&
@@ -79,7 +79,9 @@ static enum vxd_status check_token(struct vxd_http_exchange *exchange,
                          principal.name));
     }
     *out = principal;
+    principal = (struct vxd_principal){0};
 out:
+    vxd_principal_clear(&principal);
     return status;
 }
 

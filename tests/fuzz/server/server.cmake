@@ -4,6 +4,8 @@ if(NOT TARGET voxeld_server)
 endif()
 voxeld_add_fuzz(NAME fuzz_config SOURCES fuzz/server/fuzz_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/config)
+voxeld_add_fuzz(NAME fuzz_tokens SOURCES fuzz/server/fuzz_tokens.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/tokens)
 voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/server/fuzz_map_file.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/map_file)
 voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/server/fuzz_net_config.c

@@ -133,7 +133,11 @@ class Daemon:
         urls = ready["rpc"].split(",")
         self.ipc = next((u for u in urls if u.startswith("ipc://")), "")
         self.tcp = next((u for u in urls if u.startswith("tcp://")), "")
-        self.http_port = int(ready["http"].rsplit(":", 1)[1]) if ready["http"] else 0
+        self.http_port = (
+            int(ready["http"].rsplit(":", 1)[1])
+            if ready["http"] and not ready["http"].startswith("unix:")
+            else 0
+        )
 
     @staticmethod
     def environment() -> dict[str, str]:

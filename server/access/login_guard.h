@@ -8,8 +8,8 @@
  *
  * Addresses are hosts, of IPv6 their /64, or on this host users; about the last 1024 of them are known.
  * Thread-safe. */
-#ifndef VXD_SERVER_REQUEST_LOGIN_GUARD_H
-#define VXD_SERVER_REQUEST_LOGIN_GUARD_H
+#ifndef VXD_SERVER_ACCESS_LOGIN_GUARD_H
+#define VXD_SERVER_ACCESS_LOGIN_GUARD_H
 
 #include "proto/base/base.h"
 

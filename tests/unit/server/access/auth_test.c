@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "server/request/login_guard.h"
-#include "server/request/request.h"
+#include "server/access/access.h"
+#include "server/access/login_guard.h"
 
 /* printf %s TOKEN | sha256sum */
 #define HASH_SECRET "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
@@ -43,7 +43,7 @@ static struct vxd_auth *make(const char *text, struct vxd_err *err)
         write_tokens(text);
         (void)snprintf(config.tokens_file, sizeof config.tokens_file, "%s", path);
     }
-    if (vxd_auth_create(&config, &auth, err) != VXD_OK && text != NULL) {
+    if (vxd_auth_create(&config, NULL, &auth, err) != VXD_OK && text != NULL) {
         (void)unlink(path);
     }
     return auth;
@@ -128,13 +128,15 @@ static void test_tokens_file_faulty_is_refused_with_its_line(void)
         const char *message;
     } cases[] = {
         {"robot read\n", ":1: a line is NAME SCOPES SHA256HEX"},
-        {"\nrobot read " HASH_SECRET " more\n", ":2: a line is"},
+        {"\nrobot read " HASH_SECRET " more\n", ":2: behind the hash stand rules"},
         {"Robot read " HASH_SECRET "\n", ":1: a name is"},
         {"-robot read " HASH_SECRET "\n", ":1: a name is"},
         {"robot reed " HASH_SECRET "\n", ":1: scopes are"},
         {"robot read, " HASH_SECRET "\n", ":1: scopes are"},
         {"robot read secret\n", ":1: the hash must be 64"},
         {"robot read " HASH_SECRET "0\n", ":1: the hash must be 64"},
+        {"uid-7 read " HASH_SECRET "\n", ":1: anonymous, unknown and uid-..."},
+        {"anonymous read " HASH_SECRET "\n", ":1: anonymous, unknown and uid-..."},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

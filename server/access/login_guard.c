@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/request/login_guard.h"
+#include "server/access/login_guard.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
