@@ -58,12 +58,16 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_cast_rays_request, 1, 0, 0, VOLUME), /* name */
     OBJECT(volume_extract_request, 1, 0, 0, VOLUME),   /* name */
     OBJECT(volume_clear_request, 1, 0, 0, VOLUME),     /* name */
+    OBJECT(volume_copy_request, 1, 0, 0, VOLUME),      /* name */
+    OBJECT(volume_copy_request, 2, 0, 0, VOLUME),      /* to */
+    OBJECT(volume_decay_request, 1, 0, 0, VOLUME),     /* name */
     OBJECT(scene_distance_request, 1, 0, 0, SCENE),    /* name */
     OBJECT(scene_collide_request, 1, 0, 0, SCENE),     /* name */
     OBJECT(scene_field_request, 1, 0, 0, SCENE),       /* name */
     OBJECT(scene_grid_request, 1, 0, 0, SCENE),        /* name */
     OBJECT(scene_frontiers_request, 1, 0, 0, SCENE),   /* name */
     OBJECT(scene_render_request, 1, 0, 0, SCENE),      /* name */
+    OBJECT(scene_import_mesh_request, 1, 0, 0, SCENE), /* name */
     OBJECT(scene_watch_request, 1, 0, 0, SCENE),       /* name */
 };
 const size_t vxd_n_request_objects =
