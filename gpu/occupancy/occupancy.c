@@ -204,10 +204,10 @@ out:
 
 /* Blocks ------------------------------------------------------------------------------ */
 
-/* The numbers of all blocks, ascending, in *memory. Blocking. */
-static enum vxd_status list_blocks(struct vxd_queue *queue, struct vxd_occupancy *layer,
-                                   struct vxd_buffer *memory, size_t *n,
-                                   struct vxd_err *err)
+enum vxd_status vxd_occupancy_list_blocks(struct vxd_queue *queue,
+                                          struct vxd_occupancy *layer,
+                                          struct vxd_buffer *memory, size_t *n,
+                                          struct vxd_err *err)
 {
     struct vxd_buffer count = {0};
     enum vxd_status status;
@@ -245,7 +245,7 @@ enum vxd_status vxd_occupancy_follow(struct vxd_queue *queue, struct vxd_occupan
     if (before == after) {
         return VXD_OK;
     }
-    VXD_TRY(list_blocks(queue, layer, &memory, &n, err));
+    VXD_TRY(vxd_occupancy_list_blocks(queue, layer, &memory, &n, err));
     if (n > 0) {
         work = work_of(layer);
         work.view = svdag->view;
@@ -314,7 +314,7 @@ enum vxd_status vxd_occupancy_get_stats(struct vxd_queue *queue,
     enum vxd_status status;
 
     *out = (struct vxd_occupancy_stats){.n_bytes = vxd_occupancy_n_bytes(layer)};
-    VXD_TRY(list_blocks(queue, layer, &blocks, &n, err));
+    VXD_TRY(vxd_occupancy_list_blocks(queue, layer, &blocks, &n, err));
     if (n == 0) {
         goto out;
     }
