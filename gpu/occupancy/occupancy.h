@@ -154,7 +154,8 @@ enum vxd_status vxd_occupancy_plan_scan(
 
 /* How evidence fades: the distance of each log-odds from 0 is multiplied by factor / 65536,
  * rounded down, and reduced by `step` steps, to 0 at least. A voxel becomes unknown where
- * nothing is left, and where its state would become the opposite one. */
+ * nothing is left, and where its state would become the opposite one. All of it and no step
+ * less is no decay. */
 struct vxd_occupancy_decay {
     uint32_t factor; /* 0 to VXD_OCCUPANCY_DECAY_ONE */
     int32_t step;    /* 0 to 255 */

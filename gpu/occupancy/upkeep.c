@@ -168,7 +168,9 @@ vxd_occupancy_plan_decay(struct vxd_queue *queue, struct vxd_occupancy *layer,
                                              .pins = pins,
                                              .decay = *decay};
     make_table(&layer->rule, decay, plan->work.faded);
-    status = plan_blocks(queue, layer, plan, forgotten, err);
+    status = decay->factor == VXD_OCCUPANCY_DECAY_ONE && decay->step == 0
+                 ? VXD_OK /* nothing fades */
+                 : plan_blocks(queue, layer, plan, forgotten, err);
     if (status != VXD_OK) {
         /* Copies to the plan's numbers may still be queued. */
         (void)vxd_queue_wait(queue, NULL);

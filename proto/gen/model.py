@@ -29,6 +29,7 @@ FILES = (
     "hashmap",
     "network",
     "scene",
+    "scene_upkeep",
     "scene_version",
     "volume",
     "field",

@@ -93,6 +93,7 @@ set(integration_tests
   scene/scene_limits
   scene/scene_stop
   scene/scene_tools
+  scene/scene_upkeep
   scene/scene_version_tools
   scene/scene_versions
   scene/scenes

@@ -139,6 +139,7 @@ struct voxeld_scene_info {
     enum voxeld_scene_fusion fusion;
     struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
     uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
+    uint64_t n_pinned;                     /* voxels; filled by voxeld_scene_get alone */
 };
 
 /* All pointers live until the struct is freed. */
@@ -199,8 +200,17 @@ enum voxeld_scene_action {
     /* Other voxels with at least `threshold` occupied face neighbours become occupied,
      * with the material of the first of -x +x -y +y -z +z. */
     VOXELD_SCENE_DILATE = 6,
-    VOXELD_SCENE_COPY = 7 /* the box takes the voxels of another place: see
-                           * voxeld_scene_copy */
+    VOXELD_SCENE_COPY = 7, /* the box takes the voxels of another place: see
+                            * voxeld_scene_copy */
+    VOXELD_SCENE_KEEP = 8  /* they stay as they are; with `pin` */
+};
+
+/* In scenes that fuse by log-odds, scans and decays leave pinned voxels as they are, until
+ * they are unpinned; edits change them like others. */
+enum voxeld_scene_pin {
+    VOXELD_SCENE_PIN_UNCHANGED = 0,
+    VOXELD_SCENE_PINNED = 1,
+    VOXELD_SCENE_UNPINNED = 2
 };
 
 struct voxeld_scene_box {
@@ -272,6 +282,7 @@ struct voxeld_scene_operation {
     uint32_t from_material;
     uint32_t threshold; /* 1 to 6; 0: 6 of ERODE, 1 of DILATE */
     struct voxeld_scene_copy copy;
+    enum voxeld_scene_pin pin; /* of all its voxels; with FILL, ERASE, SET_FREE, KEEP */
 };
 
 /* A growing list of operations; zero it first, and free it with voxeld_scene_clear.
@@ -512,6 +523,7 @@ struct voxeld_scene_export_request {
     uint64_t limit;   /* send at most so many; 0: as many as fit in a reply */
     bool with_counts; /* voxels a cell */
     struct voxeld_call call;
+    bool pinned; /* exports the pinned voxels instead; not for DENSE, nor with free */
 };
 
 /* All pointers live until the struct is freed. */

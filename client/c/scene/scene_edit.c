@@ -216,6 +216,7 @@ static enum vxd_status build_operations(struct vxd_exchange *call,
         all[i].operation.material = operation->material;
         all[i].operation.from_material = operation->from_material;
         all[i].operation.threshold = operation->threshold;
+        all[i].operation.pin = (Voxeld__V1__ScenePin)operation->pin;
         if (operation->action == VOXELD_SCENE_COPY) {
             build_copy(&operation->copy, &all[i]);
         }

@@ -58,6 +58,7 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.upkeep_records import Decayed
 from .generated.volume_records import (
     Camera,
     Surface,
@@ -142,6 +143,7 @@ __all__ = [
     "DType",
     "DataLoss",
     "DeadlineExceeded",
+    "Decayed",
     "Dense",
     "Diff",
     "Difference",

@@ -23,7 +23,8 @@ from .fusion import FUSIONS, LogOdds
 from .networks import Timings
 from .reply import bad, record_of
 
-ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy")
+ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
+PINS = {"": 0, "pinned": 1, "unpinned": 2}
 RULES = ("constant", "label", "colour", "ramp", "height")
 
 Vector = Sequence[float] | npt.NDArray[Any]
@@ -135,8 +136,12 @@ class Operation:
     action         "fill" (occupied, of material), "erase", "set_free", "paint" (what is
                    occupied takes material), "replace" (of from_material: takes material),
                    "erode" (fewer than threshold occupied face neighbours: erased), "dilate"
-                   (at least threshold of them: occupied) or "copy" (see Copy)
+                   (at least threshold of them: occupied), "copy" (see Copy) or "keep" (as they
+                   are; with pin)
     threshold      1 to 6; 0: 6 of erode, 1 of dilate
+    pin            "pinned" (scans and decays leave all voxels of the shape as they are),
+                   "unpinned", or "" (unchanged); with "fill", "erase", "set_free" and "keep", in
+                   scenes that fuse by log-odds
     """
 
     shape: Shape
@@ -145,6 +150,7 @@ class Operation:
     from_material: int = 0
     threshold: int = 0
     copy: Copy | None = None
+    pin: str = ""
 
 
 # What comes out --------------------------------------------------------------------------
@@ -163,6 +169,7 @@ class SceneInfo:
     n_sharing   scenes that share its memory, itself included: branches
     fusion      "last" or "log-odds"; log_odds: None with last
     log_odds_bytes  of n_bytes, of all scenes that share it
+    n_pinned    voxels that scans and decays leave as they are; from Client.scene and Scene.info
     """
 
     name: str
@@ -196,6 +203,7 @@ class SceneInfo:
     fusion: str
     log_odds: LogOdds | None
     log_odds_bytes: int
+    n_pinned: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,13 +261,14 @@ class Integrated:
 @dataclasses.dataclass(frozen=True, eq=False)
 class VoxelValues:
     """states: uint8 n, a VoxelState each. materials: uint16 n, 0 where not
-    occupied; None in scenes without."""
+    occupied; None in scenes without. pinned: bool n; None unless asked for."""
 
     states: npt.NDArray[np.uint8]
     materials: npt.NDArray[np.uint16] | None
     version: int
     generation: int
     engine_ms: float
+    pinned: npt.NDArray[np.bool_] | None = None
 
     @property
     def occupied(self) -> npt.NDArray[np.bool_]:
@@ -593,11 +602,14 @@ def operation_parts(operation: Operation | Shape, i: int) -> list[wire.Part]:
         raise InvalidArgument(
             f"{operation.action!r}; one of {', '.join(ACTIONS)}", f"{field}.action"
         )
+    if operation.pin not in PINS:
+        raise InvalidArgument(f"{operation.pin!r}; one of pinned, unpinned", f"{field}.pin")
     has_arrays = isinstance(shape, PointList | Heightfield)
     head = message_of(
         scene_pb2.SceneOperation, field,
         action=f"SCENE_{operation.action.upper()}", material=operation.material,
         from_material=operation.from_material, threshold=operation.threshold,
+        pin=PINS[operation.pin],
         **({} if has_arrays else plain_shape(shape, field)),
     )  # fmt: skip
     if operation.copy is not None:

@@ -18,7 +18,7 @@ from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .exchange import At, at_of
-from .generated import grid_client
+from .generated import grid_client, upkeep_client
 from .fusion import LogOdds, fusion_of, log_odds_of
 from .labels import Labels, labels_of
 from .networks import Timings
@@ -199,21 +199,24 @@ class Scene(SceneVersions, SceneWatches):
         self,
         points: npt.ArrayLike,
         *,
+        pins: bool = False,
         at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> VoxelValues:
         """Returns states and materials of voxels: n x 3 integers are voxel indices, floating-point
-        numbers metres. Voxels outside the scene are unknown."""
-        message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at))
+        numbers metres. Voxels outside the scene are unknown. pins: say which are pinned, too."""
+        message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at), with_pins=pins)
         places = places_of(points, "points")
         parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
         reply = self._exchange("scene_values", message, parts, timeout, request_id)
         with reply:
             n = len(places)
             return VoxelValues(
-                states=reply.array("states", "|u1", n), materials=reply.materials(n), **reply.seen()
-            )
+                states=reply.array("states", "|u1", n), materials=reply.materials(n),
+                pinned=reply.array("pinned", "|u1", n) != 0 if pins else None,
+                **reply.seen(),
+            )  # fmt: skip
 
     def cast_rays(
         self,
@@ -367,6 +370,7 @@ class Scene(SceneVersions, SceneWatches):
         counts: bool = False,
         first: int = 0,
         limit: int = 0,
+        pinned: bool = False,
         at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
@@ -380,6 +384,7 @@ class Scene(SceneVersions, SceneWatches):
         first, limit  skip so many cells, get at most so many; limit 0: all, in as many calls as
                       it takes, all of one version (NotFound where the scene changes until that is
                       not kept any more)
+        pinned        the pinned voxels instead
         """
         cells: list[Cells] = []
         n = 0
@@ -387,6 +392,7 @@ class Scene(SceneVersions, SceneWatches):
             message = self._export_request(
                 box, in_voxels, level, free, counts, first + n, limit, at
             )
+            message.pinned = pinned
             reply = self._exchange("scene_export", message, [], timeout, request_id)
             with reply:
                 part = reply.cells(counts=counts)
@@ -520,6 +526,7 @@ class SceneCalls(Calls):
 
     scene_grid = grid_client.scene_grid
     scene_frontiers = grid_client.scene_frontiers
+    scene_decay = upkeep_client.scene_decay
 
     def scene_create(
         self,

@@ -490,9 +490,13 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err)
 {
     const struct integrate_job *job = request->state;
+    struct vxd_scene_log_odds *log_odds = &job->base.scene->log_odds;
 
     (void)queue;
     (void)err;
+    if (job->cloud->stamp_ns > log_odds->newest_ns) {
+        log_odds->newest_ns = job->cloud->stamp_ns; /* decays by time go up to here */
+    }
     vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     if (job->network.message != NULL) {

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decays and pins of fused scenes, against one number a voxel in NumPy: among scans, edits and
+undos, through branches, collections, SIGKILLs and snapshot files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import voxeld
+from harness import BIN, array_of, cloud_of, common_pb2, running, scene_pb2
+from test_tools import run
+from scenes import OCCUPIED, UNKNOWN, Scenes, box, vec
+from test_scene_fusion import DEPTH, NEVER, SIDE, SIZE, Robot, fused, killed
+
+INVALID_ARGUMENT = common_pb2.INVALID_ARGUMENT
+FAILED_PRECONDITION = common_pb2.FAILED_PRECONDITION
+STEP = 0.0338
+ALL = {"in_voxels": True}
+S = 1_000_000_000
+WALL = ((10, 10, 10), (12, 20, 20))
+
+
+def centres() -> np.ndarray:
+    """Of all voxels, in voxels from the low corner."""
+    return np.stack(np.meshgrid(*[np.arange(SIDE) + 0.5] * 3, indexing="ij"), -1)
+
+
+class Kept(Robot):
+    """A robot whose scene is pinned and decays as well."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.pinned = np.zeros((SIDE,) * 3, bool)
+        self.touched = np.zeros((SIDE // 8,) * 3, bool)
+        self.scan_model = self.model.scan
+        self.model.scan = self.scan_unpinned  # type: ignore[method-assign]
+
+    def scan_unpinned(self, states: np.ndarray) -> None:
+        states = np.where(self.pinned, UNKNOWN, states)
+        self.scan_model(states)
+        blocks = (states != UNKNOWN).reshape((SIDE // 8, 8) * 3)
+        self.touched |= blocks.any((1, 3, 5))
+
+    def pin(self, scenes: Scenes, name: str) -> None:
+        action = "SCENE_" + str(self.rng.choice(["FILL", "ERASE", "SET_FREE", "KEEP", "KEEP"]))
+        pinned = bool(self.rng.random() < 0.7)
+        low = self.rng.integers(0, SIDE - 8, 3)
+        high = low + self.rng.integers(1, 30, 3)
+        pin = "SCENE_PINNED" if pinned else "SCENE_UNPINNED"
+        scenes.edit(name, box(low, high, action, pin=pin), in_voxels=True)
+        self.pinned[tuple(slice(a, b) for a, b in zip(low, high, strict=True))] = pinned
+        self.model.follow(scenes.dense(name, SIDE)[0])
+
+    def fade(self, at: np.ndarray, factor: float, step: int) -> None:
+        """What a decay does in the voxels of `at`."""
+        odds = self.model.odds.astype(np.int64)
+        touched = self.touched.repeat(8, 0).repeat(8, 1).repeat(8, 2)
+        fades = at & touched & ~self.pinned & (odds != NEVER)
+        left = (np.abs(odds) * round(factor * 65536)) // 65536 - step
+        after = np.where(left <= 0, NEVER, np.sign(odds) * left)
+        self.model.odds = np.where(fades, after, odds).astype(np.int16)
+
+    def decay(self, scenes: Scenes, name: str) -> None:
+        low = self.rng.integers(0, SIDE // 2, 3)
+        high = low + self.rng.integers(1, SIDE, 3)
+        centre, radius = self.rng.uniform(0, SIDE, 3), float(self.rng.uniform(1, 30))
+        fields: dict[str, Any] = dict(ALL)
+        at = np.ones((SIDE,) * 3, bool)
+        if self.rng.random() < 0.6:
+            fields["box"] = scene_pb2.SceneBox(low=vec(*low), high=vec(*high))
+            at &= ((centres() > low) & (centres() < high)).all(-1)
+        if self.rng.random() < 0.6:
+            fields.update(keep_centre=vec(*centre), keep_radius=radius)
+            units = np.rint(centre * 256), np.rint(radius * 256)
+            at &= ((centres() * 256 - units[0]) ** 2).sum(-1) > units[1] ** 2
+        if self.rng.random() < 0.5:
+            factor = float(self.rng.uniform(0.2, 0.99))
+            scenes.call("scene_decay", name=name, factor=factor, **fields)
+            self.fade(at, factor, 0)
+        else:
+            step = int(self.rng.integers(1, 30))
+            scenes.call("scene_decay", name=name, step=step * STEP, **fields)
+            self.fade(at, 1, step)
+
+    def step(self, scenes: Scenes, name: str) -> None:
+        what = self.rng.integers(0, 4)
+        if what == 0:
+            self.pin(scenes, name)
+        elif what == 1:
+            self.decay(scenes, name)
+        else:
+            super().step(scenes, name)
+        self.check(scenes, name)
+
+    def check(self, scenes: Scenes, name: str) -> None:
+        super().check(scenes, name)
+        reply = scenes.call("scene_export", name=name, pinned=True)
+        pinned = np.zeros((SIDE,) * 3, bool)
+        if reply.n_cells > 0:
+            pinned[tuple(array_of(reply.cells).T)] = True
+        np.testing.assert_array_equal(pinned, self.pinned)
+
+
+def test_random_pins_and_decays_among_scans_give_the_states_of_the_model(scenes: Scenes) -> None:
+    kept = Kept(1)
+    scenes.call("scene_create", name="s", spec=fused())
+    for i in range(30):
+        kept.step(scenes, "s")
+        if i % 10 == 9:
+            scenes.call("scene_collect", name="s")
+            kept.check(scenes, "s")
+    assert np.unique(kept.model.odds).size > 20 and kept.pinned.any()
+    info = scenes.call("scene_get", name="s").scene
+    assert info.n_pinned == kept.pinned.sum()
+    kinds = [v.kind for v in scenes.call("scene_log", name="s").versions]
+    assert scenes_decayed(kinds) > 2
+
+
+def scenes_decayed(kinds: list[int]) -> int:
+    return kinds.count(5)
+
+
+@pytest.mark.parametrize("journal_max_bytes", [0, 20000])
+def test_pins_and_decays_outlive_sigkills(tmp_path: Path, journal_max_bytes: int) -> None:
+    durable = scene_pb2.SceneDurability(journal_max_bytes=journal_max_bytes)
+    kept, branched = Kept(8), Kept(9)
+    n_snapshots = 0
+    for start in range(4):
+        with killed(tmp_path) as (daemon, scenes):
+            if start == 0:
+                scenes.call("scene_create", name="s", spec=fused(), durability=durable)
+            kept.check(scenes, "s")
+            for _ in range(7):
+                kept.step(scenes, "s")
+            if start == 1:
+                scenes.call("scene_snapshot", name="s", snapshot="then")
+                then = kept.pinned.copy()
+                scenes.call("scene_branch", name="s", new_name="b")
+                branched.model.odds = kept.model.odds.copy()
+                branched.pinned = kept.pinned.copy()
+                branched.touched = kept.touched.copy()
+            if start >= 1:
+                for _ in range(3):
+                    branched.step(scenes, "b")
+                at = scene_pb2.SceneAt(snapshot="then")
+                reply = scenes.call("scene_export", name="s", pinned=True, at=at)
+                assert reply.n_cells == then.sum()
+            n_snapshots += sum(line.get("msg") == "snapshot written" for line in daemon.log)
+            assert not any(line.get("msg") == "no snapshot was written" for line in daemon.log)
+    assert (n_snapshots > 0) == (journal_max_bytes > 0)
+    with killed(tmp_path) as (_, scenes):
+        for robot, name in ((kept, "s"), (branched, "b")):
+            robot.check(scenes, name)
+            for _ in range(3):
+                robot.scan(scenes, name)
+                robot.decay(scenes, name)
+                robot.check(scenes, name)
+            assert scenes.call("scene_verify", name=name).n_versions > 10
+
+
+def at_second(seconds: float, low: tuple[int, ...] = (0, 0, 0)) -> common_pb2.Cloud:
+    """A scan of one point."""
+    place = np.float32([low]) + np.float32(0.05)
+    return cloud_of(place, stamp_ns=int(seconds * S))
+
+
+def test_decay_by_half_life_counts_the_scans_time(tmp_path: Path) -> None:
+    point = {"points": scene_pb2.ScenePoints().points}
+    point["points"].values.extend([0.05, 0.05, 0.05])
+    point["points"].shape.extend([1, 3])
+    durable = scene_pb2.SceneDurability()
+
+    def state(scenes: Scenes) -> int:
+        return scenes.call("scene_values", name="s", **point).states.data[0]
+
+    with killed(tmp_path) as (_, scenes):
+        scenes.call("scene_create", name="s", spec=fused(), durability=durable)
+        scenes.fails("scene_decay", FAILED_PRECONDITION, "until_ns", name="s", half_life_s=10)
+        for _ in range(5):
+            scenes.call("scene_integrate", name="s", cloud=at_second(100))
+        # The first one begins the count; then nothing has passed.
+        for _ in range(2):
+            reply = scenes.call("scene_decay", name="s", half_life_s=10)
+            assert (reply.factor, reply.decayed_ns, reply.elapsed_s) == (1, 100 * S, 0)
+        scenes.call("scene_integrate", name="s", cloud=at_second(100.2, (1, 1, 1)))
+        short = scenes.call("scene_decay", name="s", half_life_s=10)
+        assert (short.factor, short.decayed_ns) == (1, 100 * S)
+        scenes.call("scene_integrate", name="s", cloud=at_second(110, (1, 1, 1)))
+        half = scenes.call("scene_decay", name="s", half_life_s=10)
+        assert (half.factor, half.decayed_ns, half.elapsed_s) == (0.5, 110 * S, 10)
+    with killed(tmp_path) as (_, scenes):
+        # 104 -> 52 -> 3 -> unknown; the count outlives the server, its newest scan's time does not.
+        scenes.fails("scene_decay", FAILED_PRECONDITION, "until_ns", name="s", half_life_s=10)
+        later = scenes.call("scene_decay", name="s", half_life_s=10, until_ns=150 * S)
+        assert (later.factor, later.elapsed_s) == (0.0625, 40)
+        assert state(scenes) == OCCUPIED
+        free = scenes.call("scene_decay", name="s", half_life_s=10, elapsed_s=20)
+        assert (free.factor, free.decayed_ns) == (0.25, 0)
+        assert free.n_removed >= 1 and state(scenes) == UNKNOWN
+
+
+def test_virtual_wall_stays_until_it_is_unpinned(scenes: Scenes) -> None:
+    low, high = WALL
+    pose = common_pb2.Pose(translation=vec(-3.0, -1.7, -1.7))
+    beyond = cloud_of(np.float32([[4, 0, 0]]), T_map_sensor=pose)
+    scenes.call("scene_create", name="s", spec=fused())
+
+    def see_through(n: int) -> int:
+        replies = [
+            scenes.call("scene_integrate", name="s", cloud=beyond, carve=scene_pb2.SceneCarve())
+            for _ in range(n)
+        ]
+        return sum(reply.change.n_removed for reply in replies)
+
+    scenes.edit("s", box(low, high, pin="SCENE_PINNED"), in_voxels=True)
+    assert see_through(12) == 0
+    assert scenes.call("scene_decay", name="s", step=8).n_removed == 0
+    points = scene_pb2.ScenePoints(points=points_of([list(low), [0, 0, 0]])).points
+    values = scenes.call("scene_values", name="s", points=points, with_pins=True)
+    assert list(array_of(values.pinned)) == [1, 0]
+    assert list(array_of(values.states)) == [OCCUPIED, UNKNOWN]
+    scenes.edit("s", box(low, high, "SCENE_KEEP", pin="SCENE_UNPINNED"), in_voxels=True)
+    assert scenes.call("scene_get", name="s").scene.n_pinned == 0
+    assert see_through(12) > 0
+    # An older version has its pins, and a branch of it begins with them.
+    before = scene_pb2.SceneAt(version=2)
+    scenes.call("scene_branch", name="s", new_name="b", at=before)
+    assert scenes.call("scene_get", name="b").scene.n_pinned == 200
+
+
+def points_of(rows: list[list[int]]) -> common_pb2.Tensor:
+    tensor = common_pb2.Tensor(dtype=common_pb2.INT32, shape=[len(rows), 3])
+    tensor.data = np.int32(rows).tobytes()
+    return tensor
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("factor", {}),
+        ("factor", {"factor": 0.5, "step": 1}),
+        ("factor", {"factor": 1.0}),
+        ("factor", {"factor": float("nan")}),
+        ("step", {"step": float("inf")}),
+        ("half_life_s", {"half_life_s": -1}),
+        ("elapsed_s", {"half_life_s": 1, "elapsed_s": float("nan")}),
+        ("elapsed_s", {"factor": 0.5, "elapsed_s": 1}),
+        ("until_ns", {"half_life_s": 1, "elapsed_s": 1, "until_ns": 1}),
+        ("keep_radius", {"factor": 0.5, "keep_radius": -1}),
+        ("keep_radius", {"factor": 0.5, "keep_centre": vec(0, 0, 0)}),
+        ("keep_centre", {"factor": 0.5, "keep_radius": 1}),
+        ("box.low", {"factor": 0.5, "box": scene_pb2.SceneBox(high=vec(1, 1, 1))}),
+    ],
+)
+def test_wrong_decay_is_refused(scenes: Scenes, field: str, wrong: dict[str, Any]) -> None:
+    scenes.call("scene_create", name="s", spec=fused())
+    scenes.fails("scene_decay", INVALID_ARGUMENT, field, name="s", **wrong)
+    assert scenes.call("scene_get", name="s").scene.version == 1
+
+
+def test_scene_of_the_last_word_has_no_decays_and_pins(scenes: Scenes) -> None:
+    scenes.call("scene_create", name="s", spec=fused(fusion="SCENE_FUSION_LAST"))
+    scenes.fails("scene_decay", FAILED_PRECONDITION, "name", name="s", factor=0.5)
+    pin = box((0, 0, 0), (1, 1, 1), pin="SCENE_PINNED")
+    scenes.fails(
+        "scene_edit", FAILED_PRECONDITION, "operations[0].pin", name="s", operations=[pin]
+    )
+    for field, wrong in (
+        ("operations[0].action", box((0, 0, 0), (1, 1, 1), "SCENE_KEEP")),
+        ("operations[0].pin", box((0, 0, 0), (1, 1, 1), "SCENE_PAINT", pin="SCENE_PINNED")),
+        ("operations[0].pin", box((0, 0, 0), (1, 1, 1), pin=7)),
+    ):
+        scenes.fails("scene_edit", INVALID_ARGUMENT, field, name="s", operations=[wrong])
+    far = {"factor": 0.5, "keep_radius": 1, "keep_centre": vec(1e9, 0, 0)}
+    scenes.call("scene_create", name="f", spec=fused())
+    scenes.fails("scene_decay", common_pb2.OUT_OF_RANGE, "keep_centre", name="f", **far)
+
+
+def test_client_and_voxelctl_pin_and_decay(tmp_path: Path) -> None:
+    with running(tmp_path) as daemon, voxeld.Client(daemon.ipc) as client:
+        scene = client.scene_create("s", SIZE, depth=DEPTH, track_free=True)
+        door = voxeld.Box((0, 0, 0), (0.2, 0.2, 0.2))
+        scene.edit([voxeld.Operation(door, pin="pinned")])
+        assert len(scene.export(pinned=True)) == 8
+        values = scene.values([[0.1, 0.1, 0.1], [1.0, 1.0, 1.0]], pins=True)
+        assert values.pinned is not None and list(values.pinned) == [True, False]
+        done = client.scene_decay("s", factor=0.5, keep_centre=(0, 0, 0), keep_radius=1)
+        assert (done.version, done.factor, done.n_removed) == (3, 0.5, 0)
+        with pytest.raises(voxeld.InvalidArgument):
+            client.scene_decay("s")
+
+        def ctl(*words: str) -> str:
+            return run(BIN / "voxelctl", "--url", daemon.ipc, *words).stdout
+
+        told = json.loads(ctl("--json", "scene", "decay", "s", "--step", "1"))
+        assert told["version"] == 4 and abs(told["step"] - 30 * STEP) < 1e-9
+        ctl("scene", "edit", "s", "--box", "0,0,0,0.2,0.2,0.2", "--leave", "--unpin")
+        assert scene.info().n_pinned == 0
+        assert "decayed" in ctl("scene", "log", "s")
