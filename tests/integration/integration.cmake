@@ -143,7 +143,7 @@ set_tests_properties(integration_overload integration_load integration_bench int
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
-             integration_grids
+             integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
              integration_volume_tools integration_shared integration_fields

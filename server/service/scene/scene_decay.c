@@ -82,10 +82,6 @@ enum vxd_status vxd_scene_decay_check(struct vxd_request *request, struct vxd_er
     VXD_TRY(check_number(input->keep_radius,
                          input->keep_radius >= 0 && isfinite(input->keep_radius),
                          "keep_radius", ">= 0 and finite", err));
-    if (input->keep_centre != NULL && input->keep_radius == 0) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "keep_radius",
-                         "is 0, it must be above 0 with keep_centre"));
-    }
     if (input->keep_radius > 0) {
         status = vxd_scene_check_vector(input->keep_centre, "keep_centre", err);
     }
