@@ -78,8 +78,10 @@ struct vxd_scene_network {
  * those that hit nothing; both in the cloud's order, source by source. */
 struct vxd_scene_split {
     const float *positions;
+    const float *origins; /* where their rays start; NULL: all at one place */
     const uint16_t *values;
     const float *dropped;
+    const float *dropped_origins;
     size_t *n_kept; /* of each source; NULL: all */
 };
 
@@ -120,7 +122,7 @@ enum vxd_status vxd_scene_network_take(struct vxd_request *request,
                                        struct vxd_scene_network *network,
                                        struct vxd_err *err);
 /* Splits n_points, which come from sources of n_of_source points each, by their labels.
- * Memory is the request's. errors  as vxd_scene_labels_table */
+ * out->origins are all points' before. Memory is the request's. errors  as vxd_scene_labels_table */
 enum vxd_status vxd_scene_network_split(struct vxd_request *request,
                                         struct vxd_queue *queue,
                                         const struct vxd_scene_network *network,

@@ -31,7 +31,8 @@ struct integrate_job {
     struct vxd_scene_network network;
     size_t n_sources;
     double base_voxel[3];
-    float *positions; /* device, n_points x 3 voxels from base_voxel */
+    float *positions;     /* device, n_points x 3 voxels from base_voxel */
+    const float *origins; /* likewise, of their rays; NULL: the sensor did not move */
     float *features;
     /* The points as they are scanned; with values NULL all take the rule's material. */
     struct vxd_scene_split split;
@@ -192,6 +193,7 @@ static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *que
     struct integrate_job *job = request->state;
     size_t n = job->clouds.n_points;
     void *positions;
+    void *origins;
     void *features = NULL;
     enum vxd_status status;
 
@@ -201,8 +203,14 @@ static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *que
                                       (size_t)job->rule.n_channels * sizeof(float),
                                       &features, err));
     }
+    if (job->cloud->deskew != NULL) {
+        VXD_TRY(
+            vxd_scene_take_device(request, queue, n, 3 * sizeof(float), &origins, err));
+        job->clouds.origins = origins;
+    }
     VXD_TRY(vxd_clouds_decode(&job->clouds, queue, positions, features, err));
     job->positions = positions;
+    job->origins = job->clouds.origins;
     job->features = features;
     status = vxd_queue_wait(queue, err);
 out:
@@ -277,6 +285,7 @@ static enum vxd_status choose_materials(struct vxd_request *request,
     struct integrate_job *job = request->state;
 
     job->split.positions = job->positions;
+    job->split.origins = job->origins;
     return job->network.message != NULL ? split_points(request, queue, err)
                                         : choose_values(request, queue, err);
 }
@@ -286,6 +295,11 @@ struct place {
     size_t kept;
     size_t dropped;
 };
+
+static const float *rows_from(const float *rows, size_t first)
+{
+    return rows != NULL ? rows + 3 * first : NULL;
+}
 
 /* Scans the kept points of a source, and the dropped ones for themselves. */
 static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
@@ -318,6 +332,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     }
     if (n_kept > 0) {
         scan.points = job->split.positions + 3 * place->kept;
+        scan.origins = rows_from(job->split.origins, place->kept);
         scan.values = job->split.values != NULL ? job->split.values + place->kept : NULL;
         scan.n = n_kept;
         scan.value = input->rule != NULL ? input->rule->material : 0;
@@ -325,6 +340,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     }
     if (n_dropped > 0) {
         scan.points = job->split.dropped + 3 * place->dropped;
+        scan.origins = rows_from(job->split.dropped_origins, place->dropped);
         scan.values = NULL;
         scan.n = n_dropped;
         scan.value = 0;

@@ -237,6 +237,7 @@ enum vxd_status vxd_scene_network_split(struct vxd_request *request,
                                         const size_t *n_of_source, size_t n_sources,
                                         struct vxd_scene_split *out, struct vxd_err *err)
 {
+    const float *origins = out->origins;
     struct rows rows = {0};
     const int32_t *table;
     const void *values;
@@ -251,6 +252,12 @@ enum vxd_status vxd_scene_network_split(struct vxd_request *request,
         out->values = values;
     }
     out->positions = positions;
+    if (rows.n_dropped > 0 && origins != NULL) {
+        VXD_TRY(gather(request, queue, origins, n_points, rows.kept, rows.n_kept,
+                       &out->origins, err));
+        VXD_TRY(gather(request, queue, origins, n_points, rows.dropped, rows.n_dropped,
+                       &out->dropped_origins, err));
+    }
     if (rows.n_dropped > 0) {
         VXD_TRY(gather(request, queue, positions, n_points, rows.kept, rows.n_kept,
                        &out->positions, err));

@@ -13,7 +13,7 @@ import pytest
 import voxeld
 from harness import BIN, array_of, cloud_of, common_pb2, running, scene_pb2, scene_version_pb2
 from test_tools import run
-from scenes import OCCUPIED, UNKNOWN, Scenes, box, vec
+from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, box, vec
 from test_scene_fusion import DEPTH, NEVER, SIDE, SIZE, Robot, fused, killed
 
 INVALID_ARGUMENT = common_pb2.INVALID_ARGUMENT
@@ -232,6 +232,88 @@ def points_of(rows: list[list[int]]) -> common_pb2.Tensor:
     tensor = common_pb2.Tensor(dtype=common_pb2.INT32, shape=[len(rows), 3])
     tensor.data = np.int32(rows).tobytes()
     return tensor
+
+
+# Moving sensors -----------------------------------------------------------------------------
+
+
+def quaternion(q: np.ndarray) -> common_pb2.Quaternion:
+    return common_pb2.Quaternion(x=q[0], y=q[1], z=q[2], w=q[3])
+
+
+def slerp(a: np.ndarray, b: np.ndarray, s: float) -> np.ndarray:
+    angle = np.arccos(a @ b)
+    return (np.sin((1 - s) * angle) * a + np.sin(s * angle) * b) / np.sin(angle)
+
+
+def moving(times: np.ndarray, points: np.ndarray) -> tuple[common_pb2.Cloud, list[common_pb2.Pose]]:
+    """A cloud whose sensor moves and turns, and the pose at each point."""
+    a = np.array([0.1, -0.2, 0.3, 0.9])
+    b = np.array([-0.3, 0.2, 0.5, 0.8])
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    begin, end = np.array([-0.4, 0.3, 0.1]), np.array([0.5, -0.2, 0.2])
+    shares = (times - times.min()) / (times.max() - times.min())
+    poses = [
+        common_pb2.Pose(
+            translation=vec(*((1 - s) * begin + s * end)), rotation=quaternion(slerp(a, b, s))
+        )
+        for s in shares
+    ]
+    data = np.concatenate([points, times[:, None]], 1).astype(np.float32)
+    deskew = common_pb2.Deskew(
+        T_map_sensor_end=common_pb2.Pose(translation=vec(*end), rotation=quaternion(b))
+    )
+    pose = common_pb2.Pose(translation=vec(*begin), rotation=quaternion(a))
+    return cloud_of(data, "xyzt", T_map_sensor=pose, deskew=deskew), poses
+
+
+def test_points_of_a_moving_sensor_are_where_they_were_seen(scenes: Scenes) -> None:
+    rng = np.random.default_rng(2)
+    directions = rng.normal(size=(40, 3))
+    points = directions / np.linalg.norm(directions, axis=1, keepdims=True) * 1.5
+    points = points.astype(np.float32)
+    cloud, poses = moving(np.float32(rng.uniform(3, 7, 40)), points)
+    last = {"fusion": "SCENE_FUSION_LAST"}
+    scenes.call("scene_create", name="s", spec=fused(**last))
+    reply = scenes.call("scene_integrate", name="s", cloud=cloud, carve=scene_pb2.SceneCarve())
+    assert reply.n_used == 40
+    hit = np.zeros((SIDE,) * 3, bool)
+    passed = hit.copy()
+    for point, pose in zip(points, poses, strict=True):
+        scenes.call("scene_create", name="one", spec=fused(**last))
+        one = cloud_of(point[None], T_map_sensor=pose)
+        scenes.call("scene_integrate", name="one", cloud=one, carve=scene_pb2.SceneCarve())
+        states = scenes.dense("one", SIDE)[0]
+        hit |= states == OCCUPIED
+        passed |= states == FREE
+        scenes.call("scene_drop", name="one")
+    states = scenes.dense("s", SIDE)[0]
+    np.testing.assert_array_equal(states == OCCUPIED, hit)
+    np.testing.assert_array_equal(states == FREE, passed & ~hit)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("cloud.deskew.time_field", {"time_field": "when"}),
+        ("cloud.deskew.end", {"time_field": "z", "start": 1, "end": 1}),
+        ("cloud.deskew.end", {"time_field": "z", "start": 1, "end": float("nan")}),
+        (
+            "cloud.deskew.T_map_sensor_end.translation",
+            {
+                "time_field": "z",
+                "T_map_sensor_end": common_pb2.Pose(translation=vec(float("nan"), 0, 0)),
+            },
+        ),
+    ],
+)
+def test_wrong_deskew_is_refused(scenes: Scenes, field: str, wrong: dict[str, Any]) -> None:
+    scenes.call("scene_create", name="s", spec=fused())
+    cloud = cloud_of(np.float32([[1, 0, 0]]), deskew=common_pb2.Deskew(**wrong))
+    scenes.fails("scene_integrate", INVALID_ARGUMENT, field, name="s", cloud=cloud)
+    cloud.deskew.CopyFrom(common_pb2.Deskew(time_field="z"))
+    cloud.sweeps.add()
+    scenes.fails("scene_integrate", INVALID_ARGUMENT, "cloud.deskew", name="s", cloud=cloud)
 
 
 @pytest.mark.parametrize(
