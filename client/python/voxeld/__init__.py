@@ -24,7 +24,7 @@ Failures are exceptions of class voxeld.Error, one subclass a status code.
 
 from .calls import StageTimes
 from .client import Client, connect
-from .cloud import Cloud, DType, Field, Pose, Sweep
+from .cloud import Cloud, Deskew, DType, Field, Pose, Sweep
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -145,6 +145,7 @@ __all__ = [
     "DeadlineExceeded",
     "Decayed",
     "Dense",
+    "Deskew",
     "Diff",
     "Difference",
     "DistanceField",

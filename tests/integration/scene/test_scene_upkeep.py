@@ -378,3 +378,11 @@ def test_client_and_voxelctl_pin_and_decay(tmp_path: Path) -> None:
         ctl("scene", "edit", "s", "--box", "0,0,0,0.2,0.2,0.2", "--leave", "--unpin")
         assert scene.info().n_pinned == 0
         assert "decayed" in ctl("scene", "log", "s")
+        # Seen from where the sensor was at half of its way.
+        end = voxeld.Pose((2, 0, 0), (0, 0, 1, 0))
+        cloud = voxeld.Cloud.from_numpy(
+            np.float32([[0.25, 0, 0, 5]]), ["x", "y", "z", "at"],
+            deskew=voxeld.Deskew(end, "at", 0, 10),
+        )  # fmt: skip
+        scene.integrate(cloud)
+        assert scene.values([[1.05, 0.25, 0.05]]).occupied.all()
