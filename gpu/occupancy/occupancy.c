@@ -11,7 +11,9 @@ static const struct vxd_hashmap_spec map_spec = {
     .key_dtype = VXD_INT64,
     .n_components = 1,
     .n_values = 1,
-    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}}};
+    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}},
+    /* Scans of a drive bring few new blocks each, and most of a layer is its rows. */
+    .growth_percent = 6};
 
 enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
                                      const struct vxd_occupancy_rule *rule, int depth,
