@@ -142,6 +142,8 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
 enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_decay_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_check(struct vxd_request *request,
+                                            struct vxd_err *err);
 enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request,
                                          struct vxd_err *err);
@@ -153,6 +155,9 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 enum vxd_status vxd_scene_undo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
 enum vxd_status vxd_scene_decay_submit(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_submit(struct vxd_request *request,
@@ -169,6 +174,9 @@ enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
 enum vxd_status vxd_scene_decay_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_finish(struct vxd_request *request,

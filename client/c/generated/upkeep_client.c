@@ -75,3 +75,75 @@ enum voxeld_status voxeld_scene_decay(struct voxeld_client *client,
 out:
     return vxd_exchange_end(&call, status, error);
 }
+
+static enum vxd_status
+build_scene_log_odds_at(struct vxd_exchange *call,
+                        const struct voxeld_scene_log_odds_at_request *in,
+                        Voxeld__V1__SceneLogOddsAtRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->scene);
+    VXD_TRY(vxd_exchange_tensor(call, "points", &in->points, &out->points));
+out:
+    return status;
+}
+
+static enum vxd_status
+open_scene_log_odds_at(struct vxd_exchange *call,
+                       const struct voxeld_scene_log_odds_at_request *request,
+                       struct voxeld_scene_evidence **out)
+{
+    struct voxeld_scene_evidence *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__SceneLogOddsAtResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->scene_log_odds_at;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->n = request->points.n;
+    r->version = in->version;
+    r->generation = in->generation;
+    r->engine_ms = in->engine_ms;
+    VXD_TRY(vxd_reply_rows(in->steps, "steps", r->n, &r->steps, err));
+    r->step = in->step;
+    r->occupied_steps = in->occupied_steps;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_scene_evidence_free(r);
+    return status;
+}
+
+enum voxeld_status
+voxeld_scene_log_odds_at(struct voxeld_client *client,
+                         const struct voxeld_scene_log_odds_at_request *request,
+                         struct voxeld_scene_evidence **out, struct voxeld_error *error)
+{
+    Voxeld__V1__SceneLogOddsAtRequest body = VOXELD__V1__SCENE_LOG_ODDS_AT_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
+    VXD_TRY(build_scene_log_odds_at(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_LOG_ODDS_AT;
+    call.request.scene_log_odds_at = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_scene_log_odds_at(&call, request, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+void voxeld_scene_evidence_free(struct voxeld_scene_evidence *result)
+{
+    vxd_result_free(result);
+}

@@ -58,7 +58,7 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
-from .generated.upkeep_records import Decayed
+from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
     Camera,
     Surface,
@@ -154,6 +154,7 @@ __all__ = [
     "Entries",
     "Erased",
     "Error",
+    "Evidence",
     "FailedPrecondition",
     "Field",
     "Found",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from voxeld.v1 import rpc_pb2, scene_pb2
+from voxeld.v1 import rpc_pb2, scene_pb2, scene_upkeep_pb2
 
 from . import wire
 from .calls import Calls
@@ -19,6 +19,7 @@ from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .exchange import At, at_of
 from .generated import grid_client, upkeep_client
+from .generated.upkeep_records import Evidence
 from .fusion import LogOdds, fusion_of, log_odds_of
 from .labels import Labels, labels_of
 from .networks import Timings
@@ -217,6 +218,24 @@ class Scene(SceneVersions, SceneWatches):
                 pinned=reply.array("pinned", "|u1", n) != 0 if pins else None,
                 **reply.seen(),
             )  # fmt: skip
+
+    def log_odds(
+        self,
+        points: npt.ArrayLike,
+        *,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> Evidence:
+        """Returns the log-odds of voxels, of the newest version: n x 3 integers are voxel indices,
+        floating-point numbers metres; at most 2**18."""
+        message = scene_upkeep_pb2.SceneLogOddsAtRequest(name=self.name)
+        places = places_of(points, "points")
+        parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
+        reply = self._exchange("scene_log_odds_at", message, parts, timeout, request_id)
+        with reply:
+            return record_of(
+                Evidence, reply.message, steps=reply.array("steps", "|i1", len(places))
+            )
 
     def cast_rays(
         self,

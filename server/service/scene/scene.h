@@ -166,6 +166,9 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_follow(struct vxd_request *request, struct vxd_queue *queue,
                                  uint32_t root, struct vxd_err *err);
+/* errors  FAILED_PRECONDITION  the scene does not fuse by log-odds; err.field is "name" */
+enum vxd_status vxd_scene_need_log_odds(const struct vxd_scene *scene,
+                                        struct vxd_err *err);
 /* Ends what vxd_scene_begin_change began of log-odds. */
 void vxd_scene_end_following(struct vxd_scene_job *job);
 

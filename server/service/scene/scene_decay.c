@@ -202,12 +202,7 @@ enum vxd_status vxd_scene_decay_submit(struct vxd_request *request,
     }
     VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
-    if (!vxd_scene_fuses(job->base.scene)) {
-        VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "name",
-                         "the scene \"%s\" has no log-odds: its fusion is "
-                         "SCENE_FUSION_LAST",
-                         job->base.scene->terms.name));
-    }
+    VXD_TRY(vxd_scene_need_log_odds(job->base.scene, err));
     VXD_TRY(read_place(input, job, err));
     VXD_TRY(read_law(input, job, err));
     VXD_TRY(

@@ -345,6 +345,17 @@ enum vxd_status vxd_scene_follow(struct vxd_request *request, struct vxd_queue *
     return status;
 }
 
+enum vxd_status vxd_scene_need_log_odds(const struct vxd_scene *scene,
+                                        struct vxd_err *err)
+{
+    return vxd_scene_fuses(scene)
+               ? VXD_OK
+               : vxd_fail(err, VXD_FAILED_PRECONDITION, "name",
+                          "the scene \"%s\" has no log-odds: its fusion is "
+                          "SCENE_FUSION_LAST",
+                          scene->terms.name);
+}
+
 void vxd_scene_end_following(struct vxd_scene_job *job)
 {
     if (job->commit.is_fusing) {

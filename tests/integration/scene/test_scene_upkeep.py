@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 import voxeld
-from harness import BIN, array_of, cloud_of, common_pb2, running, scene_pb2, scene_version_pb2
+from harness import (
+    BIN,
+    array_of,
+    cloud_of,
+    common_pb2,
+    running,
+    scene_pb2,
+    scene_version_pb2,
+    tensor_of,
+)
 from test_tools import run
 from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, box, vec
 from test_scene_fusion import DEPTH, NEVER, SIDE, SIZE, Robot, fused, killed
@@ -98,6 +107,10 @@ class Kept(Robot):
 
     def check(self, scenes: Scenes, name: str) -> None:
         super().check(scenes, name)
+        voxels = np.random.default_rng(5).integers(0, SIDE, (20000, 3)).astype(np.int32)
+        reply = scenes.call("scene_log_odds_at", name=name, points=tensor_of(voxels))
+        np.testing.assert_array_equal(array_of(reply.steps), self.model.odds[tuple(voxels.T)])
+        assert reply.step == STEP and reply.occupied_steps == 0
         reply = scenes.call("scene_export", name=name, pinned=True)
         pinned = np.zeros((SIDE,) * 3, bool)
         if reply.n_cells > 0:
@@ -215,7 +228,7 @@ def test_virtual_wall_stays_until_it_is_unpinned(scenes: Scenes) -> None:
     scenes.edit("s", box(low, high, pin="SCENE_PINNED"), in_voxels=True)
     assert see_through(12) == 0
     assert scenes.call("scene_decay", name="s", step=8).n_removed == 1  # what the scans hit
-    points = scene_pb2.ScenePoints(points=points_of([list(low), [0, 0, 0]])).points
+    points = tensor_of(np.int32([low, [0, 0, 0]]))
     values = scenes.call("scene_values", name="s", points=points, with_pins=True)
     assert list(array_of(values.pinned)) == [1, 0]
     assert list(array_of(values.states)) == [OCCUPIED, UNKNOWN]
@@ -226,12 +239,6 @@ def test_virtual_wall_stays_until_it_is_unpinned(scenes: Scenes) -> None:
     before = scene_pb2.SceneAt(version=2)
     scenes.call("scene_branch", name="s", new_name="b", at=before)
     assert scenes.call("scene_get", name="b").scene.n_pinned == 200
-
-
-def points_of(rows: list[list[int]]) -> common_pb2.Tensor:
-    tensor = common_pb2.Tensor(dtype=common_pb2.INT32, shape=[len(rows), 3])
-    tensor.data = np.int32(rows).tobytes()
-    return tensor
 
 
 # Moving sensors -----------------------------------------------------------------------------
@@ -342,6 +349,10 @@ def test_wrong_decay_is_refused(scenes: Scenes, field: str, wrong: dict[str, Any
 def test_scene_of_the_last_word_has_no_decays_and_pins(scenes: Scenes) -> None:
     scenes.call("scene_create", name="s", spec=fused(fusion="SCENE_FUSION_LAST"))
     scenes.fails("scene_decay", FAILED_PRECONDITION, "name", name="s", factor=0.5)
+    points = tensor_of(np.int32([[0, 0, 0]]))
+    scenes.fails("scene_log_odds_at", FAILED_PRECONDITION, "name", name="s", points=points)
+    points = tensor_of(np.zeros(((1 << 18) + 1, 3), np.int32))
+    scenes.fails("scene_log_odds_at", INVALID_ARGUMENT, "points", name="s", points=points)
     pin = box((0, 0, 0), (1, 1, 1), pin="SCENE_PINNED")
     scenes.fails(
         "scene_edit", FAILED_PRECONDITION, "operations[0].pin", name="s", operations=[pin]
@@ -369,6 +380,8 @@ def test_client_and_voxelctl_pin_and_decay(tmp_path: Path) -> None:
         assert (done.version, done.factor, done.n_removed) == (3, 0.5, 0)
         with pytest.raises(voxeld.InvalidArgument):
             client.scene_decay("s")
+        evidence = scene.log_odds([[0.1, 0.1, 0.1], [1.0, 1.0, 1.0]])
+        assert list(evidence.steps) == [104, NEVER] and evidence.step == STEP
 
         def ctl(*words: str) -> str:
             return run(BIN / "voxelctl", "--url", daemon.ipc, *words).stdout

@@ -32,6 +32,24 @@ class Decayed:
     engine_ms: float
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evidence:
+    """Log-odds of voxels: steps * step, where steps are not -128.
+
+    steps           int8 n: log-odds in steps; -128 = never observed, or outside of the scene.
+                    Voxels that no scan has come near have the clamp of their state
+    step            log-odds of a step. A voxel's probability is 1 / (1 + exp(-steps * step))
+    occupied_steps  occupied from this number of steps on
+    """
+
+    version: int
+    generation: int
+    engine_ms: float
+    steps: exchange.Array
+    step: float
+    occupied_steps: int
+
+
 def decayed_of(message: Any) -> Decayed:
     return Decayed(
         version=message.version,
@@ -41,4 +59,16 @@ def decayed_of(message: Any) -> Decayed:
         elapsed_s=message.elapsed_s,
         decayed_ns=message.decayed_ns,
         engine_ms=message.engine_ms,
+    )
+
+
+def evidence_of(reply: exchange.Reply, request: Any, n: int) -> Evidence:
+    message = reply.message
+    return Evidence(
+        version=message.version,
+        generation=message.generation,
+        engine_ms=message.engine_ms,
+        steps=reply.rows("steps", message.steps, n),
+        step=message.step,
+        occupied_steps=message.occupied_steps,
     )

@@ -51,3 +51,27 @@ class SceneDecayResponse(_message.Message):
     step: float
     version: int
     def __init__(self, version: _Optional[int] = ..., n_removed: _Optional[int] = ..., factor: _Optional[float] = ..., step: _Optional[float] = ..., elapsed_s: _Optional[float] = ..., decayed_ns: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class SceneLogOddsAtRequest(_message.Message):
+    __slots__ = ["name", "points"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    points: _common_pb2.Tensor
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SceneLogOddsAtResponse(_message.Message):
+    __slots__ = ["engine_ms", "generation", "occupied_steps", "step", "steps", "version"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    OCCUPIED_STEPS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    generation: int
+    occupied_steps: int
+    step: float
+    steps: _common_pb2.Tensor
+    version: int
+    def __init__(self, version: _Optional[int] = ..., generation: _Optional[int] = ..., engine_ms: _Optional[float] = ..., steps: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., step: _Optional[float] = ..., occupied_steps: _Optional[int] = ...) -> None: ...
