@@ -22,7 +22,7 @@ from harness import (
     tensor_of,
 )
 from test_tools import run
-from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, box, vec
+from scenes import FREE, OCCUPIED, UNKNOWN, Scenes, box, spec, vec
 from test_scene_fusion import DEPTH, NEVER, SIDE, SIZE, Robot, fused, killed
 
 INVALID_ARGUMENT = common_pb2.INVALID_ARGUMENT
@@ -321,6 +321,112 @@ def test_wrong_deskew_is_refused(scenes: Scenes, field: str, wrong: dict[str, An
     cloud.deskew.CopyFrom(common_pb2.Deskew(time_field="z"))
     cloud.sweeps.add()
     scenes.fails("scene_integrate", INVALID_ARGUMENT, "cloud.deskew", name="s", cloud=cloud)
+
+
+# Filters ------------------------------------------------------------------------------------
+
+
+def street(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Points of an inclined ground and of things on it, and which are of the ground."""
+    ground = rng.uniform(-2.5, 2.5, (3000, 3))
+    ground[:, 2] = 0.05 * ground[:, 0] - 0.03 * ground[:, 1] - 0.8 + rng.normal(0, 0.008, 3000)
+    walls = rng.uniform(-1, 1, (1500, 3)) * [0.4, 0.4, 0.5] + [1.2, -0.5, 0]
+    table = rng.uniform(-1, 1, (1500, 3)) * [0.6, 0.6, 0] + [-1.2, 0.8, 0.3]
+    points = np.concatenate([ground, walls, table]).astype(np.float32)
+    height = points[:, 2] - (0.05 * points[:, 0] - 0.03 * points[:, 1] - 0.8)
+    return points, height / np.hypot(1, np.hypot(0.05, 0.03))
+
+
+def voxels_of(points: np.ndarray) -> np.ndarray:
+    at = np.floor(points.astype(np.float64) / SIZE + SIDE / 2).astype(int)
+    return np.unique(at, axis=0)
+
+
+def test_points_of_the_ground_hit_nothing_and_clear(scenes: Scenes) -> None:
+    points, heights = street(np.random.default_rng(4))
+    scenes.call("scene_create", name="s", spec=fused())
+    filter_ = scene_pb2.SceneFilter(ground=True, ground_distance_m=0.06)
+    carve = scene_pb2.SceneCarve()
+    fields = {"name": "s", "cloud": cloud_of(points), "carve": carve, "filter": filter_}
+    reply = scenes.call("scene_integrate", **fields)
+    # The plane is known, but for what its noise leaves open.
+    assert (np.abs(heights) < 0.055).sum() <= reply.n_ground <= (np.abs(heights) < 0.065).sum()
+    assert reply.n_dropped == reply.n_ground and reply.n_used + reply.n_ground == len(points)
+    states = scenes.dense("s", SIDE)[0]
+    sure = voxels_of(points[np.abs(heights) > 0.065])
+    maybe = voxels_of(points[np.abs(heights) > 0.055])
+    occupied = np.argwhere(states == OCCUPIED)
+    assert (states[tuple(sure.T)] == OCCUPIED).all() and len(occupied) <= len(maybe)
+    assert (states == FREE).sum() > 3000
+    # At another height there is no ground, nor where nothing may be inclined so.
+    for name, other in (
+        ("low", {"ground_z": -2, "ground_z_tolerance_m": 0.3}),
+        ("level", {"ground_angle": 0.001, "ground_z": -0.8, "ground_z_tolerance_m": 0.2}),
+    ):
+        scenes.call("scene_create", name=name, spec=fused())
+        filter_ = scene_pb2.SceneFilter(ground=True, ground_distance_m=0.02, **other)
+        reply = scenes.call("scene_integrate", **{**fields, "name": name, "filter": filter_})
+        assert reply.n_ground < 1500
+
+
+def test_voxels_of_few_points_and_without_neighbours_are_not_hit(scenes: Scenes) -> None:
+    rng = np.random.default_rng(6)
+    crowd = rng.normal(0, 0.5, (1200, 3))
+    alone = rng.uniform(-3, 3, (300, 3))
+    points = np.concatenate([crowd, alone]).astype(np.float32)
+    at = np.floor(points.astype(np.float64) / SIZE + SIDE / 2).astype(int)
+    n = np.zeros((SIDE + 2,) * 3, int)
+    np.add.at(n, tuple((at + 1).T), 1)
+    for min_hits, no_speckles in ((0, True), (2, False), (3, True)):
+        hit = n >= max(min_hits, 1)
+        near = sum(
+            np.roll(hit, (x, y, z), (0, 1, 2))
+            for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)
+        )  # fmt: skip
+        expected = hit & (near > 0) if no_speckles else hit
+        name = f"s{min_hits}"
+        scenes.call("scene_create", name=name, spec=fused())
+        filter_ = scene_pb2.SceneFilter(min_hits=min_hits, no_speckles=no_speckles)
+        reply = scenes.call(
+            "scene_integrate", name=name, cloud=cloud_of(points), filter=filter_
+        )
+        assert reply.n_sparse == len(points) - n[expected].sum() > 0
+        states = scenes.dense(name, SIDE)[0]
+        np.testing.assert_array_equal(states == OCCUPIED, expected[1:-1, 1:-1, 1:-1])
+
+
+def test_filtered_points_keep_their_materials(scenes: Scenes) -> None:
+    points = np.zeros((40, 4), np.float32)
+    points[:, :3] = np.random.default_rng(3).uniform(-2, 2, (40, 3))
+    points[:, 3] = np.arange(40) % 7
+    points = np.repeat(points, np.arange(40) % 3 + 1, axis=0)
+    rule = scene_pb2.SceneMaterialRule(kind="LABEL", field="l")
+    scenes.call("scene_create", name="s", spec=spec(DEPTH, SIZE, 4, track_free=True))
+    scenes.call(
+        "scene_integrate", name="s", cloud=cloud_of(points, "xyzl"), rule=rule,
+        filter=scene_pb2.SceneFilter(min_hits=2),
+    )  # fmt: skip
+    states, materials = scenes.dense("s", SIDE)
+    assert materials is not None and (states == OCCUPIED).sum() > 20
+    for place, count in zip(*np.unique(points, axis=0, return_counts=True), strict=True):
+        at = tuple(voxels_of(place[None, :3])[0])
+        if count > 1:
+            assert (states[at], materials[at]) == (OCCUPIED, place[3])
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("filter.ground_distance_m", {"ground_distance_m": -1}),
+        ("filter.ground_angle", {"ground_angle": 1.6}),
+        ("filter.ground_z", {"ground_z": float("nan")}),
+        ("filter.ground_z_tolerance_m", {"ground_z_tolerance_m": float("inf")}),
+    ],
+)
+def test_wrong_filter_is_refused(scenes: Scenes, field: str, wrong: dict[str, Any]) -> None:
+    scenes.call("scene_create", name="s", spec=fused())
+    fields = {"cloud": cloud_of(np.float32([[1, 0, 0]])), "filter": scene_pb2.SceneFilter(**wrong)}
+    scenes.fails("scene_integrate", INVALID_ARGUMENT, field, name="s", **fields)
 
 
 @pytest.mark.parametrize(

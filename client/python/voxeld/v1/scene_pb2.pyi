@@ -256,6 +256,24 @@ class SceneExportResponse(_message.Message):
     states: _common_pb2.Tensor
     def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., cells: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., low_cell: _Optional[_Iterable[int]] = ..., ply: _Optional[bytes] = ..., n_cells: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., cell_size_m: _Optional[float] = ..., frame_id: _Optional[str] = ...) -> None: ...
 
+class SceneFilter(_message.Message):
+    __slots__ = ["ground", "ground_angle", "ground_distance_m", "ground_z", "ground_z_tolerance_m", "min_hits", "no_speckles"]
+    GROUND_ANGLE_FIELD_NUMBER: _ClassVar[int]
+    GROUND_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    GROUND_FIELD_NUMBER: _ClassVar[int]
+    GROUND_Z_FIELD_NUMBER: _ClassVar[int]
+    GROUND_Z_TOLERANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MIN_HITS_FIELD_NUMBER: _ClassVar[int]
+    NO_SPECKLES_FIELD_NUMBER: _ClassVar[int]
+    ground: bool
+    ground_angle: float
+    ground_distance_m: float
+    ground_z: float
+    ground_z_tolerance_m: float
+    min_hits: int
+    no_speckles: bool
+    def __init__(self, ground: bool = ..., ground_distance_m: _Optional[float] = ..., ground_angle: _Optional[float] = ..., ground_z: _Optional[float] = ..., ground_z_tolerance_m: _Optional[float] = ..., min_hits: _Optional[int] = ..., no_speckles: bool = ...) -> None: ...
+
 class SceneGetRequest(_message.Message):
     __slots__ = ["at", "name"]
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -341,10 +359,11 @@ class SceneInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
-    __slots__ = ["carve", "cloud", "expect_digest", "if_version", "label_to_material", "name", "network", "output", "rule"]
+    __slots__ = ["carve", "cloud", "expect_digest", "filter", "if_version", "label_to_material", "name", "network", "output", "rule"]
     CARVE_FIELD_NUMBER: _ClassVar[int]
     CLOUD_FIELD_NUMBER: _ClassVar[int]
     EXPECT_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
     IF_VERSION_FIELD_NUMBER: _ClassVar[int]
     LABEL_TO_MATERIAL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -354,16 +373,17 @@ class SceneIntegrateRequest(_message.Message):
     carve: SceneCarve
     cloud: _common_pb2.Cloud
     expect_digest: str
+    filter: SceneFilter
     if_version: int
     label_to_material: _containers.RepeatedCompositeFieldContainer[SceneLabel]
     name: str
     network: str
     output: str
     rule: SceneMaterialRule
-    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ..., filter: _Optional[_Union[SceneFilter, _Mapping]] = ...) -> None: ...
 
 class SceneIntegrateResponse(_message.Message):
-    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_used", "network", "stamp_ns"]
+    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_ground", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_sparse", "n_used", "network", "stamp_ns"]
     CARVE_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DECODE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -374,12 +394,14 @@ class SceneIntegrateResponse(_message.Message):
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     N_BEYOND_FIELD_NUMBER: _ClassVar[int]
     N_DROPPED_FIELD_NUMBER: _ClassVar[int]
+    N_GROUND_FIELD_NUMBER: _ClassVar[int]
     N_HIT_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_NON_FINITE_FIELD_NUMBER: _ClassVar[int]
     N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
     N_PASSED_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
     N_RELABELLED_FIELD_NUMBER: _ClassVar[int]
+    N_SPARSE_FIELD_NUMBER: _ClassVar[int]
     N_USED_FIELD_NUMBER: _ClassVar[int]
     STAMP_NS_FIELD_NUMBER: _ClassVar[int]
     carve_ms: float
@@ -391,16 +413,18 @@ class SceneIntegrateResponse(_message.Message):
     frame_id: str
     n_beyond: int
     n_dropped: int
+    n_ground: int
     n_hit_voxels: int
     n_non_finite: int
     n_outside: int
     n_passed_voxels: int
     n_points: int
     n_relabelled: int
+    n_sparse: int
     n_used: int
     network: _network_pb2.NetworkTimings
     stamp_ns: int
-    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ...) -> None: ...
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ..., n_ground: _Optional[int] = ..., n_sparse: _Optional[int] = ...) -> None: ...
 
 class SceneLabel(_message.Message):
     __slots__ = ["label", "label_name", "material", "material_name"]
