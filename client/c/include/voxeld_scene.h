@@ -368,6 +368,17 @@ struct voxeld_scene_label {
                                 * be NULL */
 };
 
+/* Points that hit nothing, though their rays count. All zero: none. */
+struct voxeld_scene_filter {
+    bool ground; /* those of the ground: the plane that most points are near (RANSAC) */
+    double ground_distance_m;    /* of the plane; 0: 0.04 */
+    double ground_angle;         /* radians that it may be inclined; 0: 0.15 */
+    double ground_z;             /* where it is at the sensor's x and y, */
+    double ground_z_tolerance_m; /* and how far from there it may be; 0: anywhere */
+    uint32_t min_hits;           /* those of voxels that fewer points of the scan hit */
+    bool no_speckles; /* and of voxels of whose 26 neighbours no other is hit */
+};
+
 struct voxeld_scene_integrate_request {
     const char *scene;
     const struct voxeld_cloud *cloud; /* with its pose; rays start at its translation */
@@ -398,6 +409,7 @@ struct voxeld_scene_integrate_request {
     /* For carving: one ray for each voxel that points hit, instead of one for each point:
      * faster, and a few voxels that only other rays pass stay as they are. */
     bool discretize;
+    struct voxeld_scene_filter filter; /* not with a network */
 };
 
 struct voxeld_scene_integrated {
@@ -408,7 +420,7 @@ struct voxeld_scene_integrated {
     uint64_t n_non_finite;
     uint64_t n_outside; /* of the scene */
     uint64_t n_beyond;  /* max_range_m */
-    uint64_t n_dropped; /* their label takes no material */
+    uint64_t n_dropped; /* their label takes no material, or the filter drops them */
     uint64_t n_hit_voxels;
     uint64_t n_passed_voxels; /* free voxels and cells that rays went through */
     double decode_ms;
@@ -423,6 +435,9 @@ struct voxeld_scene_integrated {
     char digest[65];
     struct voxeld_network_timings network;
     uint64_t n_relabelled; /* voxels that were occupied and took another material */
+    /* The filter's points: of the ground, and of voxels that too few hit. */
+    uint64_t n_ground;
+    uint64_t n_sparse;
 };
 
 /* Adds a scan: its points become occupied, and with carve the voxels between the

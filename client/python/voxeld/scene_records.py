@@ -153,6 +153,28 @@ class Operation:
     pin: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """Points of a scan that hit nothing, though their rays count.
+
+    ground             those of the ground, the plane that most points are near (RANSAC)
+    ground_distance_m  of the plane; 0: 0.04
+    ground_angle       radians that it may be inclined; 0: 0.15
+    ground_z           where it is at the sensor's x and y, and ...
+    ground_z_tolerance_m  how far from there it may be; 0: anywhere
+    min_hits           those of voxels that fewer points of the scan hit
+    no_speckles        and of voxels of whose 26 neighbours no other is hit
+    """
+
+    ground: bool = False
+    ground_distance_m: float = 0.0
+    ground_angle: float = 0.0
+    ground_z: float = 0.0
+    ground_z_tolerance_m: float = 0.0
+    min_hits: int = 0
+    no_speckles: bool = False
+
+
 # What comes out --------------------------------------------------------------------------
 
 
@@ -233,8 +255,9 @@ class Edited:
 @dataclasses.dataclass(frozen=True)
 class Integrated:
     """n_points = n_used + the four counts of others: not finite, outside the scene, beyond
-    max_range, of a label that takes no material. n_relabelled: voxels that were occupied and
-    took another material. digest and network: of the network that the
+    max_range, of a label that takes no material or dropped by the filter. n_relabelled: voxels
+    that were occupied and took another material. n_ground, n_sparse: the filter's points, of the
+    ground and of voxels that too few hit. digest and network: of the network that the
     cloud went through; "" and None without."""
 
     change: Change
@@ -256,6 +279,8 @@ class Integrated:
     network: Timings | None
     replayed: bool
     n_relabelled: int
+    n_ground: int
+    n_sparse: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

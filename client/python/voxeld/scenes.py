@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from .scene_records import (
     Cells,
     Dense,
     Edited,
+    Filter,
     Integrated,
     Material,
     NearestVoxels,
@@ -139,6 +141,7 @@ class Scene(SceneVersions, SceneWatches):
         labels: Labels | None = None,
         output: str = "",
         expect_digest: str = "",
+        filter: Filter | None = None,
         frame_id: str = "",
         stamp_ns: int = 0,
         if_version: int = 0,
@@ -168,6 +171,7 @@ class Scene(SceneVersions, SceneWatches):
                    not in it: none. Empty: label i takes material i
         output     of the network, where several have labels by point
         expect_digest  FailedPrecondition unless the network's begins so
+        filter     drops points of the ground, and of voxels that too few hit
         """
         of_array = {"stamp_ns": stamp_ns, "frame_id": frame_id, "T_map_sensor": pose_of(pose)}
         clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
@@ -181,6 +185,9 @@ class Scene(SceneVersions, SceneWatches):
         # With a network, only a rule that is not the default is sent, for the server to refuse.
         if not network or rule != "constant" or material or field:
             message.rule.CopyFrom(rule_of(rule, material, field, range))
+        if filter is not None:
+            fields = dataclasses.asdict(filter)
+            message.filter.CopyFrom(message_of(scene_pb2.SceneFilter, "filter", **fields))
         if carve:
             kind = scene_pb2.SceneCarve
             of_carve = {"max_range_m": max_range, "erase": erase, "discretize": discretize}

@@ -85,6 +85,9 @@ static const struct ctl_own_option known[] = {
     {"unpin", "goes after a shape", true},
     {"leave", "goes after a shape", true},
     {"pinned", "", true},
+    {"ground", "", true},
+    {"min-hits", "a whole number", false},
+    {"no-speckles", "", true},
 };
 
 enum {
@@ -207,6 +210,8 @@ static bool take_decay(struct ctl_scene_args *args, enum ctl_scene_option id,
         return is_positive(value, &args->factor) && args->factor < 1;
     case CTL_SCENE_STEP:
         return is_positive(value, &args->step);
+    case CTL_SCENE_MIN_HITS:
+        return ctl_parse_u32(value, 0, UINT32_MAX, &args->min_hits);
     case CTL_SCENE_KEEP_BALL:
         return ctl_parse_doubles(value, args->keep_ball, 4) == 4 &&
                args->keep_ball[3] > 0;

@@ -89,6 +89,9 @@ enum ctl_scene_option {
     CTL_SCENE_UNPIN,
     CTL_SCENE_LEAVE,
     CTL_SCENE_PINNED,
+    CTL_SCENE_GROUND,
+    CTL_SCENE_MIN_HITS,
+    CTL_SCENE_NO_SPECKLES,
     CTL_SCENE_END
 };
 
@@ -186,6 +189,7 @@ struct ctl_scene_args {
     double factor;
     double step;
     double keep_ball[4]; /* --keep-ball */
+    uint32_t min_hits;
 };
 
 struct ctl_scene_sub {

@@ -503,5 +503,13 @@ def test_client_and_voxelctl_pin_and_decay(tmp_path: Path) -> None:
             np.float32([[0.25, 0, 0, 5]]), ["x", "y", "z", "at"],
             deskew=voxeld.Deskew(end, "at", 0, 10),
         )  # fmt: skip
-        scene.integrate(cloud)
+        assert scene.integrate(cloud).n_used == 1
         assert scene.values([[1.05, 0.25, 0.05]]).occupied.all()
+        one = scene.integrate(np.float32([[1, 1, 1]]), filter=voxeld.Filter(no_speckles=True))
+        assert (one.n_used, one.n_dropped, one.n_sparse) == (0, 1, 1)
+        np.save(tmp_path / "scan.npy", np.float32([[1, 1, 1], [2, 2, 2]]))
+        told = json.loads(
+            ctl("--json", "scene", "integrate", str(tmp_path / "scan.npy"), "--scene", "s",
+                "--min-hits", "2")
+        )  # fmt: skip
+        assert told["n_dropped"] == 2
