@@ -99,13 +99,13 @@ TREES = {
     "thread": Tree(
         ["-DVOXELD_SANITIZE=thread", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
         but=r"^bench_|_traces|_replayed$|_store[0-9]$|"
-        r"test_gpu_(digests|facts|machine|gather|cloud|hash_(keys|errors|model|image)|"
+        r"test_gpu_(digests|facts|machine|gather|cloud|upkeep|hash_(keys|errors|model|image)|"
         r"sparse_(chain|conv_linear|map_tiles)|network_(samples|errors|ops|taps)|"
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
-        r"test_server_durable_planes|integration_(net_reference|net_places|bench|memory|tools|"
-        r"examples|readme|python.*|layers|names|bundle|.*_tools)$",
+        r"test_server_(durable_planes|upkeep_record)|integration_(net_reference|net_places|bench|memory|tools|"
+        r"examples|readme|python.*|layers|names|bundle|scene_upkeep|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle)$",
         env={"VOXELD_TEST_SLOW": "32"},
