@@ -129,8 +129,10 @@ static enum vxd_status edit(struct vxd_scene *scene, struct vxd_scene_state *sta
         goto out;
     }
     for (size_t i = 0; i < n; n_copied += records[i++].record.n_ops) {
-        memcpy(ops + n_copied, records[i].record.ops,
-               records[i].record.n_ops * sizeof *ops);
+        if (records[i].record.n_ops > 0) { /* a decay has none */
+            memcpy(ops + n_copied, records[i].record.ops,
+                   records[i].record.n_ops * sizeof *ops);
+        }
     }
     for (size_t i = 0; i < n_ops; i++) {
         VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
