@@ -8,6 +8,9 @@
 
 #include "gpu/occupancy/occupancy_math.h"
 
+/* Eight voxels that were never observed. */
+#define VXD_OCCUPANCY_UNKNOWN_OCTET UINT64_C(0x8080808080808080)
+
 /* The pinned voxels of a leaf. */
 VXD_HD uint64_t vxd_occupancy_pinned(const struct vxd_svdag_view *view, uint32_t pins,
                                      uint64_t code)
@@ -41,7 +44,7 @@ VXD_HD void vxd_occupancy_leaf_distances(const struct vxd_occupancy_decay *decay
     for (int axis = 0; axis < 3; axis++) {
         const int64_t first = corner[axis] * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2;
         const int64_t low = first - decay->centre[axis];
-        const int64_t high = low + 3 * VXD_SVDAG_UNIT;
+        const int64_t high = low + (int64_t)3 * VXD_SVDAG_UNIT;
         const int64_t near = low > 0 ? low : high < 0 ? high : 0;
         const int64_t far = -low > high ? low : high;
 
@@ -126,6 +129,33 @@ VXD_HD uint64_t vxd_occupancy_leaf_code(const struct vxd_occupancy_work *work, u
            i % VXD_OCCUPANCY_BLOCK_LEAVES;
 }
 
+/* The voxels of an octet that were observed and are forgotten, as a mask. */
+VXD_HD uint32_t vxd_occupancy_forgotten(const int8_t *faded, uint64_t word)
+{
+    uint32_t mask = 0;
+
+    if (word == VXD_OCCUPANCY_UNKNOWN_OCTET) {
+        return 0;
+    }
+    for (int k = 0; k < 8; k++) {
+        const uint32_t byte = (uint32_t)(word >> 8 * k) & 0xffu;
+
+        mask |= (faded[byte] == VXD_OCCUPANCY_UNKNOWN && byte != 0x80u ? 1u : 0u) << k;
+    }
+    return mask;
+}
+
+/* An octet of which all voxels fade. */
+VXD_HD uint64_t vxd_occupancy_faded(const int8_t *faded, uint64_t word)
+{
+    uint64_t after = 0;
+
+    for (int k = 0; k < 8; k++) {
+        after |= (uint64_t)(uint8_t)faded[word >> 8 * k & 0xff] << 8 * k;
+    }
+    return after;
+}
+
 VXD_HD void vxd_occupancy_fade_judge(const struct vxd_occupancy_work *work, uint64_t i)
 {
     const uint64_t *words = vxd_occupancy_leaf_words(work, i);
@@ -134,14 +164,11 @@ VXD_HD void vxd_occupancy_fade_judge(const struct vxd_occupancy_work *work, uint
     uint64_t forgotten = 0;
 
     mask &= mask != 0 ? ~vxd_occupancy_pinned(&work->view, work->pins, code) : 0;
-    for (int bit = 0; bit < 64 && mask != 0; bit++) {
-        const int32_t value = vxd_occupancy_byte(words[bit / 8], bit % 8);
-
-        if ((mask >> bit & 1) != 0 && value != VXD_OCCUPANCY_UNKNOWN &&
-            work->faded[(uint32_t)value & 0xff] == VXD_OCCUPANCY_UNKNOWN) {
-            forgotten |= (uint64_t)1 << bit;
-        }
+    for (int octet = 0; octet < VXD_OCCUPANCY_LEAF_OCTETS && mask != 0; octet++) {
+        forgotten |= (uint64_t)vxd_occupancy_forgotten(work->faded, words[octet])
+                     << 8 * octet;
     }
+    forgotten &= mask;
     work->codes[i] = mask;
     work->hits[i] = forgotten;
     work->freed_at[i] = forgotten != 0 ? 1 : 0;
@@ -164,18 +191,16 @@ VXD_HD void vxd_occupancy_fade(const struct vxd_occupancy_work *work, uint64_t i
     const uint64_t mask = work->codes[i];
 
     for (int octet = 0; octet < VXD_OCCUPANCY_LEAF_OCTETS; octet++) {
-        uint64_t word = words[octet];
+        const uint64_t word = words[octet];
+        uint64_t fades = 0;
 
-        if ((mask >> 8 * octet & 0xff) == 0) {
+        if ((mask >> 8 * octet & 0xff) == 0 || word == VXD_OCCUPANCY_UNKNOWN_OCTET) {
             continue;
         }
         for (int k = 0; k < 8; k++) {
-            if ((mask >> (8 * octet + k) & 1) != 0) {
-                word =
-                    vxd_occupancy_with_byte(word, k, work->faded[word >> 8 * k & 0xff]);
-            }
+            fades |= (mask >> (8 * octet + k) & 1) != 0 ? (uint64_t)0xff << 8 * k : 0;
         }
-        words[octet] = word;
+        words[octet] = (vxd_occupancy_faded(work->faded, word) & fades) | (word & ~fades);
     }
 }
 
