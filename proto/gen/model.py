@@ -30,6 +30,7 @@ FILES = (
     "hashmap",
     "network",
     "scene",
+    "scene_upkeep",
     "scene_version",
     "volume",
     "field",

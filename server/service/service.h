@@ -144,6 +144,9 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
 enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_decay_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_check(struct vxd_request *request,
+                                            struct vxd_err *err);
 enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request,
                                          struct vxd_err *err);
@@ -155,6 +158,11 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 enum vxd_status vxd_scene_undo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_scene_decay_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
@@ -169,6 +177,11 @@ enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_scene_decay_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_branch_finish(struct vxd_request *request,

@@ -97,6 +97,7 @@ set(integration_tests
   scene/scene_limits
   scene/scene_stop
   scene/scene_tools
+  scene/scene_upkeep
   scene/scene_version_tools
   scene/scene_versions
   scene/scenes
@@ -155,7 +156,7 @@ set_tests_properties(integration_overload integration_load integration_bench int
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
-             integration_grids
+             integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
              integration_volume_durable integration_volume_tools integration_shared integration_fields

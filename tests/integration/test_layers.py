@@ -31,6 +31,7 @@ PUBLIC = {
     ),  # fmt: skip
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
+    "client/c/include/voxeld_upkeep.h": ("voxeld_version.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_mesh.h": ("voxeld.h",),

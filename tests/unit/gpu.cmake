@@ -171,7 +171,8 @@ target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy
-  occupancy_alloc     occupancy_alloc)
+  occupancy_alloc     occupancy_alloc
+  upkeep              upkeep)
 target_link_options(test_gpu_occupancy_alloc PRIVATE ${wrap_alloc})
 # Beside OctoMap's own library, where it is installed (Debian: liboctomap-dev).
 find_package(octomap QUIET)

@@ -24,7 +24,7 @@ Failures are exceptions of class voxeld.Error, one subclass a status code.
 
 from .calls import StageTimes
 from .client import Client, connect
-from .cloud import Cloud, DType, Field, Pose, Sweep
+from .cloud import Cloud, Deskew, DType, Field, Pose, Sweep
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -59,6 +59,7 @@ from .generated.map_records import (
     Updated,
 )
 from .generated.token_records import Token
+from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
     Camera,
     Surface,
@@ -97,6 +98,7 @@ from .scene_records import (
     Copy,
     Dense,
     Edited,
+    Filter,
     HalfSpace,
     Heightfield,
     Integrated,
@@ -145,7 +147,9 @@ __all__ = [
     "DType",
     "DataLoss",
     "DeadlineExceeded",
+    "Decayed",
     "Dense",
+    "Deskew",
     "Diff",
     "Difference",
     "DistanceField",
@@ -154,8 +158,10 @@ __all__ = [
     "Entries",
     "Erased",
     "Error",
+    "Evidence",
     "FailedPrecondition",
     "Field",
+    "Filter",
     "Found",
     "Frontiers",
     "Grid",

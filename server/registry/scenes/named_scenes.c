@@ -291,7 +291,7 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
         scene->family->journal_id =
             vxd_journal_new_family(vxd_registry_get_journal(scenes->registry));
     }
-    VXD_TRY(vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, err));
+    VXD_TRY(vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, err));
     *out = scene;
     scene = NULL;
 out:
@@ -320,7 +320,7 @@ enum vxd_status vxd_scene_branch(struct vxd_scene *parent,
     /* No collection ends meanwhile on the write lane, so the pinned root is in the
      * family's store. */
     if (status == VXD_OK) {
-        status = vxd_scene_history_begin(scene, from->root, err);
+        status = vxd_scene_history_begin(scene, from->root, from->pins, err);
     }
     if (status != VXD_OK) {
         destroy(scene, queue);

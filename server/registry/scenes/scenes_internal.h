@@ -131,7 +131,7 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
                            void *argument);
 /* Begin a history with its first version, and free one. */
 enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
-                                        struct vxd_err *err);
+                                        uint32_t pins, struct vxd_err *err);
 void vxd_scene_history_free(struct vxd_scene_history *history);
 /* Returns undone_by of a version in the array as everybody sees it, without waiting
  * versions. */

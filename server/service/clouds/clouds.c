@@ -83,6 +83,7 @@ enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
                 status = vxd_upload(queue, cloud.data, cloud.n_points * cloud.point_step,
                                     &clouds->uploads[n_source], &cloud.data, err);
             }
+            cloud.origins = clouds->origins != NULL ? clouds->origins + 3 * row : NULL;
             if (status == VXD_OK && cloud.n_points > 0) {
                 status = vxd_cloud_decode(
                     queue, &cloud, positions + 3 * row,

@@ -29,6 +29,7 @@ from voxeld.v1 import (
     network_pb2,  # noqa: F401
     rpc_pb2,
     scene_pb2,  # noqa: F401
+    scene_upkeep_pb2,  # noqa: F401
     scene_version_pb2,  # noqa: F401
     voxelize_pb2,
     watch_pb2,  # noqa: F401
