@@ -66,6 +66,8 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(scene_field_request, 1, 0, 0, SCENE),       /* name */
     OBJECT(scene_grid_request, 1, 0, 0, SCENE),        /* name */
     OBJECT(scene_frontiers_request, 1, 0, 0, SCENE),   /* name */
+    OBJECT(scene_decay_request, 1, 0, 0, SCENE),       /* name */
+    OBJECT(scene_log_odds_at_request, 1, 0, 0, SCENE), /* name */
     OBJECT(scene_render_request, 1, 0, 0, SCENE),      /* name */
     OBJECT(scene_import_mesh_request, 1, 0, 0, SCENE), /* name */
     OBJECT(scene_watch_request, 1, 0, 0, SCENE),       /* name */

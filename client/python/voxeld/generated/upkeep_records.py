@@ -10,8 +10,6 @@ from typing import Any
 from .. import exchange
 
 
-
-
 @dataclasses.dataclass(frozen=True)
 class Decayed:
     """What a decay did.
