@@ -51,6 +51,7 @@ static enum vxd_status take_iterations(struct vxd_track_options *options,
 enum vxd_status vxd_track_options_init(struct vxd_track_options *options,
                                        struct vxd_err *err)
 {
+    bool is_grey = options->method == VXD_TRACK_INTENSITY;
     bool is_tukey = options->robust == VXD_TRACK_TUKEY;
     enum vxd_status status;
 
@@ -72,8 +73,9 @@ enum vxd_status vxd_track_options_init(struct vxd_track_options *options,
     VXD_TRY(take(&options->intensity_m, 0.1, 1e-4, 100, "intensity_m", err));
     VXD_TRY(take(&options->min_weight, 0, 0, 65535, "min_weight", err));
     VXD_TRY(take(&options->min_fitness, 0.25, 1e-6, 1, "min_fitness", err));
-    VXD_TRY(take(&options->min_agreement, 0.6, 1e-6, 1, "min_agreement", err));
-    VXD_TRY(take(&options->min_constraint, 0.002, 1e-9, 1, "min_constraint", err));
+    VXD_TRY(take(&options->min_agreement, 0.65, 1e-6, 1, "min_agreement", err));
+    VXD_TRY(take(&options->min_constraint, is_grey ? 0.003 : 0.012, 1e-9, 1,
+                 "min_constraint", err));
     VXD_TRY(take(&options->max_translation_m, 0.3, 1e-6, 1000, "max_translation_m", err));
     VXD_TRY(take(&options->max_rotation_deg, 20, 1e-6, 180, "max_rotation_deg", err));
 out:

@@ -43,15 +43,16 @@ struct vxd_track_options {
      * image itself, and each one before it has half the width. n_levels 0: {8, 4, 3}. */
     int iterations[VXD_TRACK_MAX_LEVELS]; /* 0 to 100 */
     int n_levels;
-    double max_distance_m;    /* pairs that are farther apart are outliers; 0: 0.07 */
-    double robust_scale_m;    /* where the weights begin to fall (Huber) or end (Tukey);
+    double max_distance_m;  /* pairs that are farther apart are outliers; 0: 0.07 */
+    double robust_scale_m;  /* where the weights begin to fall (Huber) or end (Tukey);
                                   0: 0.02, of Tukey 0.07 */
-    double intensity_scale;   /* the same, of grey from 0 to 1; 0: 0.1, of Tukey 0.3 */
-    double intensity_m;       /* a grey difference of 1 counts as this distance; 0: 0.1 */
-    double min_weight;        /* voxels of less weight are no surface */
-    double min_fitness;       /* inliers a pixel with depth; 0: 0.25 */
-    double min_agreement;     /* inliers a pixel that projects to a surface; 0: 0.6 */
-    double min_constraint;    /* least eigenvalue of the information a pixel; 0: 0.002 */
+    double intensity_scale; /* the same, of grey from 0 to 1; 0: 0.1, of Tukey 0.3 */
+    double intensity_m;     /* a grey difference of 1 counts as this distance; 0: 0.1 */
+    double min_weight;      /* voxels of less weight are no surface */
+    double min_fitness;     /* inliers a pixel with depth; 0: 0.25 */
+    double min_agreement;   /* inliers a pixel that projects to a surface; 0: 0.65 */
+    double
+        min_constraint; /* least eigenvalue of the information over their mean; 0: 0.006 */
     double max_translation_m; /* from the prior pose; 0: 0.3 */
     double max_rotation_deg;  /* from the prior pose; 0: 20 */
     bool no_filter;           /* without the bilateral filter of the depths */

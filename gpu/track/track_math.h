@@ -34,6 +34,9 @@ struct vxd_track_image {
 
 /* Neighbours whose depths differ by more than this part of the depth lie on another surface. */
 #define VXD_TRACK_EDGE 0.05f
+/* Normals are taken from points so many pixels on both sides: the noise of a pixel's depth is larger
+ * than the distance to the next one. */
+#define VXD_TRACK_NORMAL_STEP 2
 /* Radius of the bilateral filter, pixels. */
 #define VXD_TRACK_FILTER_RADIUS 2
 
@@ -222,8 +225,8 @@ VXD_HD void vxd_track_normal(const float at[3], const float left[3], const float
     length = vxd_volume_sqrtf(vxd_track_dot(n, n));
     inverse = vxd_divf(1.0f, length);
     is_there = at[2] > 0 && left[2] > 0 && right[2] > 0 && up[2] > 0 && down[2] > 0 &&
-               fabsf(du[2]) < vxd_mulf(2.0f, limit) &&
-               fabsf(dv[2]) < vxd_mulf(2.0f, limit) && length > 0;
+               fabsf(du[2]) < vxd_mulf(2 * VXD_TRACK_NORMAL_STEP, limit) &&
+               fabsf(dv[2]) < vxd_mulf(2 * VXD_TRACK_NORMAL_STEP, limit) && length > 0;
     for (int i = 0; i < 3; i++) {
         out[i] = is_there ? vxd_mulf(n[i], inverse) : 0;
     }
@@ -291,9 +294,12 @@ VXD_HD void vxd_track_put_normal(const struct vxd_track_image *image, int u, int
 {
     size_t width = (size_t)image->width;
     size_t pixel = (size_t)v * width + (size_t)u;
-    bool is_rim = u == 0 || v == 0 || u == image->width - 1 || v == image->height - 1;
-    size_t across = is_rim ? 0 : 1;
-    size_t along = is_rim ? 0 : width;
+    int last_u = image->width - 1 - VXD_TRACK_NORMAL_STEP;
+    int last_v = image->height - 1 - VXD_TRACK_NORMAL_STEP;
+    bool is_rim = u < VXD_TRACK_NORMAL_STEP || v < VXD_TRACK_NORMAL_STEP || u > last_u ||
+                  v > last_v;
+    size_t across = is_rim ? 0 : VXD_TRACK_NORMAL_STEP;
+    size_t along = is_rim ? 0 : VXD_TRACK_NORMAL_STEP * width;
     const float *x = image->planes + pixel;
     const float *y = x + image->n;
     const float *z = y + image->n;
@@ -324,7 +330,7 @@ struct vxd_track_rule {
     float grey_m;        /* metres a unit of grey */
 };
 
-#define VXD_TRACK_MIN_COSINE 0.7f
+#define VXD_TRACK_MIN_COSINE 0.5f
 
 /* A pinhole camera of a level. */
 struct vxd_track_camera {
@@ -336,8 +342,8 @@ struct vxd_track_camera {
     float cy;
 };
 
-/* Writes a pixel of what rays met: its point, normal in the camera's frame, and grey. colour NULL:
- * there are none. */
+/* Writes a pixel of what rays met: its point, normal in the camera's frame, and grey. Black is what
+ * the rays give where no colour is known, so it counts as none. colour NULL: there are none. */
 VXD_HD void vxd_track_put_model(const struct vxd_track_image *image,
                                 const struct vxd_track_camera *camera,
                                 const float to_camera[12], const float *depth,
@@ -359,6 +365,7 @@ VXD_HD void vxd_track_put_model(const struct vxd_track_image *image,
     }
     if (colour != NULL && z > 0) {
         grey = vxd_track_grey(colour + 3 * pixel);
+        grey = grey > 0 ? grey : -1;
     }
     planes[VXD_TRACK_GREY * image->n] = grey;
 }

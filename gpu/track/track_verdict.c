@@ -184,18 +184,20 @@ static double least_eigenvalue(double h[6][6])
     return least;
 }
 
-/* The least eigenvalue of the information an inlier, with rotations measured by how far they move
- * a point at the mean depth. */
-static double find_constraint(double h[6][6], double n, double depth)
+/* The least eigenvalue of the information over their mean, with rotations measured by how far they
+ * move a point at the mean depth. */
+static double find_constraint(double h[6][6], double depth)
 {
     double scaled[6][6];
+    double trace = 0;
 
     for (int i = 0; i < 6; i++) {
         for (int j = 0; j < 6; j++) {
-            scaled[i][j] = h[i][j] / n / (i >= 3 ? depth : 1) / (j >= 3 ? depth : 1);
+            scaled[i][j] = h[i][j] / (i >= 3 ? depth : 1) / (j >= 3 ? depth : 1);
         }
+        trace += scaled[i][i];
     }
-    return least_eigenvalue(scaled);
+    return trace > 0 ? 6 * least_eigenvalue(scaled) / trace : 0;
 }
 
 /* ---- The verdict ---- */
@@ -244,7 +246,7 @@ void vxd_track_judge(const struct vxd_track_options *options,
         out->rmse_m = sqrt(sums[VXD_TRACK_SUM_SQUARES] / n);
         unpack(sums, h);
         move_information(h, work->pose, out->information);
-        out->constraint = find_constraint(h, n, sums[VXD_TRACK_SUM_DEPTH] / n);
+        out->constraint = find_constraint(h, sums[VXD_TRACK_SUM_DEPTH] / n);
     }
     out->reason = find_reason(options, work, out);
     out->status = out->reason == VXD_TRACK_FOUND ? VXD_TRACK_OK : VXD_TRACK_LOST;
