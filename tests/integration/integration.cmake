@@ -109,6 +109,7 @@ set(integration_tests
   transport/rpc
   transport/shared
   volume/volume_tools
+  volume/volume_track
   volume/volumes
   web/web)
 # The dashboard in a browser; deploy/packages.sh installs Debian's. ThreadSanitizer takes seconds
@@ -145,7 +146,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_grids
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
-             integration_volume_tools integration_shared integration_fields
+             integration_volume_tools integration_volume_track integration_shared integration_fields
              integration_pictures integration_watch
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

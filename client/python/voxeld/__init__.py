@@ -66,6 +66,8 @@ from .generated.volume_records import (
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeTrack,
+    VolumeTracked,
 )
 from .maps import Map, Merge
 from .volumes import Volume
@@ -217,6 +219,8 @@ __all__ = [
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
+    "VolumeTrack",
+    "VolumeTracked",
     "VoxelState",
     "VoxelValues",
     "Voxels",

@@ -205,15 +205,33 @@ const struct ctl_manual ctl_volume_run_manual = {
              "counts\n"
              "exactly once, also where its request had to be repeated.\n"
              "\n"
+             "With --track, and where the folder has no poses, they are found: each "
+             "image is\n"
+             "tracked against the volume and added where it was taken. Where poses are "
+             "known,\n"
+             "the errors of those that were found are printed, with those of standing "
+             "still:\n"
+             "ATE is the rms of positions, as they are (the first pose is the known one) "
+             "and\n"
+             "rigidly aligned; RPE the rms of the movement between images. Images that "
+             "were\n"
+             "lost are named, counted, and not added.\n"
+             "\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --poses FILE       TUM: a line a pose, stamp x y z qx qy qz qw; default\n"
              "                     DIR/groundtruth.txt. 7-Scenes: a line a frame, the "
              "12\n"
              "                     numbers of KITTI's; default the frames' own files\n"
+             "  --track            find the poses, also where the folder has them: these "
+             "are\n"
+             "                     what errors are of\n"
+             "  --method NAME      what tracking goes by: plane (default), intensity or "
+             "hybrid\n"
              "  --name NAME        the volume; made where it is missing; default: a new "
              "one,\n"
              "                     dropped at the end\n"
              "  --out FILE         write the mesh there, as PLY\n"
+             "  --trajectory FILE  write the poses there, in TUM's format\n"
              "  --every N          take one image in N; default 1\n"
              "  --size METRES      edge of a voxel that a volume is made with, metres; "
              "default\n"
@@ -228,13 +246,15 @@ const struct ctl_manual ctl_volume_run_manual = {
              "      --out chess.ply\n"},
     .options =
         CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSES) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TRACK) | CTL_VOLUME_BIT(CTL_VOLUME_METHOD) |
         CTL_VOLUME_BIT(CTL_VOLUME_NAME) | CTL_VOLUME_BIT(CTL_VOLUME_OUT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_EVERY) | CTL_VOLUME_BIT(CTL_VOLUME_SIZE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) | CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) |
-        CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) | CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) |
-        CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TRAJECTORY) | CTL_VOLUME_BIT(CTL_VOLUME_EVERY) |
+        CTL_VOLUME_BIT(CTL_VOLUME_SIZE) | CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) |
+        CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) | CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) |
+        CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) |
+        CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) |
+        CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_RETRY),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 1,

@@ -9,6 +9,7 @@
 #ifndef VXD_SERVER_REGISTRY_VOLUMES_VOLUMES_H
 #define VXD_SERVER_REGISTRY_VOLUMES_VOLUMES_H
 
+#include "gpu/track/track.h"
 #include "gpu/volume/volume.h"
 #include "proto/base/name.h"
 #include "server/request/request.h"
@@ -31,7 +32,8 @@ struct vxd_named_volume {
     struct vxd_volume_terms terms;
     struct vxd_volume_spec spec; /* capacity and max_bytes 0 */
     struct vxd_volume *volume;
-    uint64_t n_images; /* integrated */
+    uint64_t n_images;            /* integrated */
+    struct vxd_track_state track; /* of the camera that is tracked against it */
     uint64_t generation;
     int64_t created_unix_ns;
     int64_t used_ns; /* monotonic */

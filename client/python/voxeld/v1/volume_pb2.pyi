@@ -15,6 +15,19 @@ VOLUME_DEPTH_FILE: VolumeDepth
 VOLUME_DEPTH_FLOAT32: VolumeDepth
 VOLUME_DEPTH_UINT16: VolumeDepth
 VOLUME_PLY: VolumeFormat
+VOLUME_TRACK_FOUND: VolumeTrackReason
+VOLUME_TRACK_HUBER: VolumeTrackRobust
+VOLUME_TRACK_HYBRID: VolumeTrackMethod
+VOLUME_TRACK_INTENSITY: VolumeTrackMethod
+VOLUME_TRACK_LOST: VolumeTrackStatus
+VOLUME_TRACK_MOVED_TOO_FAR: VolumeTrackReason
+VOLUME_TRACK_NO_DEPTH: VolumeTrackReason
+VOLUME_TRACK_OK: VolumeTrackStatus
+VOLUME_TRACK_POINT_TO_PLANE: VolumeTrackMethod
+VOLUME_TRACK_SINGULAR: VolumeTrackReason
+VOLUME_TRACK_SQUARES: VolumeTrackRobust
+VOLUME_TRACK_TOO_FEW_INLIERS: VolumeTrackReason
+VOLUME_TRACK_TUKEY: VolumeTrackRobust
 
 class VolumeBox(_message.Message):
     __slots__ = ["high", "low"]
@@ -332,6 +345,204 @@ class VolumeListResponse(_message.Message):
     volumes: _containers.RepeatedCompositeFieldContainer[VolumeInfo]
     def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
 
+class VolumeTrackAndIntegrateRequest(_message.Message):
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "inverse_square", "iterations", "levels", "max_distance_m", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "predict_colours", "predict_depth", "predict_normals", "reset", "robust", "robust_scale_m", "weight"]
+    CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_SCALE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_TYPE_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_M_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_SCALE_FIELD_NUMBER: _ClassVar[int]
+    INVERSE_SQUARE_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROTATION_DEG_FIELD_NUMBER: _ClassVar[int]
+    MAX_TRANSLATION_M_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    MIN_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    MIN_FITNESS_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NO_FILTER_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_COLOURS_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_NORMALS_FIELD_NUMBER: _ClassVar[int]
+    RESET_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_SCALE_M_FIELD_NUMBER: _ClassVar[int]
+    T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_depth_colour: _common_pb2.Pose
+    T_map_camera: _common_pb2.Pose
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    camera: VolumeCamera
+    colour: bytes
+    colour_camera: VolumeCamera
+    colour_type: VolumeColour
+    depth: bytes
+    depth_max_m: float
+    depth_min_m: float
+    depth_scale: float
+    depth_type: VolumeDepth
+    intensity_m: float
+    intensity_scale: float
+    inverse_square: bool
+    iterations: int
+    levels: int
+    max_distance_m: float
+    max_rotation_deg: float
+    max_translation_m: float
+    method: VolumeTrackMethod
+    min_agreement: float
+    min_constraint: float
+    min_fitness: float
+    min_weight: float
+    name: str
+    no_filter: bool
+    predict_colours: bool
+    predict_depth: bool
+    predict_normals: bool
+    reset: bool
+    robust: VolumeTrackRobust
+    robust_scale_m: float
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ..., reset: bool = ..., predict_depth: bool = ..., predict_normals: bool = ..., predict_colours: bool = ...) -> None: ...
+
+class VolumeTrackAndIntegrateResponse(_message.Message):
+    __slots__ = ["T_map_camera", "agreement", "colours", "constraint", "depth_map", "engine_ms", "fitness", "information", "is_first", "n_blocks", "n_inliers", "n_iterations", "n_new", "n_pixels", "n_touched", "normals", "reason", "rmse_m", "stamp", "status"]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    COLOURS_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAP_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    FITNESS_FIELD_NUMBER: _ClassVar[int]
+    INFORMATION_FIELD_NUMBER: _ClassVar[int]
+    IS_FIRST_FIELD_NUMBER: _ClassVar[int]
+    NORMALS_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_INLIERS_FIELD_NUMBER: _ClassVar[int]
+    N_ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_FIELD_NUMBER: _ClassVar[int]
+    N_PIXELS_FIELD_NUMBER: _ClassVar[int]
+    N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RMSE_M_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_map_camera: _common_pb2.Pose
+    agreement: float
+    colours: _common_pb2.Tensor
+    constraint: float
+    depth_map: _common_pb2.Tensor
+    engine_ms: float
+    fitness: float
+    information: _common_pb2.Tensor
+    is_first: bool
+    n_blocks: int
+    n_inliers: int
+    n_iterations: int
+    n_new: int
+    n_pixels: int
+    n_touched: int
+    normals: _common_pb2.Tensor
+    reason: VolumeTrackReason
+    rmse_m: float
+    stamp: int
+    status: VolumeTrackStatus
+    def __init__(self, status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., fitness: _Optional[float] = ..., agreement: _Optional[float] = ..., constraint: _Optional[float] = ..., rmse_m: _Optional[float] = ..., n_inliers: _Optional[int] = ..., n_iterations: _Optional[int] = ..., is_first: bool = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., n_pixels: _Optional[int] = ..., depth_map: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class VolumeTrackRequest(_message.Message):
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "iterations", "levels", "max_distance_m", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "robust", "robust_scale_m"]
+    CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_SCALE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_TYPE_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_M_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_SCALE_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROTATION_DEG_FIELD_NUMBER: _ClassVar[int]
+    MAX_TRANSLATION_M_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    MIN_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    MIN_FITNESS_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NO_FILTER_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_SCALE_M_FIELD_NUMBER: _ClassVar[int]
+    T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_depth_colour: _common_pb2.Pose
+    T_map_camera: _common_pb2.Pose
+    camera: VolumeCamera
+    colour: bytes
+    colour_camera: VolumeCamera
+    colour_type: VolumeColour
+    depth: bytes
+    depth_max_m: float
+    depth_min_m: float
+    depth_scale: float
+    depth_type: VolumeDepth
+    intensity_m: float
+    intensity_scale: float
+    iterations: int
+    levels: int
+    max_distance_m: float
+    max_rotation_deg: float
+    max_translation_m: float
+    method: VolumeTrackMethod
+    min_agreement: float
+    min_constraint: float
+    min_fitness: float
+    min_weight: float
+    name: str
+    no_filter: bool
+    robust: VolumeTrackRobust
+    robust_scale_m: float
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ...) -> None: ...
+
+class VolumeTrackResponse(_message.Message):
+    __slots__ = ["T_map_camera", "agreement", "constraint", "engine_ms", "fitness", "information", "n_inliers", "n_iterations", "reason", "rmse_m", "status"]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    FITNESS_FIELD_NUMBER: _ClassVar[int]
+    INFORMATION_FIELD_NUMBER: _ClassVar[int]
+    N_INLIERS_FIELD_NUMBER: _ClassVar[int]
+    N_ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RMSE_M_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_map_camera: _common_pb2.Pose
+    agreement: float
+    constraint: float
+    engine_ms: float
+    fitness: float
+    information: _common_pb2.Tensor
+    n_inliers: int
+    n_iterations: int
+    reason: VolumeTrackReason
+    rmse_m: float
+    status: VolumeTrackStatus
+    def __init__(self, status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., fitness: _Optional[float] = ..., agreement: _Optional[float] = ..., constraint: _Optional[float] = ..., rmse_m: _Optional[float] = ..., n_inliers: _Optional[int] = ..., n_iterations: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
 class VolumeDepth(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
@@ -339,4 +550,16 @@ class VolumeColour(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackRobust(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
