@@ -223,9 +223,9 @@ def test_what_is_wrong_is_said(daemon: Daemon, client: voxeld.Client) -> None:
     for body, code, text in (
         ({"name": "v", "method": 7}, 400, "method"),
         ({"name": "v", "robust": "VOLUME_TRACK_NONSENSE"}, 400, "robust"),
-        ({"name": "v"}, 400, "camera"),
+        ({"name": "v"}, 400, "depth"),
     ):
-        reply = http_call(daemon, "/v1/volume_track", json.dumps(body).encode())
+        reply = http_call(daemon, "POST", "/v1/volume_track", body)
         assert reply.status == code and text in reply.body.decode(), reply.body
 
 

@@ -83,7 +83,7 @@ _voxelctl()
     "volume integrate") words="--ca-file --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume list") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "volume render") words="--ca-file --depth-max --depth-min --height --help --intrinsics --json --min-weight --pose --shade --timeout --timeout-ms --token-file --url --version --width" ;;
-    "volume run") words="--block --ca-file --colour --compact --depth-max --depth-min --depth-scale --every --help --intrinsics --inverse-square --json --max-bytes --max-weight --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --truncation --url --version" ;;
+    "volume run") words="--block --ca-file --colour --compact --depth-max --depth-min --depth-scale --every --help --intrinsics --inverse-square --json --max-bytes --max-weight --method --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --track --trajectory --truncation --url --version" ;;
     "voxelize") words="--ca-file --features --format --help --json --max-points --max-voxels --no-features --order --origin --out --range --reduce --rule --size --tensor --timeout --timeout-ms --token-file --url --version" ;;
     "watch") words="--ca-file --count --help --json --level --timeout --timeout-ms --token-file --url --version" ;;
         esac
