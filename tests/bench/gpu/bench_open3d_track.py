@@ -32,7 +32,8 @@ class Images:
     """Depth and colour of a frame as Open3D takes them."""
 
     def __init__(self, f: Frames, i: int) -> None:
-        self.pose, z = f.frame(i)
+        pose, z = f.frame(i)
+        self.pose = np.array(pose, np.float64)
         at = f.start + i * (128 + 5 * f.width * f.height) + 128 + 2 * f.width * f.height
         rgb = np.frombuffer(f.data, np.uint8, 3 * f.width * f.height, at)
         self.depth = o3d.t.geometry.Image(

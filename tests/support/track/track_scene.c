@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/track/track_scene.h"
+#include "tests/support/volume/volume_helpers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -146,12 +147,14 @@ void track_shoot(enum track_scene scene, const struct vxd_volume_camera *camera,
     out->depth = gpu_alloc(n * sizeof *out->depth);
     out->colour = gpu_alloc(3 * n);
     for (size_t i = 0; i < n; i++) {
-        double x = ((double)(i % (size_t)camera->width) - camera->cx) / camera->fx;
-        double y = ((double)(i / (size_t)camera->width) - camera->cy) / camera->fy;
+        double x;
+        double y;
         double d[3];
         double p[3];
         double z;
 
+        volume_ray(camera, (double)(i % (size_t)camera->width),
+                   (double)(i / (size_t)camera->width), &x, &y);
         for (int k = 0; k < 3; k++) {
             d[k] = r[3 * k] * x + r[3 * k + 1] * y + r[3 * k + 2];
         }
