@@ -3,6 +3,7 @@
 #include "gpu/track/track_internal.h"
 
 #define MAX_ITERATIONS 100
+#define DEFAULT_PIXELS 160000
 #define MIN_SIDE 16 /* of the coarsest level, pixels */
 
 /* ---- Options ---- */
@@ -65,6 +66,14 @@ enum vxd_status vxd_track_options_init(struct vxd_track_options *options,
                         "is %d; 0 is Huber, 1 Tukey, 2 squares", (int)options->robust);
     }
     VXD_TRY(take_iterations(options, err));
+    if (options->max_pixels == 0) {
+        options->max_pixels = DEFAULT_PIXELS;
+    }
+    if (options->max_pixels < 1000 || options->max_pixels > VXD_TRACK_MAX_PIXELS) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "max_pixels",
+                         "is %d, must be 1000 to %d", options->max_pixels,
+                         VXD_TRACK_MAX_PIXELS));
+    }
     VXD_TRY(take(&options->max_distance_m, 0.07, 1e-4, 10, "max_distance_m", err));
     VXD_TRY(take(&options->robust_scale_m, is_tukey ? 0.07 : 0.02, 1e-6, 10,
                  "robust_scale_m", err));
@@ -118,7 +127,7 @@ static void choose_levels(struct track *track)
 
     track->stride = 1;
     while ((long)(camera->width / track->stride) * (camera->height / track->stride) >
-           VXD_TRACK_MAX_PIXELS) {
+           track->options.max_pixels) {
         track->stride++;
     }
     track->camera = scale_camera(camera, track->stride);
@@ -201,7 +210,7 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
            vxd_layout_add(&total, track->levels[0].n_strips * VXD_TRACK_N_SUMS,
                           sizeof(float), &strips) &&
            vxd_layout_add(&total, 1, sizeof(struct vxd_track_work), &work);
-    if (!fits) { /* of at most VXD_TRACK_MAX_PIXELS pixels it does */
+    if (!fits) { /* of at most VXD_TRACK_MAX_PIXELS they do */
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many", n);
     }
     VXD_TRY(vxd_device_alloc(queue, total, &track->scratch, err));

@@ -715,6 +715,7 @@ static enum vxd_status build_volume_track_and_integrate(
     out->max_translation_m = in->max_translation_m;
     out->max_rotation_deg = in->max_rotation_deg;
     out->no_filter = in->no_filter;
+    out->max_pixels = in->max_pixels;
     out->reset = in->reset;
     out->predict_depth = in->predict_depth;
     out->predict_normals = in->predict_normals;
@@ -851,6 +852,7 @@ static enum vxd_status build_volume_track(struct vxd_exchange *call,
     out->max_translation_m = in->max_translation_m;
     out->max_rotation_deg = in->max_rotation_deg;
     out->no_filter = in->no_filter;
+    out->max_pixels = in->max_pixels;
 out:
     return status;
 }

@@ -292,8 +292,7 @@ struct voxeld_volume_track_and_integrate_request {
     struct voxeld_pose T_depth_colour;
     enum voxeld_volume_track_method method;
     enum voxeld_volume_track_robust robust;
-    /* Images of half the width and height each, the finest one included. The finest has
-     * at most 524288 pixels: larger images are averaged down; 0 to 4; 0: 3 */
+    /* Images of half the width and height each, the finest one included; 0 to 4; 0: 3 */
     uint32_t levels;
     /* Steps on the coarsest level at most; half as many on each finer one, but 3; 0 to
      * 100; 0: 8 */
@@ -324,6 +323,10 @@ struct voxeld_volume_track_and_integrate_request {
     double max_rotation_deg;
     /* Depths are used as they are, without the bilateral filter */
     bool no_filter;
+    /* Pixels of the finest level at most: larger images are averaged down by whole
+     * factors; 0 to 524288; 0: 160000, which is as accurate as more for a third of the
+     * time */
+    uint32_t max_pixels;
     /* The tracker forgets what it knew before: the image is tracked from T_map_camera */
     bool reset;
     /* The reply has what the camera sees of the volume at the pose, the image included */
@@ -367,8 +370,7 @@ struct voxeld_volume_track_request {
     struct voxeld_pose T_depth_colour;
     enum voxeld_volume_track_method method;
     enum voxeld_volume_track_robust robust;
-    /* Images of half the width and height each, the finest one included. The finest has
-     * at most 524288 pixels: larger images are averaged down; 0 to 4; 0: 3 */
+    /* Images of half the width and height each, the finest one included; 0 to 4; 0: 3 */
     uint32_t levels;
     /* Steps on the coarsest level at most; half as many on each finer one, but 3; 0 to
      * 100; 0: 8 */
@@ -399,6 +401,10 @@ struct voxeld_volume_track_request {
     double max_rotation_deg;
     /* Depths are used as they are, without the bilateral filter */
     bool no_filter;
+    /* Pixels of the finest level at most: larger images are averaged down by whole
+     * factors; 0 to 524288; 0: 160000, which is as accurate as more for a third of the
+     * time */
+    uint32_t max_pixels;
     struct voxeld_call call;
 };
 

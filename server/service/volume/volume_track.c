@@ -51,6 +51,7 @@ struct track_sent {
     double depth_max_m;
     uint32_t levels;
     uint32_t iterations;
+    uint32_t max_pixels;
     struct vxd_track_options options;
 };
 
@@ -59,7 +60,8 @@ struct track_sent {
         .images = VXD_VOLUME_SENT(input), .prior = (input)->t_map_camera,                \
         .depth_scale = (input)->depth_scale, .depth_min_m = (input)->depth_min_m,        \
         .depth_max_m = (input)->depth_max_m, .levels = (input)->levels,                  \
-        .iterations = (input)->iterations, .options = {                                  \
+        .iterations = (input)->iterations, .max_pixels = (input)->max_pixels,            \
+        .options = {                                                                     \
             .method = (enum vxd_track_method)(input)->method,                            \
             .robust = (enum vxd_track_robust)(input)->robust,                            \
             .max_distance_m = (input)->max_distance_m,                                   \
@@ -97,6 +99,12 @@ static enum vxd_status read_levels(const struct track_sent *sent,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "iterations",
                         "is %u, must be 1 to 100", n);
     }
+    if (sent->max_pixels > VXD_TRACK_MAX_PIXELS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_pixels",
+                        "is %u, must be 1000 to %d", sent->max_pixels,
+                        VXD_TRACK_MAX_PIXELS);
+    }
+    options->max_pixels = (int)sent->max_pixels;
     options->n_levels = sent->levels > 0 ? (int)sent->levels : 3;
     for (int i = 0; i < options->n_levels; i++) {
         options->iterations[i] = (int)n;
@@ -111,6 +119,7 @@ static enum vxd_status read_sent(struct vxd_request *request,
     struct track_job *job = request->state;
     struct vxd_volume_frame *frame = &job->frame;
     size_t n;
+    size_t most;
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_check_number(sent->depth_scale, "depth_scale", 0, 1e6, err));
@@ -129,9 +138,9 @@ static enum vxd_status read_sent(struct vxd_request *request,
     VXD_TRY(vxd_volume_read_images(request, &sent->images, &job->depth, &job->colour,
                                    frame, err));
     n = n_pixels(&frame->camera);
+    most = (size_t)job->options.max_pixels;
     request->cost_bytes =
-        n * ENGINE_BYTES_A_PIXEL +
-        (n < VXD_TRACK_MAX_PIXELS ? n : VXD_TRACK_MAX_PIXELS) * TRACK_BYTES_A_PIXEL;
+        n * ENGINE_BYTES_A_PIXEL + (n < most ? n : most) * TRACK_BYTES_A_PIXEL;
 out:
     return status;
 }
@@ -201,7 +210,7 @@ static enum vxd_status check_steps(const struct track_job *job,
     double length = (frame->depth_max_m - frame->depth_min_m) * sqrt(1 + x * x + y * y);
     double steps = fmin(length / job->base.volume->spec.voxel_size_m + 1, MAX_RAY_STEPS);
 
-    n = fmin(n, VXD_TRACK_MAX_PIXELS) + (predicts ? n : 0);
+    n = fmin(n, job->options.max_pixels) + (predicts ? n : 0);
     if (n * steps <= most) {
         return VXD_OK;
     }

@@ -3,7 +3,8 @@
  * poses with those of the file.
  *
  *   bench_track FILE [--backend cpu|cuda] [--n N] [--threads N] [--voxel-mm MM]
- *               [--method plane|intensity|hybrid] [--robust huber|tukey|squares] [--out FILE]
+ *               [--method plane|intensity|hybrid] [--robust huber|tukey|squares] [--pixels N]
+ *               [--out FILE]
  *
  * FILE is of rgbd_frames.py or room_scene.py. The first frame is integrated at its own pose, so
  * errors of positions need no alignment ("as they are"); the row "standing still" is the score of
@@ -100,6 +101,8 @@ static bool parse(int argc, char **argv, struct options *out)
             out->n_threads = (int)strtol(value, NULL, 10);
         } else if (strcmp(argv[i], "--voxel-mm") == 0) {
             out->voxel_mm = strtod(value, NULL);
+        } else if (strcmp(argv[i], "--pixels") == 0) {
+            out->track.max_pixels = (int)strtol(value, NULL, 10);
         } else if (strcmp(argv[i], "--out") == 0) {
             out->out = value;
         } else {

@@ -204,6 +204,7 @@ def test_what_is_wrong_is_said(daemon: Daemon, client: voxeld.Client) -> None:
         ({"min_fitness": 2.0}, "min_fitness"),
         ({"max_rotation_deg": float("nan")}, "max_rotation_deg"),
         ({"min_weight": 1e9}, "min_weight"),
+        ({"max_pixels": 10}, "max_pixels"),
         ({"weight": -1.0}, "weight"),
         ({"depth_max_m": 2000.0}, "depth_max_m"),
     ):

@@ -146,6 +146,7 @@ def track_and_integrate_bytes(
     max_translation_m: float = 0.0,
     max_rotation_deg: float = 0.0,
     no_filter: bool = False,
+    max_pixels: int = 0,
     reset: bool = False,
     predict_depth: bool = False,
     predict_normals: bool = False,
@@ -175,8 +176,8 @@ def track_and_integrate_bytes(
     colour_camera      None: the colour image is registered to the depth image
     method             "point_to_plane", "intensity" or "hybrid"
     robust             "huber", "tukey" or "squares": how outliers are weighted
-    levels             images of half the width and height each, the finest one included. The
-                       finest has at most 524288 pixels: larger images are averaged down; 0: 3
+    levels             images of half the width and height each, the finest one included; 0 to
+                       4; 0: 3
     iterations         steps on the coarsest level at most; half as many on each finer one, but
                        3; 0 to 100; 0: 8
     max_distance_m     pairs of points that are farther apart are outliers; metres; 0 to 10; 0:
@@ -198,6 +199,9 @@ def track_and_integrate_bytes(
                        to 1000; 0: 0.3
     max_rotation_deg   degrees; 0 to 180; 0: 20
     no_filter          depths are used as they are, without the bilateral filter
+    max_pixels         pixels of the finest level at most: larger images are averaged down by
+                       whole factors; 0 to 524288; 0: 160000, which is as accurate as more for a
+                       third of the time
     reset              the tracker forgets what it knew before: the image is tracked from
                        T_map_camera
     predict_depth      the reply has what the camera sees of the volume at the pose, the image
@@ -239,6 +243,7 @@ def track_and_integrate_bytes(
         max_translation_m=max_translation_m,
         max_rotation_deg=max_rotation_deg,
         no_filter=no_filter,
+        max_pixels=max_pixels,
         reset=reset,
         predict_depth=predict_depth,
         predict_normals=predict_normals,
@@ -280,6 +285,7 @@ def track_bytes(
     max_translation_m: float = 0.0,
     max_rotation_deg: float = 0.0,
     no_filter: bool = False,
+    max_pixels: int = 0,
     timeout: float | None = None,
     request_id: str | None = None,
 ) -> VolumeTrack:
@@ -302,8 +308,8 @@ def track_bytes(
     colour_camera      None: the colour image is registered to the depth image
     method             "point_to_plane", "intensity" or "hybrid"
     robust             "huber", "tukey" or "squares": how outliers are weighted
-    levels             images of half the width and height each, the finest one included. The
-                       finest has at most 524288 pixels: larger images are averaged down; 0: 3
+    levels             images of half the width and height each, the finest one included; 0 to
+                       4; 0: 3
     iterations         steps on the coarsest level at most; half as many on each finer one, but
                        3; 0 to 100; 0: 8
     max_distance_m     pairs of points that are farther apart are outliers; metres; 0 to 10; 0:
@@ -325,6 +331,9 @@ def track_bytes(
                        to 1000; 0: 0.3
     max_rotation_deg   degrees; 0 to 180; 0: 20
     no_filter          depths are used as they are, without the bilateral filter
+    max_pixels         pixels of the finest level at most: larger images are averaged down by
+                       whole factors; 0 to 524288; 0: 160000, which is as accurate as more for a
+                       third of the time
 
     Raises NotFound (no such volume), ResourceExhausted (the rays are too long; less depth takes
     less).
@@ -359,6 +368,7 @@ def track_bytes(
         max_translation_m=max_translation_m,
         max_rotation_deg=max_rotation_deg,
         no_filter=no_filter,
+        max_pixels=max_pixels,
     )
     reply = exchange.send(self._client, "volume_track", message, [], timeout, request_id, None)
     with reply:

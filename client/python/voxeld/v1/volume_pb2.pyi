@@ -346,7 +346,7 @@ class VolumeListResponse(_message.Message):
     def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
 
 class VolumeTrackAndIntegrateRequest(_message.Message):
-    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "inverse_square", "iterations", "levels", "max_distance_m", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "predict_colours", "predict_depth", "predict_normals", "reset", "robust", "robust_scale_m", "weight"]
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "inverse_square", "iterations", "levels", "max_distance_m", "max_pixels", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "predict_colours", "predict_depth", "predict_normals", "reset", "robust", "robust_scale_m", "weight"]
     CAMERA_FIELD_NUMBER: _ClassVar[int]
     COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
@@ -362,6 +362,7 @@ class VolumeTrackAndIntegrateRequest(_message.Message):
     ITERATIONS_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
     MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MAX_PIXELS_FIELD_NUMBER: _ClassVar[int]
     MAX_ROTATION_DEG_FIELD_NUMBER: _ClassVar[int]
     MAX_TRANSLATION_M_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -397,6 +398,7 @@ class VolumeTrackAndIntegrateRequest(_message.Message):
     iterations: int
     levels: int
     max_distance_m: float
+    max_pixels: int
     max_rotation_deg: float
     max_translation_m: float
     method: VolumeTrackMethod
@@ -413,7 +415,7 @@ class VolumeTrackAndIntegrateRequest(_message.Message):
     robust: VolumeTrackRobust
     robust_scale_m: float
     weight: float
-    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ..., reset: bool = ..., predict_depth: bool = ..., predict_normals: bool = ..., predict_colours: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ..., max_pixels: _Optional[int] = ..., reset: bool = ..., predict_depth: bool = ..., predict_normals: bool = ..., predict_colours: bool = ...) -> None: ...
 
 class VolumeTrackAndIntegrateResponse(_message.Message):
     __slots__ = ["T_map_camera", "agreement", "colours", "constraint", "depth_map", "engine_ms", "fitness", "information", "is_first", "n_blocks", "n_inliers", "n_iterations", "n_new", "n_pixels", "n_touched", "normals", "reason", "rmse_m", "stamp", "status"]
@@ -460,7 +462,7 @@ class VolumeTrackAndIntegrateResponse(_message.Message):
     def __init__(self, status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., fitness: _Optional[float] = ..., agreement: _Optional[float] = ..., constraint: _Optional[float] = ..., rmse_m: _Optional[float] = ..., n_inliers: _Optional[int] = ..., n_iterations: _Optional[int] = ..., is_first: bool = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., n_pixels: _Optional[int] = ..., depth_map: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class VolumeTrackRequest(_message.Message):
-    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "iterations", "levels", "max_distance_m", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "robust", "robust_scale_m"]
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "iterations", "levels", "max_distance_m", "max_pixels", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "robust", "robust_scale_m"]
     CAMERA_FIELD_NUMBER: _ClassVar[int]
     COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
@@ -475,6 +477,7 @@ class VolumeTrackRequest(_message.Message):
     ITERATIONS_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
     MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MAX_PIXELS_FIELD_NUMBER: _ClassVar[int]
     MAX_ROTATION_DEG_FIELD_NUMBER: _ClassVar[int]
     MAX_TRANSLATION_M_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -504,6 +507,7 @@ class VolumeTrackRequest(_message.Message):
     iterations: int
     levels: int
     max_distance_m: float
+    max_pixels: int
     max_rotation_deg: float
     max_translation_m: float
     method: VolumeTrackMethod
@@ -515,7 +519,7 @@ class VolumeTrackRequest(_message.Message):
     no_filter: bool
     robust: VolumeTrackRobust
     robust_scale_m: float
-    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ..., max_pixels: _Optional[int] = ...) -> None: ...
 
 class VolumeTrackResponse(_message.Message):
     __slots__ = ["T_map_camera", "agreement", "constraint", "engine_ms", "fitness", "information", "n_inliers", "n_iterations", "reason", "rmse_m", "status"]

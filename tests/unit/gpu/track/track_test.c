@@ -538,6 +538,7 @@ static void expect_errors(struct gpu_env *env)
                  {{.intensity_scale = 11}, "intensity_scale"},
                  {{.intensity_m = INFINITY}, "intensity_m"},
                  {{.min_weight = -1}, "min_weight"},
+                 {{.max_pixels = 999}, "max_pixels"},
                  {{.min_fitness = 1.5}, "min_fitness"},
                  {{.min_agreement = 2}, "min_agreement"},
                  {{.min_constraint = 2}, "min_constraint"},
