@@ -123,16 +123,16 @@ static struct vxd_volume_camera scale_camera(const struct vxd_volume_camera *cam
 static void choose_levels(struct track *track)
 {
     const struct vxd_volume_camera *camera = &track->frame->camera;
-    int side;
+    int side = camera->width < camera->height ? camera->width : camera->height;
 
     track->stride = 1;
-    while ((long)(camera->width / track->stride) * (camera->height / track->stride) >
-           track->options.max_pixels) {
+    while (track->stride < side &&
+           (long)(camera->width / track->stride) * (camera->height / track->stride) >
+               track->options.max_pixels) {
         track->stride++;
     }
     track->camera = scale_camera(camera, track->stride);
-    side = track->camera.width < track->camera.height ? track->camera.width
-                                                      : track->camera.height;
+    side /= track->stride;
     track->n_levels = 1;
     while (track->n_levels < track->options.n_levels &&
            side >> track->n_levels >= MIN_SIDE) {

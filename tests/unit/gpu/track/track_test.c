@@ -575,6 +575,35 @@ static void expect_errors(struct gpu_env *env)
     vxd_volume_destroy(env->queue, volume);
 }
 
+/* Images of one row, and of one pixel, are too small to track, and no more than that. */
+static void expect_slivers(struct gpu_env *env)
+{
+    static const int sizes[][2] = {{4000, 1}, {1, 4000}, {1, 1}, {3, 700}};
+    struct vxd_track_options options = {.max_pixels = 1000};
+    struct vxd_volume_pose pose = track_pose(0, 0, 0, 0, 0, 0);
+    struct vxd_volume *volume = new_volume(env);
+
+    integrate(env, volume, TRACK_WALL, &pose, 1);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct vxd_volume_camera camera = track_camera(sizes[i][0], sizes[i][1]);
+        struct vxd_track_result result;
+        struct track_shot shot;
+
+        camera.fx = 400;
+        camera.fy = 400;
+        track_shoot(TRACK_WALL, &camera, &pose, 0, 1, &shot);
+        result = track(env, volume, &shot, &pose, &options);
+        CHECK_INT(result.status, VXD_TRACK_LOST);
+        track_shot_free(&shot);
+    }
+    vxd_volume_destroy(env->queue, volume);
+}
+
+static void test_slivers_are_lost(void)
+{
+    gpu_each_backend(expect_slivers);
+}
+
 static void test_wrong_arguments_are_named(void)
 {
     gpu_each_backend(expect_errors);
@@ -617,6 +646,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_movement_beyond_the_limit_is_lost),
     VXD_TEST(test_large_image_is_averaged_down),
     VXD_TEST(test_lens_is_undone),
+    VXD_TEST(test_slivers_are_lost),
     VXD_TEST(test_wrong_arguments_are_named),
     VXD_TEST(test_prediction_goes_on_as_before),
 };
