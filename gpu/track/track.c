@@ -209,7 +209,7 @@ static enum vxd_status lay_out(struct vxd_queue *queue, struct track *track,
            vxd_layout_add(&total, 3 * n, 1, &colour) &&
            vxd_layout_add(&total, track->levels[0].n_strips * VXD_TRACK_N_SUMS,
                           sizeof(float), &strips) &&
-           vxd_layout_add(&total, 1, sizeof(struct vxd_track_work), &work);
+           vxd_layout_add(&total, 2, sizeof(struct vxd_track_work), &work);
     if (!fits) { /* of at most VXD_TRACK_MAX_PIXELS they do */
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many", n);
     }
@@ -331,11 +331,14 @@ out:
     return status;
 }
 
-/* From the coarsest level to the finest, and once more for the sums at the pose that was found. */
+/* From the coarsest level to the finest, and once more for the sums at the pose that was found;
+ * with greys also for those of the planes alone, in the second of the two works. */
 static enum vxd_status iterate(struct vxd_queue *queue, const struct track *track,
                                struct vxd_err *err)
 {
     int skipped = track->options.n_levels - track->n_levels;
+    struct vxd_track_work *work = track->levels[0].work;
+    struct vxd_track_iterate_call last = {.n = 0};
     enum vxd_status status = VXD_OK;
 
     for (int k = track->n_levels - 1; k >= 0; k--) {
@@ -347,11 +350,16 @@ static enum vxd_status iterate(struct vxd_queue *queue, const struct track *trac
             VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &call, err));
         }
     }
-    {
-        struct vxd_track_iterate_call last = {.level = track->levels[0], .n = 0};
+    if (track->needs_grey) {
+        struct vxd_track_iterate_call planes = {.level = track->levels[0], .n = 0};
 
-        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &last, err));
+        planes.level.rule.use_plane = 1;
+        planes.level.rule.use_grey = 0;
+        VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &planes, err));
+        VXD_TRY(vxd_queue_copy(queue, work + 1, work, sizeof *work, err));
     }
+    last.level = track->levels[0];
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_track_iterate)(queue, &last, err));
 out:
     return status;
 }
@@ -364,17 +372,21 @@ static enum vxd_status run(struct vxd_queue *queue, struct vxd_volume *volume,
         .pose = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0},
         .T = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
     struct vxd_track_work *work;
+    const struct vxd_track_work *found;
     const void *read = NULL;
     enum vxd_status status;
 
     VXD_TRY(lay_out(queue, track, err));
     work = track->levels[0].work;
     VXD_TRY(vxd_queue_copy(queue, work, &start, sizeof start, err));
+    VXD_TRY(vxd_queue_copy(queue, work + 1, &start, sizeof start, err));
     VXD_TRY(make_images(queue, volume, track, err));
     VXD_TRY(iterate(queue, track, err));
-    VXD_TRY(vxd_download(queue, work, sizeof *work, &track->host, &read, err));
+    VXD_TRY(vxd_download(queue, work, 2 * sizeof *work, &track->host, &read, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    vxd_track_judge(&track->options, &track->frame->T_map_camera, read, out);
+    found = read;
+    vxd_track_judge(&track->options, &track->frame->T_map_camera, found, found[1].sums,
+                    out);
 out:
     vxd_device_free(queue, &track->scratch);
     return status;

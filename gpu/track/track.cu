@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tracking on a GPU. A thread makes a pixel of an image; for the normal equations a block takes a
- * strip of 512 pixels, a thread every 128th of them with its 32 sums in registers, and adds the
+ * strip of 512 pixels, a thread every 128th of them with its sums in registers, and adds the
  * threads' sums pairwise. One block then adds the strips and takes the step, so that no step waits
  * for the host: the pose stays in device memory, and a level that is at its end costs empty
  * launches. All arithmetic is in track_math.h.
@@ -198,32 +198,38 @@ static __global__ void __launch_bounds__(VXD_TRACK_LANES)
     }
 }
 
-/* Warp k adds sum k of the strips, lane by lane, then pairwise. */
+/* A warp adds one sum of the strips after the other, lane by lane, then pairwise. */
 static __global__ void __launch_bounds__(STEP_THREADS)
     step_kernel(const __grid_constant__ struct vxd_track_level level, int is_first,
                 int is_last)
 {
     __shared__ double lanes[VXD_TRACK_N_SUMS][VXD_TRACK_STRIP_LANES];
-    unsigned k = threadIdx.x / VXD_TRACK_STRIP_LANES;
+    unsigned warp = threadIdx.x / VXD_TRACK_STRIP_LANES;
     unsigned lane = threadIdx.x % VXD_TRACK_STRIP_LANES;
-    double sum = 0;
 
     if (level.work->is_singular != 0 || (is_first == 0 && level.work->is_done != 0)) {
         return;
     }
-    for (size_t strip = lane; strip < level.n_strips; strip += VXD_TRACK_STRIP_LANES) {
-        sum = vxd_addd(sum, (double)level.strips[strip * VXD_TRACK_N_SUMS + k]);
+    for (unsigned k = warp; k < VXD_TRACK_N_SUMS;
+         k += STEP_THREADS / VXD_TRACK_STRIP_LANES) {
+        double sum = 0;
+
+        for (size_t strip = lane; strip < level.n_strips;
+             strip += VXD_TRACK_STRIP_LANES) {
+            sum = vxd_addd(sum, (double)level.strips[strip * VXD_TRACK_N_SUMS + k]);
+        }
+        lanes[k][lane] = sum;
     }
-    lanes[k][lane] = sum;
     __syncthreads();
     for (unsigned half = VXD_TRACK_STRIP_LANES / 2; half > 0; half /= 2) {
-        if (lane < half) {
-            lanes[k][lane] = vxd_addd(lanes[k][lane], lanes[k][lane + half]);
+        for (unsigned i = threadIdx.x; i < half * VXD_TRACK_N_SUMS; i += STEP_THREADS) {
+            lanes[i / half][i % half] =
+                vxd_addd(lanes[i / half][i % half], lanes[i / half][i % half + half]);
         }
         __syncthreads();
     }
-    if (lane == 0) {
-        level.work->sums[k] = lanes[k][0];
+    if (threadIdx.x < VXD_TRACK_N_SUMS) {
+        level.work->sums[threadIdx.x] = lanes[threadIdx.x][0];
     }
     __syncthreads();
     if (threadIdx.x == 0) {

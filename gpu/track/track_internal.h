@@ -70,10 +70,12 @@ enum vxd_status vxd_track_iterate_cuda(struct vxd_queue *queue,
 
 /* --- track_verdict.c ------------------------------------------------------------------ */
 
-/* Fills in everything but the inputs of a result from the sums at the last pose. */
+/* Fills in a result from the sums at the last pose. planes: the same of distances to planes alone,
+ * as sums of a method that has greys. */
 void vxd_track_judge(const struct vxd_track_options *options,
                      const struct vxd_volume_pose *prior,
-                     const struct vxd_track_work *work, struct vxd_track_result *out);
+                     const struct vxd_track_work *work, const double *planes,
+                     struct vxd_track_result *out);
 
 #ifdef __cplusplus
 }

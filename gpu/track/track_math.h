@@ -477,7 +477,7 @@ VXD_HD void vxd_track_plane_row(const struct vxd_track_rule *rule, const float q
 }
 
 /* The model's grey at (u, v), bilinear, minus that of the image. corners: of the pixels (floor u,
- * floor v), right of it, below it, and below right. The weight is 0 where one is missing. */
+ * floor v), right of it, below it, and below right. */
 VXD_HD void vxd_track_grey_row(const struct vxd_track_rule *rule,
                                const struct vxd_track_camera *camera, const float q[3],
                                float part_u, float part_v, const float corners[4],
@@ -490,8 +490,6 @@ VXD_HD void vxd_track_grey_row(const struct vxd_track_rule *rule,
     float by_v = vxd_subf(low, top);
     float by_u = vxd_addf(across_top, vxd_mulf(part_v, vxd_subf(across_low, across_top)));
     float difference = vxd_subf(vxd_addf(top, vxd_mulf(part_v, by_v)), grey);
-    int is_there = (corners[0] >= 0) & (corners[1] >= 0) & (corners[2] >= 0) &
-                   (corners[3] >= 0) & (grey >= 0);
     float z = q[2] > 1e-3f ? q[2] : 1; /* no pair is so near */
     float inverse = vxd_divf(rule->grey_m, z);
     float gradient[3];
@@ -502,7 +500,6 @@ VXD_HD void vxd_track_grey_row(const struct vxd_track_rule *rule,
         -vxd_divf(vxd_addf(vxd_mulf(gradient[0], q[0]), vxd_mulf(gradient[1], q[1])), z);
     row->residual = vxd_mulf(difference, rule->grey_m);
     row->weight = vxd_track_weight(rule->robust, rule->grey_scale, difference);
-    row->weight = is_there ? row->weight : 0;
     vxd_track_complete(q, gradient, row);
 }
 
@@ -516,7 +513,13 @@ enum vxd_track_sum {
     VXD_TRACK_SUM_OVERLAP = 29, /* pixels that project to a surface */
     VXD_TRACK_SUM_VALID = 30,   /* pixels with depth */
     VXD_TRACK_SUM_DEPTH = 31,   /* of inliers' distances from the camera */
-    VXD_TRACK_N_SUMS = 32
+    /* Of inliers whose grey is known in both: how many, and of the image's grey, its square, and
+     * the square of the difference in metres. */
+    VXD_TRACK_SUM_GREYS = 32,
+    VXD_TRACK_SUM_GREY = 33,
+    VXD_TRACK_SUM_GREY2 = 34,
+    VXD_TRACK_SUM_DIFFERENCE2 = 35,
+    VXD_TRACK_N_SUMS = 36
 };
 
 /* Pixels are summed in strips: pixel i of a strip in lane i % LANES, the lanes pairwise, then the
@@ -689,9 +692,20 @@ VXD_HD void vxd_track_add_pair(const struct vxd_track_level *level,
         vxd_track_add_row(sums, stride, &row);
     }
     if (rule->use_grey != 0) {
+        int is_grey = (pair->corners[0] >= 0) & (pair->corners[1] >= 0) &
+                      (pair->corners[2] >= 0) & (pair->corners[3] >= 0) &
+                      (pair->grey >= 0) & is_inlier;
+        float known = is_grey ? 1.0f : 0.0f;
+        float grey = vxd_mulf(known, pair->grey);
+
         vxd_track_grey_row(rule, &level->camera, pair->q, pair->part_u, pair->part_v,
                            pair->corners, pair->grey, &row);
-        row.weight = vxd_mulf(one, row.weight);
+        vxd_track_add(sums + VXD_TRACK_SUM_GREYS * stride, known);
+        vxd_track_add(sums + VXD_TRACK_SUM_GREY * stride, grey);
+        vxd_track_add(sums + VXD_TRACK_SUM_GREY2 * stride, vxd_mulf(grey, pair->grey));
+        vxd_track_add(sums + VXD_TRACK_SUM_DIFFERENCE2 * stride,
+                      vxd_mulf(known, vxd_mulf(row.residual, row.residual)));
+        row.weight = vxd_mulf(known, row.weight);
         vxd_track_add_row(sums, stride, &row);
     }
 }

@@ -5,6 +5,10 @@
 #define JACOBI_ROUNDS 30
 #define RAD 57.29577951308232
 
+/* Greys hold a camera only where the volume's explain so much of the variance of the image's: the
+ * noise of a bare wall has gradients, too, but no two pictures share them. */
+#define MIN_EXPLAINED 0.3
+
 /* ---- Poses ---- */
 
 static void multiply(const struct vxd_volume_pose *a, const struct vxd_volume_pose *b,
@@ -200,6 +204,35 @@ static double find_constraint(double h[6][6], double depth)
     return trace > 0 ? 6 * least_eigenvalue(scaled) / trace : 0;
 }
 
+/* Which part of the variance of the image's greys those of the volume explain. */
+static double find_explained(const double sums[VXD_TRACK_N_SUMS], double grey_m)
+{
+    double n = sums[VXD_TRACK_SUM_GREYS];
+    double mean = sums[VXD_TRACK_SUM_GREY] / n;
+    double variance = sums[VXD_TRACK_SUM_GREY2] / n - mean * mean;
+    double left = sums[VXD_TRACK_SUM_DIFFERENCE2] / n / (grey_m * grey_m);
+
+    return n >= VXD_TRACK_MIN_PIXELS && variance > 1e-6 ? 1 - left / variance : 0;
+}
+
+/* What holds the camera: the information of the method, or, where the greys say nothing, of the
+ * planes alone, which intensity alone does not use. */
+static double find_hold(const struct vxd_track_options *options, const double *sums,
+                        const double *planes, double depth)
+{
+    double h[6][6];
+
+    if (options->method != VXD_TRACK_POINT_TO_PLANE &&
+        find_explained(sums, options->intensity_m) < MIN_EXPLAINED) {
+        if (options->method == VXD_TRACK_INTENSITY) {
+            return 0;
+        }
+        sums = planes;
+    }
+    unpack(sums, h);
+    return find_constraint(h, depth);
+}
+
 /* ---- The verdict ---- */
 
 static bool is_too_far(const struct vxd_track_options *options, const double pose[12])
@@ -231,7 +264,8 @@ static enum vxd_track_reason find_reason(const struct vxd_track_options *options
 
 void vxd_track_judge(const struct vxd_track_options *options,
                      const struct vxd_volume_pose *prior,
-                     const struct vxd_track_work *work, struct vxd_track_result *out)
+                     const struct vxd_track_work *work, const double *planes,
+                     struct vxd_track_result *out)
 {
     const double *sums = work->sums;
     double n = sums[VXD_TRACK_SUM_INLIERS];
@@ -246,7 +280,7 @@ void vxd_track_judge(const struct vxd_track_options *options,
         out->rmse_m = sqrt(sums[VXD_TRACK_SUM_SQUARES] / n);
         unpack(sums, h);
         move_information(h, work->pose, out->information);
-        out->constraint = find_constraint(h, sums[VXD_TRACK_SUM_DEPTH] / n);
+        out->constraint = find_hold(options, sums, planes, sums[VXD_TRACK_SUM_DEPTH] / n);
     }
     out->reason = find_reason(options, work, out);
     out->status = out->reason == VXD_TRACK_FOUND ? VXD_TRACK_OK : VXD_TRACK_LOST;

@@ -163,6 +163,10 @@ void track_shoot(enum track_scene scene, const struct vxd_volume_camera *camera,
             p[k] = pose->translation[k] + z * d[k];
         }
         paint(scene, p, out->colour + 3 * i);
+        for (int k = 0; scene == TRACK_WALL && k < 3; k++) { /* what a sensor adds */
+            out->colour[3 * i + (size_t)k] =
+                (uint8_t)lround(128 + 3 * random_normal(&seed));
+        }
         z += noise * z * z * random_normal(&seed);
         out->depth[i] = z < 100 ? (float)z : 0;
     }

@@ -8,7 +8,7 @@
 
 enum track_scene {
     TRACK_ROOM,   /* of 4 x 2.4 x 4 m around the origin, y down */
-    TRACK_WALL,   /* the plane z = 1.5 in grey */
+    TRACK_WALL,   /* the plane z = 1.5 in grey, with noise */
     TRACK_PAINTED /* the same plane, textured */
 };
 

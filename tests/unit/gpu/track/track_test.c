@@ -365,6 +365,7 @@ static void expect_wall(struct gpu_env *env)
     struct vxd_volume_pose prior = track_pose(0, 0, 0, 0, 0, 0);
     struct vxd_volume_pose now = track_pose(0.03, 0.01, 0.01, 1, 0, 0);
     struct vxd_track_options hybrid = {.method = VXD_TRACK_HYBRID};
+    struct vxd_track_options intensity = {.method = VXD_TRACK_INTENSITY};
     struct vxd_track_result result;
 
     for (int scene = TRACK_WALL; scene <= TRACK_PAINTED; scene++) {
@@ -377,7 +378,9 @@ static void expect_wall(struct gpu_env *env)
         track_shoot((enum track_scene)scene, &camera, &now, NOISE, 9, &shot);
         expect_lost(env, volume, &shot, &prior, VXD_TRACK_SINGULAR);
         result = track(env, volume, &shot, &prior, &hybrid);
-        if (scene == TRACK_WALL) { /* nothing to hold on to */
+        if (scene == TRACK_WALL) { /* nothing to hold on to but noise */
+            CHECK_INT(result.reason, VXD_TRACK_SINGULAR);
+            result = track(env, volume, &shot, &prior, &intensity);
             CHECK_INT(result.reason, VXD_TRACK_SINGULAR);
         } else {
             CHECK_INT(result.status, VXD_TRACK_OK);
