@@ -806,9 +806,11 @@ VXD_HD void vxd_track_apply(const double x[6], double pose[12])
         double column[3] = {pose[j], pose[4 + j], pose[8 + j]};
 
         for (int i = 0; i < 3; i++) {
-            pose[4 * i + j] = vxd_addd(vxd_addd(vxd_muld(r[3 * i], column[0]),
-                                                vxd_muld(r[3 * i + 1], column[1])),
-                                       vxd_muld(r[3 * i + 2], column[2]));
+            const double *row = r + 3 * (size_t)i;
+
+            pose[4 * i + j] = vxd_addd(
+                vxd_addd(vxd_muld(row[0], column[0]), vxd_muld(row[1], column[1])),
+                vxd_muld(row[2], column[2]));
         }
     }
     for (int i = 0; i < 3; i++) {

@@ -258,8 +258,8 @@ static void find_errors(const struct pairs *pairs, struct ctl_errors *out)
 int ctl_trajectory_errors(const struct ctl_folder *folder, struct ctl_errors *found,
                           struct ctl_errors *still)
 {
-    struct pairs pairs = {.found = calloc(folder->n + 1, sizeof *pairs.found),
-                          .known = calloc(folder->n + 1, sizeof *pairs.known)};
+    struct pairs pairs = {.found = calloc(folder->n + 1, sizeof(void *)),
+                          .known = calloc(folder->n + 1, sizeof(void *))};
     int result = CTL_OK;
 
     if (pairs.found == NULL || pairs.known == NULL) {
