@@ -143,10 +143,14 @@ static void largest(double m[4][4], double out[4])
     }
 }
 
+struct pair {
+    const struct voxeld_pose *found;
+    const struct voxeld_pose *known;
+};
+
 struct pairs {
     size_t n;
-    const struct voxeld_pose **found;
-    const struct voxeld_pose **known;
+    struct pair *list;
 };
 
 static void find_means(const struct pairs *pairs, double a[3], double b[3])
@@ -155,8 +159,8 @@ static void find_means(const struct pairs *pairs, double a[3], double b[3])
         a[axis] = 0;
         b[axis] = 0;
         for (size_t i = 0; i < pairs->n; i++) {
-            a[axis] += pairs->found[i]->translation_m[axis] / (double)pairs->n;
-            b[axis] += pairs->known[i]->translation_m[axis] / (double)pairs->n;
+            a[axis] += pairs->list[i].found->translation_m[axis] / (double)pairs->n;
+            b[axis] += pairs->list[i].known->translation_m[axis] / (double)pairs->n;
         }
     }
 }
@@ -170,8 +174,8 @@ static void find_rotation(const struct pairs *pairs, const double a[3], const do
     for (size_t k = 0; k < pairs->n; k++) {
         for (int i = 0; i < 3; i++) {
             for (int j = 0; j < 3; j++) {
-                s[i][j] += (pairs->found[k]->translation_m[i] - a[i]) *
-                           (pairs->known[k]->translation_m[j] - b[j]);
+                s[i][j] += (pairs->list[k].found->translation_m[i] - a[i]) *
+                           (pairs->list[k].known->translation_m[j] - b[j]);
             }
         }
     }
@@ -210,11 +214,11 @@ static double find_ate(const struct pairs *pairs, bool is_aligned)
         double off[3];
 
         for (int i = 0; i < 3; i++) {
-            from[i] = pairs->found[k]->translation_m[i] - a[i];
+            from[i] = pairs->list[k].found->translation_m[i] - a[i];
         }
         rotate(q, from, off);
         for (int i = 0; i < 3; i++) {
-            off[i] -= pairs->known[k]->translation_m[i] - b[i];
+            off[i] -= pairs->list[k].known->translation_m[i] - b[i];
         }
         sum += length2(off);
     }
@@ -234,8 +238,8 @@ static void find_rpe(const struct pairs *pairs, struct ctl_errors *out)
         struct voxeld_pose off;
         double angle;
 
-        between(pairs->found[k - 1], pairs->found[k], &ours);
-        between(pairs->known[k - 1], pairs->known[k], &theirs);
+        between(pairs->list[k - 1].found, pairs->list[k].found, &ours);
+        between(pairs->list[k - 1].known, pairs->list[k].known, &theirs);
         between(&theirs, &ours, &off);
         angle = 2 * atan2(sqrt(length2(off.rotation)), fabs(off.rotation[3])) * DEGREES;
         steps += length2(off.translation_m);
@@ -258,11 +262,10 @@ static void find_errors(const struct pairs *pairs, struct ctl_errors *out)
 int ctl_trajectory_errors(const struct ctl_folder *folder, struct ctl_errors *found,
                           struct ctl_errors *still)
 {
-    struct pairs pairs = {.found = calloc(folder->n + 1, sizeof(void *)),
-                          .known = calloc(folder->n + 1, sizeof(void *))};
+    struct pairs pairs = {.list = calloc(folder->n + 1, sizeof *pairs.list)};
     int result = CTL_OK;
 
-    if (pairs.found == NULL || pairs.known == NULL) {
+    if (pairs.list == NULL) {
         (void)fputs("voxelctl: no memory\n", stderr);
         result = CTL_FAILED;
     }
@@ -270,21 +273,16 @@ int ctl_trajectory_errors(const struct ctl_folder *folder, struct ctl_errors *fo
         const struct ctl_shot *shot = &folder->shots[i];
 
         if (shot->is_found && shot->has_pose) {
-            pairs.found[pairs.n] = &shot->found;
-            pairs.known[pairs.n++] = &shot->pose;
+            pairs.list[pairs.n++] = (struct pair){&shot->found, &shot->pose};
         }
     }
     if (result == CTL_OK) {
         find_errors(&pairs, found);
-        for (size_t i = 1; i < pairs.n; i++) {
-            pairs.found[i] = pairs.known[0];
-        }
-        if (pairs.n > 0) {
-            pairs.found[0] = pairs.known[0];
+        for (size_t i = 0; i < pairs.n; i++) {
+            pairs.list[i].found = pairs.list[0].known;
         }
         find_errors(&pairs, still);
     }
-    free((void *)pairs.found);
-    free((void *)pairs.known);
+    free(pairs.list);
     return result;
 }
