@@ -199,6 +199,11 @@ enum vxd_status vxd_volume_integrate(struct vxd_queue *queue, struct vxd_volume 
                                      struct vxd_volume_activation *out,
                                      struct vxd_err *err);
 
+/* Refuses what activate refuses, and does nothing else. */
+enum vxd_status vxd_volume_check_frame(const struct vxd_volume *volume,
+                                       const struct vxd_volume_frame *frame,
+                                       struct vxd_err *err);
+
 /* Frees the frame map of the last activation and its depths, in queue order, and with them the
  * touched blocks: fuse and LOCAL casts need another activation. The blocks stay. */
 void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume);

@@ -286,3 +286,12 @@ enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
 out:
     return status;
 }
+
+enum vxd_status vxd_volume_check_frame(const struct vxd_volume *volume,
+                                       const struct vxd_volume_frame *frame,
+                                       struct vxd_err *err)
+{
+    struct vxd_frame_form form;
+
+    return vxd_frame_form_init(volume, frame, &form, err);
+}

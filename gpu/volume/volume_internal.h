@@ -99,9 +99,6 @@ enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
                                       const char *field, struct vxd_err *err);
 enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
                                         struct vxd_err *err);
-enum vxd_status vxd_camera_form_init(const struct vxd_volume_camera *camera,
-                                     const char *field, struct vxd_camera_form *out,
-                                     struct vxd_err *err);
 enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
                                     const struct vxd_volume_frame *frame,
                                     struct vxd_frame_form *out, struct vxd_err *err);

@@ -184,6 +184,18 @@ struct vxd_camera_form {
     float max_r2; /* beyond it the distortion's polynomial means nothing */
 };
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* Host.
+ * errors  INVALID_ARGUMENT with `field` */
+enum vxd_status vxd_camera_form_init(const struct vxd_volume_camera *camera,
+                                     const char *field, struct vxd_camera_form *out,
+                                     struct vxd_err *err);
+#ifdef __cplusplus
+}
+#endif
+
 /* Distorts normalized coordinates x / z, y / z (OpenCV's rational model). */
 VXD_HD void vxd_camera_distort(const struct vxd_camera_form *camera, float x, float y,
                                float *out_x, float *out_y)

@@ -281,6 +281,8 @@ out:
                 ]
             elif f.is_message and f.message_of.name == "Vec3":
                 lines.append(f"vxd_reply_vec3({source}, {out}{member});")
+            elif f.is_message and f.message_of.name == "Pose":
+                lines.append(f"vxd_reply_pose({at}{f.name.lower()}, &{out}{member});")
             elif f.is_message and f.is_repeated:
                 record = self.read_record(f.message_of)
                 count = f"{at}n_{f.name}"
@@ -461,6 +463,8 @@ out:
                 lines.append(f"r->n_{member} = in->n_{f.name};")
             elif f.is_message and f.message_of.name == "Vec3":
                 lines.append(f"vxd_reply_vec3(in->{f.name}, r->{member});")
+            elif f.is_message and f.message_of.name == "Pose":
+                lines.append(f"vxd_reply_pose(in->{f.name.lower()}, &r->{member});")
             elif f.is_message and f.is_repeated:
                 name, n = self.read_record(f.message_of), f"in->n_{f.name}"
                 call = f"reply, in->{f.name}, {n}, &r->{member}, err"

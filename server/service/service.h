@@ -310,6 +310,21 @@ enum vxd_status vxd_volume_copy_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_list_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_track_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_track_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_track_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_track_and_integrate_check(struct vxd_request *request,
+                                                     struct vxd_err *err);
+enum vxd_status vxd_volume_track_and_integrate_submit(struct vxd_request *request,
+                                                      struct vxd_queue *queue,
+                                                      struct vxd_err *err);
+enum vxd_status vxd_volume_track_and_integrate_finish(struct vxd_request *request,
+                                                      struct vxd_queue *queue,
+                                                      struct vxd_err *err);
+void vxd_volume_track_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_track_forget(struct vxd_request *request);
 enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
                                 struct vxd_err *err);
 void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);

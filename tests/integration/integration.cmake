@@ -115,6 +115,7 @@ set(integration_tests
   transport/shared
   volume/volume_durable
   volume/volume_tools
+  volume/volume_track
   volume/volumes
   web/foxglove
   web/web)
@@ -159,7 +160,8 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
-             integration_volume_durable integration_volume_tools integration_shared integration_fields
+             integration_volume_durable integration_volume_tools integration_volume_track
+             integration_shared integration_fields
              integration_pictures integration_watch
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -24,6 +24,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/svdag/svdag_run.c
   support/svdag/svdag_scene.c
   support/svdag/svdag_versions.c
+  support/track/track_scene.c
   support/volume/volume_helpers.c
   support/volume/volume_make.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
@@ -75,6 +76,9 @@ voxeld_add_gpu_tests(/volume
   volume_cast         volume_cast
   volume_integrate    volume_integrate
   volume_keep         volume_keep)
+
+voxeld_add_gpu_tests(/track
+  track               track)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic

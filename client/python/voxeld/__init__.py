@@ -69,6 +69,8 @@ from .generated.volume_records import (
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeTrack,
+    VolumeTracked,
 )
 from .maps import Map, Merge
 from .volumes import Volume
@@ -229,6 +231,8 @@ __all__ = [
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
+    "VolumeTrack",
+    "VolumeTracked",
     "VoxelState",
     "VoxelValues",
     "Voxels",

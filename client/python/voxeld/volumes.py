@@ -17,9 +17,41 @@ from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
 from .generated import volume_methods
-from .generated.volume_records import Camera, VolumeBox, VolumeInfo, VolumeIntegrated
+from .generated.volume_records import (
+    Camera,
+    VolumeBox,
+    VolumeInfo,
+    VolumeIntegrated,
+    VolumeTrack,
+    VolumeTracked,
+)
 
 DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
+
+
+def _images(
+    depth: npt.NDArray[Any], camera: Camera, colour: npt.NDArray[np.uint8] | None
+) -> dict[str, Any]:
+    """Arguments of the methods that take images as bytes."""
+    kind = DEPTH_TYPES.get(f"{depth.dtype.kind}{depth.dtype.itemsize}")
+    if kind is None or depth.ndim != 2:
+        raise InvalidArgument(
+            f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
+            "depth",
+        )
+    if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
+        raise InvalidArgument(
+            f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
+            "colour",
+        )
+    height, width = depth.shape
+    return {
+        "depth": np.ascontiguousarray(depth, depth.dtype.newbyteorder("<")).tobytes(),
+        "camera": Camera(**{**vars(camera), "width": width, "height": height}),
+        "depth_type": kind,
+        "colour": b"" if colour is None else np.ascontiguousarray(colour).tobytes(),
+        "colour_type": "rgb",
+    }
 
 
 class Volume:
@@ -41,6 +73,8 @@ class Volume:
 
     info = volume_methods.info
     integrate_bytes = volume_methods.integrate_bytes
+    track_and_integrate_bytes = volume_methods.track_and_integrate_bytes
+    track_bytes = volume_methods.track_bytes
     cast_rays = volume_methods.cast_rays
     extract = volume_methods.extract
     clear = volume_methods.clear
@@ -70,28 +104,44 @@ class Volume:
         colour  height x width x 3: red, green, blue
         more    the other arguments of integrate_bytes
         """
-        kind = DEPTH_TYPES.get(f"{depth.dtype.kind}{depth.dtype.itemsize}")
-        if kind is None or depth.ndim != 2:
-            raise InvalidArgument(
-                f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
-                "depth",
-            )
-        if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
-            raise InvalidArgument(
-                f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
-                "colour",
-            )
-        height, width = depth.shape
-        sized = Camera(**{**vars(camera), "width": width, "height": height})
         return self.integrate_bytes(
-            np.ascontiguousarray(depth, depth.dtype.newbyteorder("<")).tobytes(),
-            sized,
-            T_map_camera,
-            depth_type=kind,
-            colour=b"" if colour is None else np.ascontiguousarray(colour).tobytes(),
-            colour_type="rgb",
-            **more,
+            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
         )
+
+    def track_and_integrate(
+        self,
+        depth: npt.NDArray[Any],
+        camera: Camera,
+        T_map_camera: Pose | None = None,
+        *,
+        colour: npt.NDArray[np.uint8] | None = None,
+        **more: Any,
+    ) -> VolumeTracked:
+        """Finds where a depth image was taken, and adds it there; see the status.
+
+        T_map_camera  where the camera is thought to be; None: where the volume's tracker expects it
+        more          the other arguments of track_and_integrate_bytes
+        The others are as of integrate.
+        """
+        return self.track_and_integrate_bytes(
+            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+        )
+
+    def track(
+        self,
+        depth: npt.NDArray[Any],
+        camera: Camera,
+        T_map_camera: Pose | None = None,
+        *,
+        colour: npt.NDArray[np.uint8] | None = None,
+        **more: Any,
+    ) -> VolumeTrack:
+        """Finds where a depth image was taken; nothing changes.
+
+        more    the other arguments of track_bytes
+        The others are as of track_and_integrate.
+        """
+        return self.track_bytes(**_images(depth, camera, colour), T_map_camera=T_map_camera, **more)
 
     def extract_ply(
         self,

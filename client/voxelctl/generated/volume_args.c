@@ -55,8 +55,11 @@ static const struct ctl_own_option known[] = {
     {.name = "outside", .right = "four numbers x,y,z,radius"},
     {.name = "factor", .right = "0 to 1"},
     {.name = "poses", .right = "a file"},
+    {.name = "track", .right = "", .is_flag = true},
+    {.name = "method", .right = "plane, intensity or hybrid"},
     {.name = "name", .right = "a name"},
     {.name = "out", .right = "a file"},
+    {.name = "trajectory", .right = "a file"},
     {.name = "every", .right = "a number from 1 on"},
     {.name = "retry", .right = "seconds, 0 to 3600"},
 };
@@ -133,11 +136,17 @@ static bool take(void *user, int id, const char *value)
     case CTL_VOLUME_POSES:
         args->poses = value;
         return true;
+    case CTL_VOLUME_METHOD:
+        args->method = value;
+        return true;
     case CTL_VOLUME_NAME:
         args->name = value;
         return true;
     case CTL_VOLUME_OUT:
         args->out = value;
+        return true;
+    case CTL_VOLUME_TRAJECTORY:
+        args->trajectory = value;
         return true;
     case CTL_VOLUME_EVERY:
         args->every = value;

@@ -39,8 +39,11 @@ enum ctl_volume_option {
     CTL_VOLUME_OUTSIDE,
     CTL_VOLUME_FACTOR,
     CTL_VOLUME_POSES,
+    CTL_VOLUME_TRACK,
+    CTL_VOLUME_METHOD,
     CTL_VOLUME_NAME,
     CTL_VOLUME_OUT,
+    CTL_VOLUME_TRAJECTORY,
     CTL_VOLUME_EVERY,
     CTL_VOLUME_RETRY
 };
@@ -76,8 +79,10 @@ struct ctl_volume_args {
     const char *outside;
     double factor;
     const char *poses;
+    const char *method;
     const char *name;
     const char *out;
+    const char *trajectory;
     const char *every;
     double retry;
 };

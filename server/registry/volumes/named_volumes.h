@@ -9,6 +9,7 @@
 #ifndef VXD_SERVER_REGISTRY_VOLUMES_NAMED_VOLUMES_H
 #define VXD_SERVER_REGISTRY_VOLUMES_NAMED_VOLUMES_H
 
+#include "gpu/track/track.h"
 #include "gpu/volume/volume.h"
 #include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
@@ -55,7 +56,8 @@ struct vxd_named_volume {
     /* max_bytes 0; capacity 0 but where the volume forgets: all the blocks that it may have */
     struct vxd_volume_spec spec;
     struct vxd_volume *volume;
-    uint64_t n_images; /* integrated */
+    uint64_t n_images;            /* integrated */
+    struct vxd_track_state track; /* of the camera that is tracked against it */
     uint64_t generation;
     int64_t created_unix_ns;
     int64_t used_ns; /* monotonic */

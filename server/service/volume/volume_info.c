@@ -150,6 +150,51 @@ enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *f
     return VXD_OK;
 }
 
+/* The unit quaternion of a rotation, by its largest component, so that nothing is divided by a small
+ * number. */
+static void quaternion_of(const double r[9], Voxeld__V1__Quaternion *out)
+{
+    const double squares[4] = {1 + r[0] - r[4] - r[8], 1 - r[0] + r[4] - r[8],
+                               1 - r[0] - r[4] + r[8], 1 + r[0] + r[4] + r[8]};
+    const double rows[4][4] = {{squares[0], r[1] + r[3], r[2] + r[6], r[7] - r[5]},
+                               {r[1] + r[3], squares[1], r[5] + r[7], r[2] - r[6]},
+                               {r[2] + r[6], r[5] + r[7], squares[2], r[3] - r[1]},
+                               {r[7] - r[5], r[2] - r[6], r[3] - r[1], squares[3]}};
+    size_t best = 0;
+    double norm;
+
+    for (size_t i = 1; i < 4; i++) {
+        best = squares[i] > squares[best] ? i : best;
+    }
+    norm = sqrt(rows[best][0] * rows[best][0] + rows[best][1] * rows[best][1] +
+                rows[best][2] * rows[best][2] + rows[best][3] * rows[best][3]);
+    out->x = rows[best][0] / norm;
+    out->y = rows[best][1] / norm;
+    out->z = rows[best][2] / norm;
+    out->w = rows[best][3] / norm;
+}
+
+Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
+                                      const struct vxd_volume_pose *pose,
+                                      struct vxd_err *err)
+{
+    Voxeld__V1__Pose *out = vxd_message_new(arena, &voxeld__v1__pose__descriptor, err);
+
+    if (out == NULL) {
+        return NULL;
+    }
+    out->translation = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
+    out->rotation = vxd_message_new(arena, &voxeld__v1__quaternion__descriptor, err);
+    if (out->translation == NULL || out->rotation == NULL) {
+        return NULL;
+    }
+    out->translation->x = pose->translation[0];
+    out->translation->y = pose->translation[1];
+    out->translation->z = pose->translation[2];
+    quaternion_of(pose->rotation, out->rotation);
+    return out;
+}
+
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],
                                     double high[3], struct vxd_err *err)
 {

@@ -134,6 +134,35 @@ void vxd_volume_keep_image(struct vxd_request *request,
                            const struct vxd_volume_frame *frame,
                            const ProtobufCBinaryData *depth_file,
                            const ProtobufCBinaryData *colour_file);
+/* --- volume_sent.c -------------------------------------------------------------------- */
+
+/* The images of a message, and how they were taken. */
+struct vxd_volume_sent {
+    const Voxeld__V1__VolumeCamera *camera;
+    ProtobufCBinaryData depth;
+    Voxeld__V1__VolumeDepth depth_type;
+    ProtobufCBinaryData colour; /* empty: there is none */
+    Voxeld__V1__VolumeColour colour_type;
+    const Voxeld__V1__VolumeCamera *colour_camera; /* NULL: the depth's */
+    const Voxeld__V1__Pose *T_depth_colour;
+};
+
+/* Those of a request whose fields have these names. */
+#define VXD_VOLUME_SENT(input)                                                           \
+    {                                                                                    \
+        (input)->camera, (input)->depth, (input)->depth_type, (input)->colour,           \
+            (input)->colour_type, (input)->colour_camera, (input)->t_depth_colour        \
+    }
+
+/* Decodes them into `depth` and `colour`, which the caller clears in forget, or points to the
+ * message's bytes; fills in cameras and arrays of the frame, in host memory.
+ * errors  INVALID_ARGUMENT    no image, or not as it should be
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_images(struct vxd_request *request,
+                                       const struct vxd_volume_sent *sent,
+                                       struct vxd_image *depth, struct vxd_image *colour,
+                                       struct vxd_volume_frame *frame,
+                                       struct vxd_err *err);
 
 /* --- volume_info.c: parameters ------------------------------------------------------- */
 
@@ -155,6 +184,11 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
  * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
 enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
                                      struct vxd_volume_pose *out, struct vxd_err *err);
+
+/* Makes a Pose in the arena; NULL after an error: RESOURCE_EXHAUSTED. */
+Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
+                                      const struct vxd_volume_pose *pose,
+                                      struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],

@@ -3,6 +3,7 @@
  * calloc and posix_memalign of the engine are counted. AddressSanitizer reports leaks. */
 #include "gpu/hash/hash.h"
 #include "gpu/paper/paper.h"
+#include "gpu/track/track.h"
 #include "gpu/volume/volume.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/gpu/gpu_helpers.h"
@@ -209,6 +210,8 @@ static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *v
                                         .depth = pictures};
     struct vxd_volume_region ball = {.is_ball = true, .centre = {0, 0, 1}, .radius = 0.3};
     struct vxd_volume_activation done;
+    struct vxd_track_options options = {.n_levels = 1, .iterations = {1}};
+    struct vxd_track_result tracked;
     int32_t entries[1000];
     size_t n = 0;
     enum vxd_status status;
@@ -220,6 +223,8 @@ static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *v
     VXD_TRY(vxd_volume_cast(queue, volume, &cast, err));
     VXD_TRY(vxd_volume_changed_since(queue, volume, 1, entries, &n, err));
     CHECK(n > 0);
+    VXD_TRY(vxd_track(queue, volume, &frame, &options, &tracked, err));
+    CHECK_INT(tracked.reason, VXD_TRACK_NO_DEPTH); /* too few pixels */
     VXD_TRY(clear_box(queue, volume, err));
     VXD_TRY(vxd_volume_clear(queue, volume, &ball, &n, err));
     CHECK(n > 0);

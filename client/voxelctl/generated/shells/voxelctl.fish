@@ -900,6 +900,7 @@ complete -c voxelctl -n '__voxelctl_at "volume run"' -l inverse-square
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l max-bytes
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l max-weight
+complete -c voxelctl -n '__voxelctl_at "volume run"' -l method -d 'what tracking goes by: plane (default), intensity or hybrid'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l min-weight -d 'voxels of a lower weight are left out of the mesh'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l name -d 'the volume; made where it is missing; default: a new one, dropped at the end'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l out -d 'write the mesh there, as PLY'
@@ -909,6 +910,8 @@ complete -c voxelctl -n '__voxelctl_at "volume run"' -l size -d 'edge of a voxel
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l timeout
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l token-file
+complete -c voxelctl -n '__voxelctl_at "volume run"' -l track -d 'find the poses, also where the folder has them: these are what errors are of'
+complete -c voxelctl -n '__voxelctl_at "volume run"' -l trajectory -d 'write the poses there, in TUM'\''s format'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l truncation
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l url
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l version
