@@ -12,6 +12,22 @@ _Static_assert((int)VOXELD_VOLUME_DEPTH_FILE ==
                        (int)VOXELD__V1__VOLUME_DEPTH__VOLUME_DEPTH_FLOAT32,
                "the schema's numbers");
 
+_Static_assert((int)VOXELD_VOLUME_FSYNC_ALWAYS ==
+                       (int)VOXELD__V1__VOLUME_FSYNC__VOLUME_FSYNC_ALWAYS &&
+                   (int)VOXELD_VOLUME_FSYNC_EVERYSEC ==
+                       (int)VOXELD__V1__VOLUME_FSYNC__VOLUME_FSYNC_EVERYSEC &&
+                   (int)VOXELD_VOLUME_FSYNC_OFF ==
+                       (int)VOXELD__V1__VOLUME_FSYNC__VOLUME_FSYNC_OFF,
+               "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_FULL_UNSPECIFIED ==
+                       (int)VOXELD__V1__VOLUME_FULL__VOLUME_FULL_UNSPECIFIED &&
+                   (int)VOXELD_VOLUME_FULL_REFUSE ==
+                       (int)VOXELD__V1__VOLUME_FULL__VOLUME_FULL_REFUSE &&
+                   (int)VOXELD_VOLUME_FULL_FORGET_FARTHEST ==
+                       (int)VOXELD__V1__VOLUME_FULL__VOLUME_FULL_FORGET_FARTHEST,
+               "the schema's numbers");
+
 _Static_assert((int)VOXELD_VOLUME_TRACK_POINT_TO_PLANE ==
                        (int)
                            VOXELD__V1__VOLUME_TRACK_METHOD__VOLUME_TRACK_POINT_TO_PLANE &&
@@ -64,6 +80,10 @@ static enum vxd_status build_volume_create(struct vxd_exchange *call,
     out->max_bytes = in->max_bytes;
     out->ttl_s = in->ttl_s;
     VXD_TRY(vxd_exchange_vec3(call, in->origin, &out->origin));
+    out->durable = in->durable;
+    out->fsync = (Voxeld__V1__VolumeFsync)in->fsync;
+    out->journal_max_bytes = in->journal_max_bytes;
+    out->when_full = (Voxeld__V1__VolumeFull)in->when_full;
 out:
     return status;
 }
@@ -93,6 +113,11 @@ static enum vxd_status read_volume_info(struct vxd_reply *reply,
     out->owner = in->owner;
     out->created_ns = in->created_ns;
     vxd_reply_vec3(in->origin, out->origin);
+    out->durable = in->durable;
+    out->fsync = (enum voxeld_volume_fsync)in->fsync;
+    out->journal_max_bytes = in->journal_max_bytes;
+    out->unavailable = in->unavailable;
+    out->when_full = (enum voxeld_volume_full)in->when_full;
     return VXD_OK;
 }
 
@@ -668,6 +693,142 @@ enum voxeld_status voxeld_volume_clear(struct voxeld_client *client,
     VXD_TRY(vxd_exchange_send(&call));
     if (out != NULL) {
         VXD_TRY(open_volume_clear(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status build_volume_copy(struct vxd_exchange *call,
+                                         const struct voxeld_volume_copy_request *in,
+                                         Voxeld__V1__VolumeCopyRequest *out)
+{
+    (void)call;
+    out->name = vxd_text_or_empty(in->volume);
+    out->to = vxd_text_or_empty(in->to);
+    out->ttl_s = in->ttl_s;
+    out->durable = in->durable;
+    out->fsync = (Voxeld__V1__VolumeFsync)in->fsync;
+    out->journal_max_bytes = in->journal_max_bytes;
+    return VXD_OK;
+}
+
+static enum vxd_status open_volume_copy(struct vxd_exchange *call,
+                                        struct voxeld_volumes **out)
+{
+    struct voxeld_volumes *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeCopyResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_copy;
+    r->replayed = header->replayed;
+    if (in->volume == NULL) {
+        status = vxd_reply_bad(err, "volume", "is missing");
+        goto out;
+    }
+    VXD_TRY(read_volume_info_list(reply, &in->volume, 1, &r->volumes, err));
+    r->n_volumes = 1;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volumes_free(r);
+    return status;
+}
+
+enum voxeld_status voxeld_volume_copy(struct voxeld_client *client,
+                                      const struct voxeld_volume_copy_request *request,
+                                      struct voxeld_volumes **out,
+                                      struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeCopyRequest body = VOXELD__V1__VOLUME_COPY_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_copy(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_COPY;
+    call.request.volume_copy = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_copy(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status build_volume_decay(struct vxd_exchange *call,
+                                          const struct voxeld_volume_decay_request *in,
+                                          Voxeld__V1__VolumeDecayRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    out->factor = in->factor;
+    out->min_weight = in->min_weight;
+    if (in->has_box) {
+        VXD_TRY(build_volume_box(call, &in->box, &out->box));
+    }
+    VXD_TRY(vxd_exchange_vec3(call, in->centre, &out->centre));
+    out->radius_m = in->radius_m;
+    out->all = in->all;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_decay(struct vxd_exchange *call,
+                                         struct voxeld_volume_change **out)
+{
+    struct voxeld_volume_change *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeDecayResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_decay;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->n_removed = in->n_removed;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_volume_decay(struct voxeld_client *client,
+                                       const struct voxeld_volume_decay_request *request,
+                                       struct voxeld_volume_change **out,
+                                       struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeDecayRequest body = VOXELD__V1__VOLUME_DECAY_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_decay(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_DECAY;
+    call.request.volume_decay = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_decay(&call, out));
     }
 out:
     return vxd_exchange_end(&call, status, error);

@@ -7,8 +7,9 @@
  * A volume is a truncated signed distance field in blocks of voxels, which are there
  * only near what cameras have seen. Depth images with known poses go in; pictures,
  * points and meshes come out. Volumes live in memory: a restart of the server
- * forgets them. Operations on volumes run one after the other, in the order in which
- * the server took them.
+ * forgets them unless they were made durable (VolumeCreateRequest.durable).
+ * Operations on volumes run one after the other, in the order in which the server
+ * took them.
  *
  * A camera's frame is x right, y down, z forward; the pixel (0, 0) is the top left
  * one and its centre lies at (0, 0) of the image plane. Depth is z, not the distance
@@ -33,6 +34,28 @@ enum voxeld_volume_depth {
     VOXELD_VOLUME_DEPTH_UINT16 = 1,
     /* width x height float32, little-endian, rows from the top. */
     VOXELD_VOLUME_DEPTH_FLOAT32 = 2
+};
+
+/* What the reply to a change of a durable volume promises. Of changes that are
+ * written together the strictest counts. */
+enum voxeld_volume_fsync {
+    /* It outlives a loss of power. */
+    VOXELD_VOLUME_FSYNC_ALWAYS = 0,
+    /* It outlives the server's process; a loss of power, a second later. */
+    VOXELD_VOLUME_FSYNC_EVERYSEC = 1,
+    /* It outlives the server's process; a loss of power, when the system has written it. */
+    VOXELD_VOLUME_FSYNC_OFF = 2
+};
+
+/* What becomes of an image that needs more blocks than max_bytes allows. */
+enum voxeld_volume_full {
+    /* As REFUSE. */
+    VOXELD_VOLUME_FULL_UNSPECIFIED = 0,
+    /* The image is RESOURCE_EXHAUSTED, and nothing changes. */
+    VOXELD_VOLUME_FULL_REFUSE = 1,
+    /* The blocks that are farthest from the sensor are removed, except those that the
+     * image touches. */
+    VOXELD_VOLUME_FULL_FORGET_FARTHEST = 2
 };
 
 /* What tracking minimises. */
@@ -120,7 +143,9 @@ struct voxeld_volume_info {
     uint64_t n_images;
     /* Rises with every change: what VolumeExtractRequest.since is compared with */
     uint64_t stamp;
-    /* A new value after a volume was dropped and made again under the same name */
+    /* A new value after a volume was dropped and made again under the same name, and,
+     * for a durable volume, after a start that could not bring back all that was
+     * answered */
     uint64_t generation;
     /* Dropped when no request named it for this long; 0 = never. VolumeGet is no use,
      * nor is VolumeList */
@@ -131,6 +156,22 @@ struct voxeld_volume_info {
     const char *owner;
     int64_t created_ns;
     double origin[3];
+    /* The volume is on the server's disk: each change is in its journal before its reply
+     * is given or anybody reads it. After a start the volume is what it was, every layer
+     * bit for bit and stamps included, unless the start could not bring back all that
+     * was answered: then generation and stamps are others. It lasts until it is dropped:
+     * ttl_s must be 0. FAILED_PRECONDITION where the server has no data_dir */
+    bool durable;
+    /* with durable */
+    enum voxeld_volume_fsync fsync;
+    /* with durable */
+    uint64_t journal_max_bytes;
+    /* Set in lists for a durable volume of which a change could not be written to the
+     * disk, until the volume has come back from there. n_blocks, n_bytes and stamp are 0
+     * then; requests that name the volume try again to bring it back, and are
+     * UNAVAILABLE where that fails */
+    bool unavailable;
+    enum voxeld_volume_full when_full;
 };
 
 struct voxeld_volume_create_request {
@@ -152,11 +193,27 @@ struct voxeld_volume_create_request {
     double max_weight;
     /* Device memory it may take at most; 0: what the server's limits give */
     uint64_t max_bytes;
-    /* At most 31536000 (a year); 0 to 31536000; 0: never */
+    /* At most 31536000 (a year); 0 to 31536000; 0: never; not with durable */
     double ttl_s;
     /* Where voxel (0, 0, 0) begins; for maps far from zero, since replies count from
      * here */
     double origin[3];
+    /* The volume is on the server's disk: each change is in its journal before its reply
+     * is given or anybody reads it. After a start the volume is what it was, every layer
+     * bit for bit and stamps included, unless the start could not bring back all that
+     * was answered: then generation and stamps are others. It lasts until it is dropped:
+     * ttl_s must be 0. FAILED_PRECONDITION where the server has no data_dir */
+    bool durable;
+    /* Of durable volumes, as journal_max_bytes; with durable */
+    enum voxeld_volume_fsync fsync;
+    /* Bytes of journal after which a snapshot file is written, so that starts are fast;
+     * 0 = 256 MiB. Writing it takes as much host memory again as the volume has, for the
+     * time; with durable */
+    uint64_t journal_max_bytes;
+    /* FORGET_FARTHEST needs max_bytes, which the volume then takes at once. When it is
+     * full, at least a sixteenth of its blocks is removed at a time, so that most images
+     * remove none */
+    enum voxeld_volume_full when_full;
     struct voxeld_call call;
 };
 
@@ -247,6 +304,39 @@ struct voxeld_volume_clear_request {
     bool has_box;
     struct voxeld_volume_box box;
     /* Removes the blocks whose centre is farther than radius_m from here; with radius_m */
+    double centre[3];
+    /* 0 to 1000000000; not with box; not with all */
+    double radius_m;
+    /* not with box; not with radius_m */
+    bool all;
+    struct voxeld_call call;
+};
+
+struct voxeld_volume_copy_request {
+    const char *volume;
+    /* The copy's name */
+    const char *to;
+    /* The following as in VolumeCreateRequest; 0 to 31536000; 0: never; not with durable */
+    double ttl_s;
+    bool durable;
+    /* with durable */
+    enum voxeld_volume_fsync fsync;
+    /* 0: 256 MiB; with durable */
+    uint64_t journal_max_bytes;
+    struct voxeld_call call;
+};
+
+struct voxeld_volume_decay_request {
+    const char *volume;
+    /* What weights are multiplied by; 0 to 1 */
+    double factor;
+    /* A block of which all voxels weigh less afterwards is removed, as is one without
+     * any weight; 0 to 65535 */
+    double min_weight;
+    /* Voxels whose centre is inside; not with radius_m; not with all */
+    bool has_box;
+    struct voxeld_volume_box box;
+    /* Blocks whose centre is farther than radius_m from here; with radius_m */
     double centre[3];
     /* 0 to 1000000000; not with box; not with all */
     double radius_m;
@@ -594,7 +684,9 @@ VOXELD_API void voxeld_volume_surface_free(struct voxeld_volume_surface *result)
  *
  * ALREADY_EXISTS: a volume of that name has other parameters.
  *
- * RESOURCE_EXHAUSTED: over max_bytes or the limits of the server. */
+ * RESOURCE_EXHAUSTED: over max_bytes or the limits of the server.
+ *
+ * FAILED_PRECONDITION: durable, and the server has no data_dir. */
 VOXELD_API enum voxeld_status
 voxeld_volume_create(struct voxeld_client *client,
                      const struct voxeld_volume_create_request *request,
@@ -670,6 +762,34 @@ voxeld_volume_extract(struct voxeld_client *client,
 VOXELD_API enum voxeld_status
 voxeld_volume_clear(struct voxeld_client *client,
                     const struct voxeld_volume_clear_request *request,
+                    struct voxeld_volume_change **out, struct voxeld_error *error);
+
+/* Makes a copy of a volume under another name, with the same blocks and values:
+ * later changes of one do not change the other. Voxels, max_bytes and when_full are
+ * those of the volume; the copy is durable where this request says so.
+ *
+ * NOT_FOUND: no such volume.
+ *
+ * ALREADY_EXISTS: there is a volume of the other name.
+ *
+ * RESOURCE_EXHAUSTED: over the limits of the server, or more than the journal takes
+ * at once.
+ *
+ * FAILED_PRECONDITION: durable, and the server has no data_dir. */
+VOXELD_API enum voxeld_status
+voxeld_volume_copy(struct voxeld_client *client,
+                   const struct voxeld_volume_copy_request *request,
+                   struct voxeld_volumes **out, struct voxeld_error *error);
+
+/* Lowers the weights in a box, outside of a ball, or everywhere, so that later
+ * images change the averages faster, and removes the blocks that hold little. Whole
+ * weights (compact volumes, and colours) are rounded down; a voxel whose weight
+ * becomes 0 is forgotten.
+ *
+ * NOT_FOUND: no such volume. */
+VOXELD_API enum voxeld_status
+voxeld_volume_decay(struct voxeld_client *client,
+                    const struct voxeld_volume_decay_request *request,
                     struct voxeld_volume_change **out, struct voxeld_error *error);
 
 /* Finds where a depth image was taken, against the volume's surface as it is seen

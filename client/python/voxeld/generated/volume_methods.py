@@ -12,12 +12,14 @@ from .. import exchange
 from .volume_records import (
     VOLUME_COLOURS,
     VOLUME_DEPTHS,
+    VOLUME_FSYNCS,
     VOLUME_TRACK_METHODS,
     VOLUME_TRACK_ROBUSTS,
     Camera,
     Surface,
     VolumeBox,
     VolumeCleared,
+    VolumeDecayed,
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
@@ -27,6 +29,7 @@ from .volume_records import (
     surface_of,
     volume_box_message,
     volume_cleared_of,
+    volume_decayed_of,
     volume_info_of,
     volume_integrated_of,
     volume_picture_of,
@@ -492,6 +495,80 @@ def clear(
     )
     reply = exchange.change(self._client, "volume_clear", message, timeout, request_id, sequence)
     return volume_cleared_of(reply)
+
+
+def decay(
+    self: exchange.Noun,
+    factor: float,
+    min_weight: float = 0.0,
+    *,
+    box: VolumeBox | None = None,
+    centre: Sequence[float] | None = None,
+    radius_m: float = 0.0,
+    all: bool = False,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeDecayed:
+    """Lowers the weights in the box, farther than radius_m from centre, or everywhere.
+
+    factor      what weights are multiplied by; 0 to 1
+    min_weight  a block of which all voxels weigh less afterwards is removed, as is one without
+                any weight; 0 to 65535
+    box         voxels whose centre is inside
+    centre      blocks whose centre is farther than radius_m from here; metres
+    radius_m    metres; 0 to 1000000000
+
+    Raises NotFound (no such volume).
+    """
+    message = exchange.message_of(
+        volume_pb2.VolumeDecayRequest,
+        name=self.name,
+        factor=factor,
+        min_weight=min_weight,
+        box=None if box is None else volume_box_message(box, "box"),
+        centre=None if centre is None else exchange.vec3(centre, "centre"),
+        radius_m=radius_m,
+        all=all,
+    )
+    reply = exchange.change(self._client, "volume_decay", message, timeout, request_id, sequence)
+    return volume_decayed_of(reply)
+
+
+def copy(
+    self: exchange.Noun,
+    to: str,
+    *,
+    ttl_s: float = 0.0,
+    durable: str | None = None,
+    journal_max_bytes: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeInfo:
+    """Copies the volume under another name; later changes of one do not change the other.
+
+    to                 the copy's name
+    ttl_s              the following as in VolumeCreateRequest; 0 to 31536000; 0: never
+    durable            of the copy, as in volume_create
+    journal_max_bytes  0: 256 MiB
+
+    Raises NotFound (no such volume), AlreadyExists (there is a volume of the other name),
+    ResourceExhausted (over the limits of the server, or more than the journal takes at once),
+    FailedPrecondition (durable, and the server has no data_dir).
+    """
+    exchange.check_with(journal_max_bytes, durable, "journal_max_bytes", "durable")
+    message = exchange.message_of(
+        volume_pb2.VolumeCopyRequest,
+        name=self.name,
+        to=to,
+        ttl_s=ttl_s,
+        durable=durable is not None,
+        fsync=exchange.choice_of(durable, VOLUME_FSYNCS, "durable"),
+        journal_max_bytes=journal_max_bytes,
+    )
+    reply = exchange.change(self._client, "volume_copy", message, timeout, request_id, sequence)
+    return volume_info_of(reply.volume)
 
 
 def drop(

@@ -17,6 +17,8 @@ from .. import exchange, wire
 VOLUME_DEPTHS = ("file", "uint16", "float32")
 VOLUME_COLOURS = ("file", "rgb")
 VOLUME_FORMATS = ("arrays", "ply")
+VOLUME_FSYNCS = ("always", "everysec", "off")
+VOLUME_FULLS = ("unspecified", "refuse", "forget_farthest")
 VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
 VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
 VOLUME_TRACK_STATUSS = ("ok", "lost")
@@ -73,12 +75,19 @@ class VolumeInfo:
                   limits give)
     n_images      images integrated since it was made
     stamp         rises with every change: what VolumeExtractRequest.since is compared with
-    generation    a new value after a volume was dropped and made again under the same name
+    generation    a new value after a volume was dropped and made again under the same name,
+                  and, for a durable volume, after a start that could not bring back all that
+                  was answered
     ttl_s         dropped when no request named it for this long; 0 = never. VolumeGet is no
                   use, nor is VolumeList
     ttl_left_s    seconds left until then
     owner         who made it (the token's name)
     origin        metres
+    durable       "always", "everysec", "off", or None: a restart of the server forgets it
+    unavailable   set in lists for a durable volume of which a change could not be written to
+                  the disk, until the volume has come back from there. n_blocks, n_bytes and
+                  stamp are 0 then; requests that name the volume try again to bring it back,
+                  and are UNAVAILABLE where that fails
     """
 
     name: str
@@ -99,6 +108,10 @@ class VolumeInfo:
     owner: str
     created_ns: int
     origin: tuple[float, float, float]
+    durable: str | None
+    journal_max_bytes: int
+    unavailable: bool
+    when_full: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,6 +275,18 @@ class VolumeCleared:
     stamp: int
 
 
+@dataclasses.dataclass(frozen=True)
+class VolumeDecayed:
+    """The outcome of decay.
+
+    n_removed  blocks that were removed, and that are left
+    """
+
+    n_removed: int
+    n_blocks: int
+    stamp: int
+
+
 def volume_box_of(message: Any) -> VolumeBox:
     return VolumeBox(
         low=exchange.vec3_of(message.low),
@@ -308,6 +333,10 @@ def volume_info_of(message: Any) -> VolumeInfo:
         owner=message.owner,
         created_ns=message.created_ns,
         origin=exchange.vec3_of(message.origin),
+        durable=exchange.name_of(VOLUME_FSYNCS, message.fsync) if message.durable else None,
+        journal_max_bytes=message.journal_max_bytes,
+        unavailable=message.unavailable,
+        when_full=exchange.name_of(VOLUME_FULLS, message.when_full),
     )
 
 
@@ -427,6 +456,14 @@ def volume_track_of(reply: exchange.Reply, request: Any, n: int) -> VolumeTrack:
 
 def volume_cleared_of(message: Any) -> VolumeCleared:
     return VolumeCleared(
+        n_removed=message.n_removed,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+    )
+
+
+def volume_decayed_of(message: Any) -> VolumeDecayed:
+    return VolumeDecayed(
         n_removed=message.n_removed,
         n_blocks=message.n_blocks,
         stamp=message.stamp,

@@ -14,6 +14,12 @@ VOLUME_COLOUR_RGB: VolumeColour
 VOLUME_DEPTH_FILE: VolumeDepth
 VOLUME_DEPTH_FLOAT32: VolumeDepth
 VOLUME_DEPTH_UINT16: VolumeDepth
+VOLUME_FSYNC_ALWAYS: VolumeFsync
+VOLUME_FSYNC_EVERYSEC: VolumeFsync
+VOLUME_FSYNC_OFF: VolumeFsync
+VOLUME_FULL_FORGET_FARTHEST: VolumeFull
+VOLUME_FULL_REFUSE: VolumeFull
+VOLUME_FULL_UNSPECIFIED: VolumeFull
 VOLUME_PLY: VolumeFormat
 VOLUME_TRACK_FOUND: VolumeTrackReason
 VOLUME_TRACK_HUBER: VolumeTrackRobust
@@ -135,11 +141,36 @@ class VolumeClearResponse(_message.Message):
     stamp: int
     def __init__(self, n_removed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ...) -> None: ...
 
+class VolumeCopyRequest(_message.Message):
+    __slots__ = ["durable", "fsync", "journal_max_bytes", "name", "to", "ttl_s"]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    TTL_S_FIELD_NUMBER: _ClassVar[int]
+    durable: bool
+    fsync: VolumeFsync
+    journal_max_bytes: int
+    name: str
+    to: str
+    ttl_s: float
+    def __init__(self, name: _Optional[str] = ..., to: _Optional[str] = ..., ttl_s: _Optional[float] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ...) -> None: ...
+
+class VolumeCopyResponse(_message.Message):
+    __slots__ = ["volume"]
+    VOLUME_FIELD_NUMBER: _ClassVar[int]
+    volume: VolumeInfo
+    def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
+
 class VolumeCreateRequest(_message.Message):
-    __slots__ = ["block", "colour", "compact", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m"]
+    __slots__ = ["block", "colour", "compact", "durable", "fsync", "journal_max_bytes", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m", "when_full"]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -147,9 +178,13 @@ class VolumeCreateRequest(_message.Message):
     TRUNCATION_M_FIELD_NUMBER: _ClassVar[int]
     TTL_S_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
     block: int
     colour: bool
     compact: bool
+    durable: bool
+    fsync: VolumeFsync
+    journal_max_bytes: int
     max_bytes: int
     max_weight: float
     name: str
@@ -157,7 +192,8 @@ class VolumeCreateRequest(_message.Message):
     truncation_m: float
     ttl_s: float
     voxel_size_m: float
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
+    when_full: VolumeFull
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., when_full: _Optional[_Union[VolumeFull, str]] = ...) -> None: ...
 
 class VolumeCreateResponse(_message.Message):
     __slots__ = ["existed", "volume"]
@@ -166,6 +202,34 @@ class VolumeCreateResponse(_message.Message):
     existed: bool
     volume: VolumeInfo
     def __init__(self, existed: bool = ..., volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
+
+class VolumeDecayRequest(_message.Message):
+    __slots__ = ["all", "box", "centre", "factor", "min_weight", "name", "radius_m"]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    CENTRE_FIELD_NUMBER: _ClassVar[int]
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_M_FIELD_NUMBER: _ClassVar[int]
+    all: bool
+    box: VolumeBox
+    centre: _common_pb2.Vec3
+    factor: float
+    min_weight: float
+    name: str
+    radius_m: float
+    def __init__(self, name: _Optional[str] = ..., factor: _Optional[float] = ..., min_weight: _Optional[float] = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., centre: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., radius_m: _Optional[float] = ..., all: bool = ...) -> None: ...
+
+class VolumeDecayResponse(_message.Message):
+    __slots__ = ["n_blocks", "n_removed", "stamp"]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_REMOVED_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    n_blocks: int
+    n_removed: int
+    stamp: int
+    def __init__(self, n_removed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ...) -> None: ...
 
 class VolumeDropRequest(_message.Message):
     __slots__ = ["missing_ok", "name"]
@@ -246,12 +310,15 @@ class VolumeGetResponse(_message.Message):
     def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
 
 class VolumeInfo(_message.Message):
-    __slots__ = ["block", "colour", "compact", "created_ns", "generation", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "voxel_size_m"]
+    __slots__ = ["block", "colour", "compact", "created_ns", "durable", "fsync", "generation", "journal_max_bytes", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "unavailable", "voxel_size_m", "when_full"]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -264,12 +331,17 @@ class VolumeInfo(_message.Message):
     TRUNCATION_M_FIELD_NUMBER: _ClassVar[int]
     TTL_LEFT_S_FIELD_NUMBER: _ClassVar[int]
     TTL_S_FIELD_NUMBER: _ClassVar[int]
+    UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
     block: int
     colour: bool
     compact: bool
     created_ns: int
+    durable: bool
+    fsync: VolumeFsync
     generation: int
+    journal_max_bytes: int
     max_bytes: int
     max_weight: float
     n_blocks: int
@@ -282,8 +354,10 @@ class VolumeInfo(_message.Message):
     truncation_m: float
     ttl_left_s: float
     ttl_s: float
+    unavailable: bool
     voxel_size_m: float
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
+    when_full: VolumeFull
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ..., when_full: _Optional[_Union[VolumeFull, str]] = ...) -> None: ...
 
 class VolumeIntegrateRequest(_message.Message):
     __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "name", "weight"]
@@ -546,6 +620,12 @@ class VolumeTrackResponse(_message.Message):
     rmse_m: float
     status: VolumeTrackStatus
     def __init__(self, status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., fitness: _Optional[float] = ..., agreement: _Optional[float] = ..., constraint: _Optional[float] = ..., rmse_m: _Optional[float] = ..., n_inliers: _Optional[int] = ..., n_iterations: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class VolumeFsync(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeFull(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
 class VolumeDepth(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
