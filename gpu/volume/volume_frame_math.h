@@ -19,6 +19,7 @@ struct vxd_frame_form {
     const void *depth;
     const uint8_t *mask;
     const uint8_t *colour;
+    const uint8_t *labels;
     int is_u16;
     int has_colour_camera;
     float depth_scale;

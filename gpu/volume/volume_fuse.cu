@@ -124,6 +124,22 @@ static __device__ __forceinline__ void mix_colours(const struct vxd_fuse_call *c
     }
 }
 
+static __device__ __forceinline__ void vote(const struct vxd_fuse_call *call,
+                                            size_t first, size_t stride,
+                                            const struct batch *batch)
+{
+#pragma unroll
+    for (int i = 0; i < N_BATCH; i++) {
+        uint32_t label = batch->weight[i] > 0 && batch->distance[i] < 1.0f
+                             ? call->frame.labels[batch->pixel[i]]
+                             : 0;
+
+        if (label != 0) {
+            vxd_volume_vote(&call->view, first + (size_t)i * stride, label);
+        }
+    }
+}
+
 template <int EDGE>
 static __global__ void __launch_bounds__(N_THREADS)
     fuse_kernel(const __grid_constant__ struct vxd_fuse_call call)
@@ -152,6 +168,9 @@ static __global__ void __launch_bounds__(N_THREADS)
             average(&call.view, first, n_columns, &batch);
             if (call.frame.colour != NULL) {
                 mix_colours(&call, first, n_columns, &batch);
+            }
+            if (call.frame.labels != NULL) {
+                vote(&call, first, n_columns, &batch);
             }
         }
     }

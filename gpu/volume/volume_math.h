@@ -150,6 +150,75 @@ VXD_HD uint8_t vxd_colour_byte(uint32_t value)
     return (uint8_t)(rounded > 255 ? 255 : rounded);
 }
 
+/* ---- Labels ---- */
+
+/* A voxel's votes are four pairs of a label (high byte) and a count. A vote counts for its label;
+ * where four others have votes, it takes one from each of them (Misra and Gries), so a label that
+ * got more than a fifth of all votes always stays. At 255 all counts are halved, which lets newer
+ * votes outweigh old ones. */
+VXD_HD uint64_t vxd_label_vote(uint64_t votes, uint32_t label)
+{
+    int same = -1;
+    int empty = -1;
+
+    for (int i = 3; i >= 0; i--) {
+        uint32_t pair = (uint32_t)(votes >> (16 * i)) & 0xffffu;
+
+        same = (pair & 255u) != 0 && pair >> 8 == label ? i : same;
+        empty = (pair & 255u) == 0 ? i : empty;
+    }
+    if (same >= 0 && (votes >> (16 * same) & 255u) == 255u) {
+        uint64_t halved = 0;
+
+        for (int i = 0; i < 4; i++) {
+            uint64_t pair = votes >> (16 * i) & 0xffffu;
+
+            halved |= ((pair & 0xff00u) | (pair & 255u) >> 1) << (16 * i);
+        }
+        votes = halved;
+    }
+    if (same >= 0) {
+        return votes + ((uint64_t)1 << (16 * same));
+    }
+    if (empty >= 0) {
+        votes &= ~((uint64_t)0xffff << (16 * empty));
+        return votes | (uint64_t)(label << 8 | 1u) << (16 * empty);
+    }
+    return votes - 0x0001000100010001ULL;
+}
+
+/* The label with the most votes, of equal ones the lowest; 0: there is none. */
+VXD_HD uint32_t vxd_label_of_votes(uint64_t votes)
+{
+    uint32_t best = 0;
+    uint32_t most = 0;
+
+    for (int i = 0; i < 4; i++) {
+        uint32_t pair = (uint32_t)(votes >> (16 * i)) & 0xffffu;
+        uint32_t count = pair & 255u;
+        uint32_t label = pair >> 8;
+
+        if (count > most || (count == most && count > 0 && label < best)) {
+            best = label;
+            most = count;
+        }
+    }
+    return best;
+}
+
+VXD_HD void vxd_volume_vote(const struct vxd_volume_view *view, size_t row,
+                            uint32_t label)
+{
+    uint64_t *at = (uint64_t *)(void *)view->labels + row;
+
+    *at = vxd_label_vote(*at, label);
+}
+
+VXD_HD uint32_t vxd_volume_label(const struct vxd_volume_view *view, size_t row)
+{
+    return vxd_label_of_votes(((const uint64_t *)(const void *)view->labels)[row]);
+}
+
 /* ---- The running average (equation 12) ---- */
 
 /* (w * d + w_new * d_new) / (w + w_new) as d + (d_new - d) * w_new / (w + w_new): one rounding of

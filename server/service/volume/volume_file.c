@@ -91,33 +91,8 @@ static enum vxd_status take_distortion(struct query *q, const struct vxd_query_i
 
 static enum vxd_status take_pose(struct query *q, const struct vxd_query_item *item)
 {
-    struct vxd_decoder *decoder = q->request->decoder;
-    Voxeld__V1__Pose *pose =
-        vxd_message_new(decoder, &voxeld__v1__pose__descriptor, q->err);
-    double v[7] = {0};
-    size_t n = vxd_query_numbers(item->value, v, 7);
-
-    if (n != 3 && n != 7) {
-        return vxd_query_fail(q->err, item, "x,y,z or x,y,z,qx,qy,qz,qw");
-    }
-    if (pose == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    pose->translation = vxd_message_new(decoder, &voxeld__v1__vec3__descriptor, q->err);
-    pose->rotation =
-        vxd_message_new(decoder, &voxeld__v1__quaternion__descriptor, q->err);
-    if (pose->translation == NULL || pose->rotation == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    pose->translation->x = v[0];
-    pose->translation->y = v[1];
-    pose->translation->z = v[2];
-    pose->rotation->x = v[3];
-    pose->rotation->y = v[4];
-    pose->rotation->z = v[5];
-    pose->rotation->w = v[6];
-    q->input->t_map_camera = pose;
-    return VXD_OK;
+    return vxd_volume_query_pose(q->request->decoder, item, &q->input->t_map_camera,
+                                 q->err);
 }
 
 static enum vxd_status take_scale(struct query *q, const struct vxd_query_item *item)
@@ -140,6 +115,11 @@ static enum vxd_status take_weight(struct query *q, const struct vxd_query_item 
     return take_number(q, item, &q->input->weight);
 }
 
+static enum vxd_status take_carve(struct query *q, const struct vxd_query_item *item)
+{
+    return take_number(q, item, &q->input->carve_m);
+}
+
 static const struct {
     const char *key;
     enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
@@ -150,7 +130,7 @@ static const struct {
     {"height", take_height}, {"distortion", take_distortion},
     {"pose", take_pose},     {"depth_scale", take_scale},
     {"depth_min", take_min}, {"depth_max", take_max},
-    {"weight", take_weight},
+    {"weight", take_weight}, {"carve", take_carve},
 };
 
 enum {
@@ -172,7 +152,7 @@ static enum vxd_status take_item(struct query *q, const struct vxd_query_item *i
     }
     return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
                     "no such key; known: name, fx, fy, cx, cy, width, height, "
-                    "distortion, pose, depth_scale, depth_min, depth_max, weight");
+                    "distortion, pose, depth_scale, depth_min, depth_max, weight, carve");
 }
 
 static enum vxd_status read_format(const char *format, Voxeld__V1__VolumeDepth *out,

@@ -23,6 +23,7 @@ struct integrate_job {
     struct vxd_volume_frame frame; /* depth and colour in host memory */
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
+    struct vxd_buffer device_labels;
     struct vxd_volume_activation activation;
 };
 
@@ -232,11 +233,21 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     frame->depth_max_m =
         input->depth_max_m > 0 ? input->depth_max_m : DEFAULT_DEPTH_MAX_M;
     frame->weight = input->weight;
+    VXD_TRY(vxd_volume_check_number(input->carve_m, "carve_m", 0, MAX_DEPTH_M, err));
+    frame->carve_m = input->carve_m;
     frame->weighting =
         input->inverse_square ? VXD_VOLUME_WEIGHT_INV_Z2 : VXD_VOLUME_WEIGHT_CONST;
     VXD_TRY(read_depth(request, input, err));
     if (input->colour.len > 0) {
         VXD_TRY(read_colour(request, input, err));
+    }
+    if (input->labels.len > 0) {
+        if (input->labels.len != n_pixels(&frame->camera)) {
+            VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
+                             "has %zu bytes; one for each of %zu pixels is right",
+                             input->labels.len, n_pixels(&frame->camera)));
+        }
+        frame->labels = input->labels.data;
     }
     request->cost_bytes = n_pixels(&frame->camera) * ENGINE_BYTES_A_PIXEL;
 out:
@@ -272,6 +283,11 @@ static enum vxd_status upload(struct vxd_queue *queue, struct integrate_job *job
                            &job->device_colour, &device, err));
         frame->colour = device;
     }
+    if (frame->labels != NULL) {
+        VXD_TRY(vxd_upload(queue, frame->labels, n_pixels(&frame->camera),
+                           &job->device_labels, &device, err));
+        frame->labels = device;
+    }
 out:
     return status;
 }
@@ -295,6 +311,9 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     if (!job->base.volume->spec.has_colour) {
         frame.colour = NULL;
         frame.has_colour_camera = false;
+    }
+    if (!job->base.volume->spec.has_labels) {
+        frame.labels = NULL;
     }
     VXD_TRY(upload(queue, job, &frame, err));
     vxd_volumes_allow(volumes, job->base.volume);
@@ -322,7 +341,8 @@ enum vxd_status vxd_volume_integrate_finish(struct vxd_request *request,
     (void)err;
     vxd_volume_get_info(volume->volume, &info);
     volume->n_images++;
-    reply->n_touched = job->activation.n_blocks;
+    reply->n_touched = job->activation.n_blocks - job->activation.n_carved;
+    reply->n_carved = job->activation.n_carved;
     reply->n_new = job->activation.n_new;
     reply->n_blocks = info.n_blocks;
     reply->stamp = info.version;
@@ -334,6 +354,7 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
 {
     struct integrate_job *job = request->state;
 
+    vxd_device_free(queue, &job->device_labels);
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);
     if (job->base.volume != NULL) { /* else it would stay beyond the limits of volumes */

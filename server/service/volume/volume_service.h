@@ -80,10 +80,26 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
                                        struct vxd_volume_camera *out,
                                        struct vxd_err *err);
 
+/* Elevations that a lidar may have, degrees either way: of scans, and of pictures. */
+#define VXD_SCAN_MAX_ELEVATION 89.0
+#define VXD_CAMERA_MAX_ELEVATION 90.0
+
+/* The schema's lidar as the engine's, whose elevations stay in the message.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
+                                      double max_elevation_deg,
+                                      struct vxd_volume_lidar *out, struct vxd_err *err);
+
 /* An absent pose is the identity.
  * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
 enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
                                      struct vxd_volume_pose *out, struct vxd_err *err);
+
+/* The pose that a query says, as x,y,z or x,y,z,qx,qy,qz,qw.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
+                                      const struct vxd_query_item *item,
+                                      Voxeld__V1__Pose **out, struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],

@@ -770,7 +770,7 @@ complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l depth-scale -d 'un
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l image -d 'the colour image of the same camera, PNG or JPEG'
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l intrinsics -d 'the camera'\''s matrix, or fx fy cx cy and distortion'
-complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l inverse-square -d 'divide weights by the square of the depth in metres'
+complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l inverse-square -d 'divide weights by the square of the depth or range in metres'
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l json
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l pose -d '4 x 4 matrix from camera to map; default: where the map'\''s zero is'
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l timeout
@@ -778,7 +778,7 @@ complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l timeout-ms
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l token-file
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l url
 complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l version
-complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l weight -d 'of each pixel; default 1'
+complete -c voxelctl -n '__voxelctl_at "volume integrate"' -l weight -d 'of each pixel or point; default 1'
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l help
 complete -c voxelctl -n '__voxelctl_at "volume list"' -l json
