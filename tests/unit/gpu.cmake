@@ -73,7 +73,8 @@ target_link_options(test_gpu_surface PRIVATE ${wrap_realloc})
 voxeld_add_gpu_tests(/volume
   volume              volume
   volume_cast         volume_cast
-  volume_integrate    volume_integrate)
+  volume_integrate    volume_integrate
+  volume_scan         volume_scan)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic

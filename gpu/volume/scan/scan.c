@@ -71,7 +71,7 @@ static enum vxd_status aim(struct vxd_queue *queue, struct scan_work *work,
 {
     struct vxd_lidar_call *call = &work->call;
     float borders[VXD_LIDAR_MAX_ROWS + 1];
-    const void *uploaded = NULL;
+    size_t border_bytes = ((size_t)call->form.rows + 1) * sizeof(float);
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, sizeof *call->counts, &work->counts, err));
@@ -85,10 +85,10 @@ static enum vxd_status aim(struct vxd_queue *queue, struct scan_work *work,
             (size_t)call->form.rows * (size_t)call->form.columns * sizeof(uint64_t);
 
         vxd_lidar_borders(&scan->lidar, borders);
-        VXD_TRY(vxd_upload(queue, borders, ((size_t)call->form.rows + 1) * sizeof(float),
-                           &work->borders, &uploaded, err));
+        VXD_TRY(vxd_device_alloc(queue, border_bytes, &work->borders, err));
+        VXD_TRY(vxd_queue_copy(queue, work->borders.ptr, borders, border_bytes, err));
         VXD_TRY(vxd_device_alloc(queue, n_bytes, &work->image, err));
-        call->form.borders = uploaded;
+        call->form.borders = work->borders.ptr;
         call->image = work->image.ptr;
         VXD_TRY(vxd_queue_fill(queue, call->image, 0xff, n_bytes, err));
     }
