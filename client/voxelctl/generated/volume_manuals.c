@@ -188,7 +188,11 @@ const struct ctl_manual ctl_volume_extract_manual = {
         {.name = "volume extract",
          .help = "voxelctl volume extract - the surface, as a mesh or as points\n"
                  "\n"
-                 "usage: voxelctl volume extract NAME FILE.ply [OPTIONS]\n"
+                 "usage: voxelctl volume extract NAME FILE.ply|.glb|.obj [OPTIONS]\n"
+                 "\n"
+                 "Labels are in .ply (property label) and .glb (attribute _LABEL). GLB's "
+                 "colours\n"
+                 "are linear and its y axis points up, as its standard says.\n"
                  "\n"
                  "  --points           points instead of a mesh\n"
                  "  --min-weight W     voxels of a lower weight are unknown\n"
@@ -280,7 +284,7 @@ const struct ctl_manual ctl_volume_run_manual = {
              "  --name NAME        the volume; made where it is missing; default: a new "
              "one,\n"
              "                     dropped at the end\n"
-             "  --out FILE         write the mesh there, as PLY\n"
+             "  --out FILE         write the mesh there: .ply, .glb or .obj\n"
              "  --every N          take one image in N; default 1\n"
              "  --size METRES      edge of a voxel that a volume is made with, metres; "
              "default\n"
@@ -309,7 +313,7 @@ const struct ctl_manual ctl_volume_run_manual = {
 };
 
 const char ctl_volume_help[] =
-    "voxelctl volume - volumes on the server: depth images to surfaces\n"
+    "voxelctl volume - volumes on the server: depth images and scans to surfaces\n"
     "\n"
     "usage: voxelctl volume SUBCOMMAND ... [OPTIONS]\n"
     "\n"
@@ -324,7 +328,7 @@ const char ctl_volume_help[] =
     "  info NAME            one volume\n"
     "  integrate NAME DEPTH adds a depth image\n"
     "  scan NAME SCAN       adds a lidar scan\n"
-    "  extract NAME FILE.ply the surface as .ply\n"
+    "  extract NAME FILE.ply|.glb|.obj the surface as .ply, .glb or .obj\n"
     "  render NAME FILE.png a picture of a camera as .png\n"
     "  clear NAME           forgets some of it, or all\n"
     "  run DIR              a folder of depth images to a mesh\n"

@@ -40,41 +40,48 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-typedef void (*stage_fn)(const struct vxd_lidar_call call);
-
-static stage_fn kernel_of(enum vxd_lidar_stage stage)
+template <int STAGE>
+static void launch(struct vxd_queue *queue, const struct vxd_lidar_call *call)
 {
-    switch (stage) {
-    case VXD_LIDAR_AIM:
-        return lidar_kernel<VXD_LIDAR_AIM>;
-    case VXD_LIDAR_TOUCH:
-        return lidar_kernel<VXD_LIDAR_TOUCH>;
-    case VXD_LIDAR_PLACE:
-        return lidar_kernel<VXD_LIDAR_PLACE>;
-    case VXD_LIDAR_PASS:
-        return lidar_kernel<VXD_LIDAR_PASS>;
-    case VXD_LIDAR_SUM:
-        return lidar_kernel<VXD_LIDAR_SUM>;
-    case VXD_LIDAR_FINISH:
-        return lidar_kernel<VXD_LIDAR_FINISH>;
-    case VXD_LIDAR_CARVE:
-        return lidar_kernel<VXD_LIDAR_CARVE>;
-    case VXD_LIDAR_LOOK:
-        return lidar_kernel<VXD_LIDAR_LOOK>;
-    default:
-        return lidar_kernel<VXD_LIDAR_REACH>;
-    }
+    lidar_kernel<STAGE><<<(unsigned)((call->n_items + N_THREADS - 1) / N_THREADS),
+                          N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
 }
 
 enum vxd_status vxd_lidar_run_cuda(struct vxd_queue *queue,
                                    const struct vxd_lidar_call *call, struct vxd_err *err)
 {
-    stage_fn kernel = kernel_of(call->stage);
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    kernel<<<(unsigned)((call->n_items + N_THREADS - 1) / N_THREADS), N_THREADS, 0,
-             (cudaStream_t)queue->stream>>>(*call);
+    switch (call->stage) {
+    case VXD_LIDAR_AIM:
+        launch<VXD_LIDAR_AIM>(queue, call);
+        break;
+    case VXD_LIDAR_TOUCH:
+        launch<VXD_LIDAR_TOUCH>(queue, call);
+        break;
+    case VXD_LIDAR_PLACE:
+        launch<VXD_LIDAR_PLACE>(queue, call);
+        break;
+    case VXD_LIDAR_PASS:
+        launch<VXD_LIDAR_PASS>(queue, call);
+        break;
+    case VXD_LIDAR_SUM:
+        launch<VXD_LIDAR_SUM>(queue, call);
+        break;
+    case VXD_LIDAR_FINISH:
+        launch<VXD_LIDAR_FINISH>(queue, call);
+        break;
+    case VXD_LIDAR_CARVE:
+        launch<VXD_LIDAR_CARVE>(queue, call);
+        break;
+    case VXD_LIDAR_LOOK:
+        launch<VXD_LIDAR_LOOK>(queue, call);
+        break;
+    case VXD_LIDAR_REACH:
+        launch<VXD_LIDAR_REACH>(queue, call);
+        break;
+    }
     VXD_TRY(vxd_cuda_launched(queue->context, "lidar_kernel", err));
 out:
     return status;

@@ -68,22 +68,15 @@ enum vxd_lidar_kind {
     VXD_LIDAR_BEYOND = 2
 };
 
+/* Both are rounded to nearest on every backend. */
 VXD_HD double vxd_lidar_sqrt(double a)
 {
-#if defined(__CUDA_ARCH__)
-    return __dsqrt_rn(a);
-#else
     return sqrt(a);
-#endif
 }
 
 VXD_HD double vxd_lidar_div(double a, double b)
 {
-#if defined(__CUDA_ARCH__)
-    return __ddiv_rn(a, b);
-#else
     return a / b;
-#endif
 }
 
 VXD_HD double vxd_lidar_dot(const double a[3], const double b[3])

@@ -819,7 +819,7 @@ complete -c voxelctl -n '__voxelctl_at "volume run"' -l max-bytes
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l max-weight
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l min-weight -d 'voxels of a lower weight are left out of the mesh'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l name -d 'the volume; made where it is missing; default: a new one, dropped at the end'
-complete -c voxelctl -n '__voxelctl_at "volume run"' -l out -d 'write the mesh there, as PLY'
+complete -c voxelctl -n '__voxelctl_at "volume run"' -l out -d 'write the mesh there: .ply, .glb or .obj'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l poses -d 'TUM: a line a pose, stamp x y z qx qy qz qw; default DIR/groundtruth.txt. 7-Scenes: a line a frame, the 12 numbers of KITTI'\''s; default the frames'\'' own files'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l retry -d 'repeat a request that got no answer for so long; default 10'
 complete -c voxelctl -n '__voxelctl_at "volume run"' -l size -d 'edge of a voxel that a volume is made with, metres; default 0.01'
