@@ -108,6 +108,7 @@ set(integration_tests
   transport/http
   transport/rpc
   transport/shared
+  volume/volume_scans
   volume/volume_tools
   volume/volumes
   web/web)
@@ -145,7 +146,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_grids
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
-             integration_volume_tools integration_shared integration_fields
+             integration_volume_tools integration_volume_scans integration_shared integration_fields
              integration_pictures integration_watch
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -466,7 +466,9 @@ open_volume_cast_rays(struct vxd_exchange *call,
     }
     r->n_hits = in->n_hits;
     r->engine_ms = in->engine_ms;
-    VXD_TRY(vxd_reply_mask(in->labels, "labels", request->labels, r->n, &r->labels, err));
+    if (request->labels) {
+        VXD_TRY(vxd_reply_rows(in->labels, "labels", r->n, &r->labels, err));
+    }
     if (request->weights) {
         VXD_TRY(vxd_reply_rows(in->weights, "weights", r->n, &r->weights, err));
     }
@@ -588,8 +590,9 @@ open_volume_extract(struct vxd_exchange *call,
     r->is_whole = in->is_whole;
     r->engine_ms = in->engine_ms;
     r->next = in->next;
-    VXD_TRY(
-        vxd_reply_mask(in->labels, "labels", !request->as_ply, r->n, &r->labels, err));
+    if (!request->as_ply) {
+        VXD_TRY(vxd_reply_rows(in->labels, "labels", in->n_labels, &r->labels, err));
+    }
     r->n_labels = in->n_labels;
     *out = r;
     return VXD_OK;

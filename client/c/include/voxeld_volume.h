@@ -190,8 +190,9 @@ struct voxeld_volume_integrate_request {
      * free, so what is gone vanishes. 0 = only the blocks near the image's surface do; 0
      * to 1000 */
     double carve_m;
-    /* A label a pixel, width x height bytes, 0 = none: a vote for it in the voxels
-     * within the truncation of the pixel's surface. Volumes with labels */
+    /* A label a pixel, width x height bytes or a PNG of 8 bits of grey, 0 = none: a vote
+     * for it in the voxels within the truncation of the pixel's surface. Volumes with
+     * labels */
     const uint8_t *labels;
     size_t n_labels_bytes;
     struct voxeld_call call;
@@ -376,7 +377,7 @@ struct voxeld_volume_picture {
     uint64_t n_hits;
     double engine_ms;
     /* uint8; 0 = no surface, or no label; with labels */
-    const uint8_t *labels;
+    struct voxeld_array labels;
     /* float32; 0 = no surface; with weights */
     struct voxeld_array weights;
     double queue_ms;
@@ -422,7 +423,7 @@ struct voxeld_volume_surface {
     /* uint8, one a vertex, 0 = none: the label with the most votes of the nearer of the
      * two voxels that the vertex lies between. Volumes with labels; zero rows of others;
      * n_labels; not with format=VOLUME_PLY */
-    const uint8_t *labels;
+    struct voxeld_array labels;
     uint64_t n_labels;
     double queue_ms;
     double total_ms;
@@ -469,7 +470,8 @@ VOXELD_API enum voxeld_status voxeld_volume_get(struct voxeld_client *client,
 /* Adds a depth image, taken from a known pose. Blocks are made where its surface is,
  * and the distances of their voxels averaged with what they had. HTTP: POST
  * /v1/volume_integrate; the body may be the depth image itself, with the rest as
- * query.
+ * query, or multipart/form-data with the parts depth, colour and labels (curl -F
+ * depth=@depth.png -F colour=@colour.jpg).
  *
  * NOT_FOUND: no such volume.
  *

@@ -60,12 +60,14 @@ from .generated.map_records import (
 )
 from .generated.volume_records import (
     Camera,
+    Lidar,
     Surface,
     VolumeBox,
     VolumeCleared,
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeScanned,
 )
 from .maps import Map, Merge
 from .volumes import Volume
@@ -168,6 +170,7 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Lidar",
     "Log",
     "LogOdds",
     "Map",
@@ -217,6 +220,7 @@ __all__ = [
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
+    "VolumeScanned",
     "VoxelState",
     "VoxelValues",
     "Voxels",

@@ -110,6 +110,7 @@ static bool write_vertices(FILE *file, const struct voxeld_volume_surface *part,
     const char *vertices = part->vertices.data;
     const char *normals = part->normals.data;
     const char *colours = part->colours.data;
+    const char *labels = part->labels.data;
     bool is_written = true;
 
     for (size_t i = 0; i < part->n && is_written; i++) {
@@ -122,7 +123,7 @@ static bool write_vertices(FILE *file, const struct voxeld_volume_surface *part,
             memcpy(row + VERTEX_BYTES, colours + 3 * i, 3);
         }
         if (has_labels) {
-            row[n_bytes++] = part->n_labels > 0 ? (char)part->labels[i] : 0;
+            row[n_bytes++] = part->n_labels > 0 ? labels[i] : 0;
         }
         is_written = fwrite(row, n_bytes, 1, file) == 1;
     }
@@ -184,7 +185,7 @@ static enum vxd_status write_mesh(FILE *file, const struct surface *surface,
             .vertices = part->vertices.data,
             .normals = part->normals.data,
             .colours = part->n_colours > 0 ? part->colours.data : NULL,
-            .labels = part->n_labels > 0 ? part->labels : NULL,
+            .labels = part->n_labels > 0 ? part->labels.data : NULL,
             .triangles = part->triangles,
         };
     }

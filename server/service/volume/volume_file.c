@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A depth image as the body of POST /v1/volume_integrate: ?format=png&name=NAME&fx=585&... */
+/* A depth image as the body of POST /v1/volume_integrate?format=png&name=NAME&fx=585&..., or depth,
+ * colour and labels as the parts of a form. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -171,6 +172,37 @@ static enum vxd_status read_format(const char *format, Voxeld__V1__VolumeDepth *
                     format != NULL ? format : "");
 }
 
+/* Takes the images of a form. */
+static enum vxd_status take_parts(const struct vxd_body *body,
+                                  Voxeld__V1__VolumeIntegrateRequest *input,
+                                  struct vxd_err *err)
+{
+    const struct {
+        const char *name;
+        ProtobufCBinaryData *to;
+    } known[] = {
+        {"depth", &input->depth}, {"colour", &input->colour}, {"labels", &input->labels}};
+
+    for (size_t i = 0; i < body->n_parts; i++) {
+        const struct vxd_body_part *part = &body->parts[i];
+        ProtobufCBinaryData *to = NULL;
+
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+            to = strcmp(part->name, known[k].name) == 0 ? known[k].to : to;
+        }
+        if (to == NULL) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, part->name,
+                            "no such part; known: depth, colour, labels; the rest goes "
+                            "into the URL's query");
+        }
+        to->data = (uint8_t *)(uintptr_t)part->bytes;
+        to->len = part->n_bytes;
+    }
+    return input->depth.len > 0
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "depth", "the part is missing");
+}
+
 enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
                                                const struct vxd_body *body,
                                                struct vxd_err *err)
@@ -189,12 +221,18 @@ enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
     if (q.input->camera == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(read_format(body->format, &q.input->depth_type, err));
+    if (body->boundary == NULL || body->format[0] != '\0') { /* of a form: png, else */
+        VXD_TRY(read_format(body->format, &q.input->depth_type, err));
+    }
     for (size_t i = 0; i < body->n_query; i++) {
         VXD_TRY(take_item(&q, &body->query[i], is_taken));
     }
-    q.input->depth.data = (uint8_t *)(uintptr_t)body->bytes;
-    q.input->depth.len = body->n_bytes;
+    if (body->boundary != NULL) {
+        VXD_TRY(take_parts(body, q.input, err));
+    } else {
+        q.input->depth.data = (uint8_t *)(uintptr_t)body->bytes;
+        q.input->depth.len = body->n_bytes;
+    }
     request->input = &q.input->base;
 out:
     return status;

@@ -20,6 +20,7 @@ struct integrate_job {
     struct vxd_volume_job base; /* first: request->state is both */
     struct vxd_image depth;     /* decoded; freed by forget */
     struct vxd_image colour;
+    struct vxd_image labels;
     struct vxd_volume_frame frame; /* depth and colour in host memory */
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
@@ -208,6 +209,44 @@ out:
     return status;
 }
 
+/* Labels are bytes, or a picture of them. */
+static enum vxd_status read_labels(struct vxd_request *request,
+                                   const Voxeld__V1__VolumeIntegrateRequest *input,
+                                   struct vxd_err *err)
+{
+    static const uint8_t png[4] = {0x89, 'P', 'N', 'G'};
+    struct integrate_job *job = request->state;
+    struct vxd_volume_frame *frame = &job->frame;
+    size_t n = n_pixels(&frame->camera);
+    enum vxd_status status;
+
+    if (input->labels.len == n) {
+        frame->labels = input->labels.data;
+        return VXD_OK;
+    }
+    if (input->labels.len < sizeof png ||
+        memcmp(input->labels.data, png, sizeof png) != 0) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
+                         "has %zu bytes; one for each of %zu pixels is right, or a PNG "
+                         "of 8 bits of grey",
+                         input->labels.len, n));
+    }
+    VXD_TRY(decode(request, &input->labels, "labels", &job->labels, err));
+    if (job->labels.n_channels != 1 || job->labels.sample_bytes != 1 ||
+        (int)job->labels.width != frame->camera.width ||
+        (int)job->labels.height != frame->camera.height) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
+                         "is a picture of %u x %u pixels with %u channels of %u bits; "
+                         "%d x %d with one of 8 bits is right",
+                         job->labels.width, job->labels.height, job->labels.n_channels,
+                         8 * job->labels.sample_bytes, frame->camera.width,
+                         frame->camera.height));
+    }
+    frame->labels = job->labels.data;
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
                                            struct vxd_err *err)
 {
@@ -242,12 +281,7 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
         VXD_TRY(read_colour(request, input, err));
     }
     if (input->labels.len > 0) {
-        if (input->labels.len != n_pixels(&frame->camera)) {
-            VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
-                             "has %zu bytes; one for each of %zu pixels is right",
-                             input->labels.len, n_pixels(&frame->camera)));
-        }
-        frame->labels = input->labels.data;
+        VXD_TRY(read_labels(request, input, err));
     }
     request->cost_bytes = n_pixels(&frame->camera) * ENGINE_BYTES_A_PIXEL;
 out:
@@ -261,6 +295,7 @@ void vxd_volume_integrate_forget(struct vxd_request *request)
     if (job != NULL) {
         vxd_image_clear(&job->depth);
         vxd_image_clear(&job->colour);
+        vxd_image_clear(&job->labels);
     }
 }
 

@@ -59,10 +59,6 @@ static enum vxd_status check_times(const Voxeld__V1__VolumeIntegratePointsReques
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "time_end",
                         "is %g, must be above time_begin (%g)", end, begin);
     }
-    if (input->t_map_sensor_end == NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "T_map_sensor_end",
-                        "is missing: points with times need the pose at time_end");
-    }
     job->scan.time_column = add_channel(&job->clouds, input->time_field,
                                         1 / (end - begin), -begin / (end - begin));
     status = vxd_volume_read_pose(input->t_map_sensor_end, "T_map_sensor_end",

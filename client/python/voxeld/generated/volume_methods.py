@@ -21,6 +21,7 @@ from .volume_records import (
     VolumeIntegrated,
     VolumePicture,
     camera_message,
+    lidar_message,
     surface_of,
     volume_box_message,
     volume_cleared_of,
@@ -88,8 +89,9 @@ def integrate_bytes(
                     too, where its surface is not: voxels before what the image shows learn that
                     they are free, so what is gone vanishes. 0 = only the blocks near the
                     image's surface do; metres; 0 to 1000
-    labels          a label a pixel, width x height bytes, 0 = none: a vote for it in the voxels
-                    within the truncation of the pixel's surface. Volumes with labels
+    labels          a label a pixel, width x height bytes or a PNG of 8 bits of grey, 0 = none:
+                    a vote for it in the voxels within the truncation of the pixel's surface.
+                    Volumes with labels
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
@@ -159,7 +161,7 @@ def cast_rays(
     message = exchange.message_of(
         volume_pb2.VolumeCastRaysRequest,
         name=self.name,
-        camera=exchange.optional(camera_message, camera, "camera"),
+        camera=None if camera is None else camera_message(camera, "camera"),
         T_map_camera=exchange.pose_of(T_map_camera, "T_map_camera"),
         depth_min_m=depth_min_m,
         depth_max_m=depth_max_m,
@@ -169,7 +171,7 @@ def cast_rays(
         colours=colours,
         labels=labels,
         weights=weights,
-        lidar=exchange.optional(lidar_message, lidar, "lidar"),
+        lidar=None if lidar is None else lidar_message(lidar, "lidar"),
     )
     reply = exchange.send(self._client, "volume_cast_rays", message, [], timeout, request_id, None)
     with reply:

@@ -132,7 +132,7 @@ class Lidar:
     """
 
     rows: int = 0
-    columns: int
+    columns: int = 0
     elevations_deg: tuple[float, ...] = ()
     top_deg: float = 0.0
     bottom_deg: float = 0.0
@@ -185,7 +185,7 @@ class VolumePicture:
     colours: exchange.Array | None
     n_hits: int
     engine_ms: float
-    labels: npt.NDArray[np.bool_] | None
+    labels: exchange.Array | None
     weights: exchange.Array | None
 
     image = exchange.image_of
@@ -224,7 +224,7 @@ class Surface:
     is_whole: bool
     engine_ms: float
     next: int
-    labels: npt.NDArray[np.bool_] | None
+    labels: exchange.Array | None
     n_labels: int
 
 
@@ -339,7 +339,7 @@ def volume_picture_of(reply: exchange.Reply, request: Any, n: int) -> VolumePict
         colours=reply.rows("colours", message.colours, n) if request.colours else None,
         n_hits=message.n_hits,
         engine_ms=message.engine_ms,
-        labels=reply.mask("labels", n) if request.labels else None,
+        labels=reply.rows("labels", message.labels, n) if request.labels else None,
         weights=reply.rows("weights", message.weights, n) if request.weights else None,
     )
 
@@ -372,7 +372,9 @@ def surface_of(reply: exchange.Reply, request: Any, n: int) -> Surface:
         is_whole=message.is_whole,
         engine_ms=message.engine_ms,
         next=message.next,
-        labels=reply.mask("labels", n) if request.format != 1 else None,
+        labels=(
+            reply.rows("labels", message.labels, message.n_labels) if request.format != 1 else None
+        ),
         n_labels=message.n_labels,
     )
 
