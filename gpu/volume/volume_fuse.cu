@@ -140,7 +140,7 @@ static __device__ __forceinline__ void vote(const struct vxd_fuse_call *call,
     }
 }
 
-template <int EDGE>
+template <int EDGE, bool HAS_LABELS>
 static __global__ void __launch_bounds__(N_THREADS)
     fuse_kernel(const __grid_constant__ struct vxd_fuse_call call)
 {
@@ -169,7 +169,7 @@ static __global__ void __launch_bounds__(N_THREADS)
             if (call.frame.colour != NULL) {
                 mix_colours(&call, first, n_columns, &batch);
             }
-            if (call.frame.labels != NULL) {
+            if (HAS_LABELS) {
                 vote(&call, first, n_columns, &batch);
             }
         }
@@ -180,6 +180,19 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
+template <bool HAS_LABELS>
+static void launch(struct vxd_queue *queue, const struct vxd_fuse_call *call)
+{
+    cudaStream_t stream = (cudaStream_t)queue->stream;
+
+    if (call->view.edge == 8) {
+        fuse_kernel<8, HAS_LABELS>
+            <<<(unsigned)((call->n + 3) / 4), N_THREADS, 0, stream>>>(*call);
+    } else {
+        fuse_kernel<16, HAS_LABELS><<<(unsigned)call->n, N_THREADS, 0, stream>>>(*call);
+    }
+}
+
 enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
                                      const struct vxd_fuse_call *call,
                                      struct vxd_err *err)
@@ -187,12 +200,10 @@ enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    if (call->view.edge == 8) {
-        fuse_kernel<8><<<(unsigned)((call->n + 3) / 4), N_THREADS, 0,
-                         (cudaStream_t)queue->stream>>>(*call);
+    if (call->frame.labels != NULL) {
+        launch<true>(queue, call);
     } else {
-        fuse_kernel<16>
-            <<<(unsigned)call->n, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+        launch<false>(queue, call);
     }
     VXD_TRY(vxd_cuda_launched(queue->context, "fuse_kernel", err));
 out:

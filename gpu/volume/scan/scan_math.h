@@ -4,7 +4,7 @@
 #ifndef VXD_GPU_VOLUME_SCAN_SCAN_MATH_H
 #define VXD_GPU_VOLUME_SCAN_SCAN_MATH_H
 
-#include "gpu/volume/volume_frame_math.h"
+#include "gpu/volume/volume_math.h"
 
 /* A scan as backends use it, made by the host. Lengths are metres, from the volume's origin. */
 struct vxd_lidar_form {
