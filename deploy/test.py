@@ -105,7 +105,7 @@ TREES = {
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
         r"test_server_durable_planes|integration_(net_reference|net_places|bench|memory|tools|"
-        r"examples|readme|python.*|layers|names|bundle|.*_tools)$",
+        r"volume_scans|examples|readme|python.*|layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle)$",
         env={"VOXELD_TEST_SLOW": "32"},
