@@ -90,6 +90,7 @@ say(struct text *text, const char *format, ...)
     int n;
 
     va_start(args, format);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start has just set it
     n = vsnprintf(text->bytes + text->n, sizeof text->bytes - text->n, format, args);
     va_end(args);
     if (n > 0 && text->n + (size_t)n < sizeof text->bytes) {

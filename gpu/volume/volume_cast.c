@@ -164,8 +164,8 @@ static enum vxd_status upload_beams(struct vxd_queue *queue,
                             : lidar->azimuth_begin_deg + (column + 0.5) / lidar->columns *
                                                              lidar->azimuth_span_deg;
 
-        beams[2 * i] = (float)cos(degrees * radians);
-        beams[2 * i + 1] = (float)sin(degrees * radians);
+        beams[2 * (size_t)i] = (float)cos(degrees * radians);
+        beams[2 * (size_t)i + 1] = (float)sin(degrees * radians);
     }
     VXD_TRY(vxd_device_alloc(queue, 2 * n * sizeof *beams, device, err));
     VXD_TRY(vxd_queue_copy(queue, device->ptr, beams, 2 * n * sizeof *beams, err));

@@ -88,8 +88,8 @@ def obj_of(surface: Any) -> bytes:
     if len(surface.colours) == surface.n_vertices and surface.n_vertices > 0:
         rows, form = np.hstack([rows, surface.colours / 255]), form + " %.4f %.4f %.4f"
     lines = ["# voxeld, metres", *(form % tuple(row) for row in rows)]
-    lines += ["vn %.6g %.6g %.6g" % tuple(row) for row in surface.normals]
-    lines += ["f %d//%d %d//%d %d//%d" % (a, a, b, b, c, c) for a, b, c in surface.triangles + 1]
+    lines += [f"vn {x:.6g} {y:.6g} {z:.6g}" for x, y, z in surface.normals]
+    lines += [f"f {a}//{a} {b}//{b} {c}//{c}" for a, b, c in surface.triangles + 1]
     return ("\n".join(lines) + "\n").encode()
 
 

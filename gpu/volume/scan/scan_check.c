@@ -143,7 +143,7 @@ static void set_image(const struct vxd_volume_scan *scan, struct vxd_lidar_form 
     }
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) { /* the inverse: transposed */
-            form->to_image[3 * j + i] = form->start[3 * i] * turn[j] +
+            form->to_image[3 * j + i] = form->start[3 * (size_t)i] * turn[j] +
                                         form->start[3 * i + 1] * turn[3 + j] +
                                         form->start[3 * i + 2] * turn[6 + j];
         }

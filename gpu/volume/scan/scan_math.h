@@ -95,7 +95,7 @@ VXD_HD void vxd_lidar_cross(const double a[3], const double b[3], double out[3])
 VXD_HD void vxd_lidar_turn(const double r[9], const double p[3], double out[3])
 {
     for (int i = 0; i < 3; i++) {
-        out[i] = vxd_lidar_dot(&r[3 * i], p);
+        out[i] = vxd_lidar_dot(&r[3 * (size_t)i], p);
     }
 }
 
