@@ -128,12 +128,19 @@ VXD_HD double vxd_lidar_atan2(double y, double x)
     bool is_far = ratio > 0.41421356237309503;
     double t = is_far ? vxd_lidar_div(vxd_addd(ratio, -1), vxd_addd(ratio, 1)) : ratio;
     double t2 = vxd_muld(t, t);
-    double sum = 0;
+    double sum = 1.0 / 21;
     double angle;
 
-    for (int k = 10; k >= 0; k--) {
-        sum = vxd_addd(vxd_lidar_div(1, (double)(2 * k + 1)), -vxd_muld(t2, sum));
-    }
+    sum = vxd_addd(1.0 / 19, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 17, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 15, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 13, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 11, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 9, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 7, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 5, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 3, -vxd_muld(t2, sum));
+    sum = vxd_addd(1.0 / 1, -vxd_muld(t2, sum));
     angle = vxd_addd(vxd_muld(t, sum), is_far ? pi / 4 : 0);
     angle = is_steep ? vxd_addd(pi / 2, -angle) : angle;
     angle = x < 0 ? vxd_addd(pi, -angle) : angle;
