@@ -29,7 +29,7 @@ enum {
 };
 
 struct mesh {
-    const struct vxd_mesh_part *parts;
+    const struct vxd_surface_part *parts;
     size_t n_parts;
     uint64_t n_vertices;
     uint64_t n_triangles;
@@ -40,7 +40,8 @@ struct mesh {
     float high[3];
 };
 
-static void measure(const struct vxd_mesh_part *parts, size_t n_parts, struct mesh *out)
+static void measure(const struct vxd_surface_part *parts, size_t n_parts,
+                    struct mesh *out)
 {
     *out = (struct mesh){.parts = parts,
                          .n_parts = n_parts,
@@ -48,7 +49,7 @@ static void measure(const struct vxd_mesh_part *parts, size_t n_parts, struct me
                          .has_colours = true,
                          .has_labels = true};
     for (size_t i = 0; i < n_parts; i++) {
-        const struct vxd_mesh_part *part = &parts[i];
+        const struct vxd_surface_part *part = &parts[i];
 
         for (size_t k = 0; k < 3 * part->n_vertices; k++) {
             float value = part->vertices[k];
@@ -214,7 +215,7 @@ static void put_colours(struct vxd_sink *sink, const struct mesh *mesh)
         linear[i] = linear_of((uint8_t)i);
     }
     for (size_t i = 0; i < mesh->n_parts; i++) {
-        const struct vxd_mesh_part *part = &mesh->parts[i];
+        const struct vxd_surface_part *part = &mesh->parts[i];
 
         for (size_t k = 0; k < part->n_vertices; k++) {
             for (size_t c = 0; c < 3; c++) {
@@ -225,7 +226,7 @@ static void put_colours(struct vxd_sink *sink, const struct mesh *mesh)
     }
 }
 
-static void put_labels(struct vxd_sink *sink, const struct vxd_mesh_part *part)
+static void put_labels(struct vxd_sink *sink, const struct vxd_surface_part *part)
 {
     for (size_t k = 0; k < part->n_vertices; k++) {
         float label = part->labels[k];
@@ -251,7 +252,7 @@ static void put_arrays(struct vxd_sink *sink, const struct mesh *mesh)
         put_labels(sink, &mesh->parts[i]);
     }
     for (size_t i = 0; i < mesh->n_parts; i++) {
-        const struct vxd_mesh_part *part = &mesh->parts[i];
+        const struct vxd_surface_part *part = &mesh->parts[i];
 
         for (size_t k = 0; k < 3 * part->n_triangles; k++) {
             vxd_sink_put_u32(sink, (uint32_t)(first + (uint32_t)part->triangles[k]));
@@ -301,7 +302,7 @@ static enum vxd_status put_glb(struct vxd_sink *sink, const struct mesh *mesh,
 /* --- OBJ ---------------------------------------------------------------------------------- */
 
 static void put_obj_vertices(struct vxd_sink *sink, const struct mesh *mesh,
-                             const struct vxd_mesh_part *part)
+                             const struct vxd_surface_part *part)
 {
     for (size_t i = 0; i < part->n_vertices; i++) {
         const float *v = part->vertices + 3 * i;
@@ -335,7 +336,7 @@ static enum vxd_status put_obj(struct vxd_sink *sink, const struct mesh *mesh)
         }
     }
     for (size_t i = 0; i < mesh->n_parts; i++) {
-        const struct vxd_mesh_part *part = &mesh->parts[i];
+        const struct vxd_surface_part *part = &mesh->parts[i];
 
         for (size_t k = 0; k < part->n_triangles; k++) {
             unsigned long long corner[3];
@@ -356,9 +357,9 @@ static enum vxd_status put_obj(struct vxd_sink *sink, const struct mesh *mesh)
     return VXD_OK;
 }
 
-enum vxd_status vxd_mesh_write(FILE *stream, enum vxd_mesh_format format,
-                               const struct vxd_mesh_part *parts, size_t n_parts,
-                               struct vxd_err *err)
+enum vxd_status vxd_surface_file_write(FILE *stream, enum vxd_surface_format format,
+                                       const struct vxd_surface_part *parts,
+                                       size_t n_parts, struct vxd_err *err)
 {
     struct vxd_sink sink;
     struct mesh mesh;
@@ -368,6 +369,7 @@ enum vxd_status vxd_mesh_write(FILE *stream, enum vxd_mesh_format format,
         return status;
     }
     measure(parts, n_parts, &mesh);
-    status = format == VXD_MESH_GLB ? put_glb(&sink, &mesh, err) : put_obj(&sink, &mesh);
+    status =
+        format == VXD_SURFACE_GLB ? put_glb(&sink, &mesh, err) : put_obj(&sink, &mesh);
     return vxd_sink_close(&sink, status, err);
 }

@@ -25,13 +25,14 @@ enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
     }
     layer->rule = *rule;
     layer->depth = depth;
-    status = vxd_hashmap_create(queue, &map_spec, &layer->map, err);
-    if (status != VXD_OK) {
-        free(layer);
-        return status;
-    }
+    VXD_TRY(vxd_hashmap_create(queue, &map_spec, &layer->map, err));
+    VXD_TRY(vxd_queue_wait(queue, err)); /* another queue may use it next */
     *out = layer;
-    return VXD_OK;
+out:
+    if (status != VXD_OK) {
+        vxd_occupancy_destroy(queue, layer);
+    }
+    return status;
 }
 
 void vxd_occupancy_destroy(struct vxd_queue *queue, struct vxd_occupancy *layer)

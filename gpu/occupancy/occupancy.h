@@ -63,7 +63,8 @@ enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
 
 struct vxd_occupancy;
 
-/* errors  RESOURCE_EXHAUSTED
+/* Blocking: any queue may use the layer afterwards.
+ * errors  RESOURCE_EXHAUSTED
  * owner   the caller; empty, for scenes of this depth */
 enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
                                      const struct vxd_occupancy_rule *rule, int depth,

@@ -359,8 +359,10 @@ struct vxd_volume_view {
     void *weights;     /* float32 or uint8 */
     uint16_t *colours; /* r, g, b, weight; NULL: none */
     uint16_t *labels;  /* four votes (volume_math.h); NULL: none */
-    int edge;          /* voxels a block's side */
-    int shift;         /* log2 of the edge */
+    /* 27 entries an entry, as vxd_volume_neighbours; NULL: they are found by the table */
+    const int32_t *neighbours;
+    int edge;  /* voxels a block's side */
+    int shift; /* log2 of the edge */
     int is_compact;
     float max_weight;
     float voxel_size;

@@ -124,6 +124,7 @@ static enum vxd_status remove_blocks(struct vxd_queue *queue, struct vxd_volume 
     volume->frame_width = 0;
     volume->frame_height = 0;
     VXD_TRY(vxd_hashmap_size(queue, volume->map, &volume->n_blocks, err)); /* its bound */
+    vxd_volume_link(queue, volume, NULL, 0);
 out:
     return status;
 }

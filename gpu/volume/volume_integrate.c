@@ -173,6 +173,7 @@ enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume
     volume->n_blocks += n;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_table_add)(queue, volume, entries, n, err));
     volume->table_is_stale = false;
+    vxd_volume_link(queue, volume, entries, n);
 out:
     vxd_device_free(queue, &scratch);
     return status;

@@ -44,6 +44,12 @@ struct vxd_volume {
     /* struct vxd_block_slot, a power of two of at least 2 * capacity */
     struct vxd_buffer table;
 
+    /* The 27 neighbours of each entry's block, int32, made for n_linked blocks since the removal
+     * of linked_removed_version. Without memory for them nothing fails: the table finds them. */
+    struct vxd_buffer neighbours;
+    size_t n_linked;
+    uint64_t linked_removed_version;
+
     /* The frame map of the last activation: tags of frame_slots, VXD_BLOCK_EMPTY where free;
      * for half as many blocks the entries (int32) and the Morton codes of new ones (uint64). */
     size_t frame_slots;
@@ -70,6 +76,15 @@ size_t vxd_volume_table_slots(size_t capacity);
  * errors  RESOURCE_EXHAUSTED; the volume is unchanged */
 enum vxd_status vxd_volume_rebuild_table(struct vxd_queue *queue,
                                          struct vxd_volume *volume, struct vxd_err *err);
+
+/* Whether the neighbours are those of the blocks that there are. */
+bool vxd_volume_is_linked(const struct vxd_volume *volume);
+
+/* Makes the neighbours of n new entries known, whose blocks are in the table, and theirs; those of
+ * all blocks where they are not known yet. Asynchronous; where memory or the queue fails, the
+ * neighbours stay unknown. */
+void vxd_volume_link(struct vxd_queue *queue, struct vxd_volume *volume,
+                     const int32_t *entries, size_t n);
 
 /* Makes the table right after a failure between the map and the table. Blocking.
  * errors  RESOURCE_EXHAUSTED; the table stays stale */
@@ -238,6 +253,22 @@ enum vxd_status vxd_volume_table_add_cuda(struct vxd_queue *queue,
                                           const struct vxd_volume *volume,
                                           const int32_t *entries, size_t n,
                                           struct vxd_err *err);
+/* Writes the 27 neighbours of n entries; also their own numbers in the rows of their neighbours
+ * where the call is not for all blocks. */
+struct vxd_link_call {
+    struct vxd_volume_view view; /* without neighbours */
+    int32_t *neighbours;
+    const int32_t *entries;
+    size_t n;
+    bool is_for_all;
+};
+
+enum vxd_status vxd_volume_link_cpu(struct vxd_queue *queue,
+                                    const struct vxd_link_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_link_cuda(struct vxd_queue *queue,
+                                     const struct vxd_link_call *call,
+                                     struct vxd_err *err);
 enum vxd_status vxd_volume_changed_cpu(struct vxd_queue *queue,
                                        const struct vxd_volume *volume, uint64_t since,
                                        int32_t *entries, uint32_t *counts, void *scratch,

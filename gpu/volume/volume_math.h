@@ -86,6 +86,9 @@ VXD_HD int32_t vxd_block_neighbour(const struct vxd_volume_view *view, int32_t e
     if (entry < 0 || (uint32_t)entry >= view->capacity) {
         return VXD_NO_ENTRY;
     }
+    if (view->neighbours != NULL) {
+        return view->neighbours[27 * (size_t)entry + (size_t)column];
+    }
     key = view->keys + 3 * (size_t)entry;
     return vxd_volume_find_block(view, vxd_block_tag(key[0] + column / 9 - 1,
                                                      key[1] + column / 3 % 3 - 1,

@@ -34,6 +34,7 @@ FILES = (
     "field",
     "grid",
     "render",
+    "mesh",
     "watch",
     "rpc",
 )

@@ -141,6 +141,9 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
     for (size_t i = 0; i < config->n_rpc; i++) {
         VXD_TRY(check_rpc(config, i, err));
     }
+    if (config->foxglove[0] != '\0') {
+        VXD_TRY(check_reach(config, "listen.foxglove", config->foxglove, err));
+    }
     if (config->http[0] != '\0') {
         VXD_TRY(check_reach(config, "listen.http", config->http, err));
     }

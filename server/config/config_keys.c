@@ -18,6 +18,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
     {"listen.ipc_mode", VXD_CONFIG_MODE, 0, 0777, AT(ipc_mode), 0, 0, 0, NULL},
     {"listen.http", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(http), 0, SIZE_OF(http),
      0, NULL},
+    {"listen.foxglove", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(foxglove), 0,
+     SIZE_OF(foxglove), 0, NULL},
     {"listen.allow_insecure", VXD_CONFIG_BOOL, 0, 1, AT(allow_insecure), 0, 0, 0, NULL},
     {"data_dir", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(data_dir), 0,
      SIZE_OF(data_dir), 0, NULL},

@@ -21,7 +21,8 @@ struct vxd_config {
     size_t n_rpc;
     uint32_t ipc_mode; /* permission bits of ipc sockets, 0660 */
     char http[VXD_PATH_BYTES];
-    bool allow_insecure; /* non-loopback without tokens */
+    char foxglove[VXD_PATH_BYTES]; /* host:port for Foxglove viewers alone; "" = none */
+    bool allow_insecure;           /* non-loopback without tokens */
 
     char data_dir[VXD_PATH_BYTES]; /* "" = keeps nothing, takes no lock */
 

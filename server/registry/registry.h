@@ -9,7 +9,8 @@
  *   change    a record and the request's reply are one transaction; when it is decided, the
  *             request's lane goes on (commit.h)
  *   snapshot  when a family's journal has grown to its max_bytes, a thread of its own has the
- *             kind write a file; no request waits for it */
+ *             kind write a file; no request waits for it. A clean stop writes one of each family
+ *             that has many records */
 #ifndef VXD_SERVER_REGISTRY_REGISTRY_H
 #define VXD_SERVER_REGISTRY_REGISTRY_H
 
@@ -88,6 +89,10 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
                                           struct vxd_once *once,
                                           const struct vxd_data_dir *dir,
                                           struct vxd_err *err);
+
+/* Before a clean stop: writes snapshots of families of which a start would have to replay much.
+ * Blocks for a few seconds at most. Does nothing without a journal. */
+void vxd_registry_save_grown(struct vxd_registry *registry);
 
 /* Writes what waits and closes the journal. Nothing may run any more. Does nothing
  * without a journal. */

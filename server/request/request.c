@@ -463,7 +463,7 @@ void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body
     struct vxd_err err = {0};
     enum vxd_status status;
 
-    request->whole_ns = vxd_clock_ns();
+    atomic_store(&request->whole_ns, vxd_clock_ns());
     VXD_TRY(check_queue(request, &err));
     VXD_TRY(server->schedule->watch(server->scheduler, request, &err));
     VXD_TRY(decode_and_check(request, body, &err));
@@ -652,6 +652,7 @@ static double span_ms(int64_t from_ns, int64_t to_ns)
  * counts until now. */
 static void set_stages(struct vxd_request *request, int64_t now, int64_t waited)
 {
+    int64_t whole = atomic_load(&request->whole_ns);
     int64_t decoded = atomic_load(&request->decoded_ns);
     int64_t started = atomic_load(&request->started_ns);
     int64_t handed_over = atomic_load(&request->handed_over_ns);
@@ -659,8 +660,8 @@ static void set_stages(struct vxd_request *request, int64_t now, int64_t waited)
     bool queues = request->lane != VXD_LANE_NONE;
 
     request->stages = (struct vxd_stage_times){
-        .receive_ms = span_ms(request->began_ns, request->whole_ns),
-        .decode_ms = span_ms(request->whole_ns, decoded != 0 ? decoded : now),
+        .receive_ms = span_ms(request->began_ns, whole),
+        .decode_ms = span_ms(whole, decoded != 0 ? decoded : now),
         .wait_ms = queues ? span_ms(decoded + waited, started != 0 ? started : now) : 0,
         .engine_ms = (double)atomic_load(&request->engine_ns) / 1e6,
         .commit_ms = span_ms(handed_over, decided != 0 ? decided : now),

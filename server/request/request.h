@@ -10,6 +10,7 @@
 #include "server/request/method.h"
 #include "server/request/request_life.h"
 #include "server/request/request_prerequisite.h"
+#include "server/request/tickets.h"
 #include "server/request/upload_memory.h"
 
 #endif

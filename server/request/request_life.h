@@ -113,7 +113,7 @@ struct vxd_request {
     int64_t received_ns;
     int64_t deadline_ns;
     int64_t max_age_ns;         /* absolute; INT64_MAX = none */
-    int64_t whole_ns;           /* the whole body was there; 0 before */
+    _Atomic int64_t whole_ns;   /* the whole body was there; 0 before */
     _Atomic int64_t decoded_ns; /* decoded and checked; 0 before */
     _Atomic int64_t started_ns; /* first submit; 0 before */
     /* Waiting that the request itself asks for, until something happens: when it began (0: it
@@ -133,8 +133,8 @@ struct vxd_request {
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
     ProtobufCMessage *input;
 
-    bool changes;            /* decided once it is decoded */
-    enum vxd_lane_kind lane; /* the method's, unless its check wants another */
+    _Atomic bool changes;             /* decided once it is decoded */
+    _Atomic(enum vxd_lane_kind) lane; /* the method's, unless its check wants another */
 
     /* Set by the method's functions. */
     bool bulk;

@@ -223,6 +223,15 @@ enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
                                               const struct vxd_body *body,
                                               struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_scene_import_mesh_check(struct vxd_request *request,
+                                            struct vxd_err *err);
+enum vxd_status vxd_scene_import_mesh_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_scene_import_mesh_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+void vxd_scene_import_mesh_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bool *waits,
                                                  struct vxd_err *err);
 enum vxd_status vxd_scene_integrate_take_prerequisite(struct vxd_request *request,

@@ -75,6 +75,8 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  deploy/installed
+  deploy/upgrade
   field/fields
   grid/grids
   map/map_durable
@@ -86,6 +88,7 @@ set(integration_tests
   network/net_places
   network/net_reference
   network/networks
+  scene/mesh
   scene/pictures
   scene/scene_durable
   scene/scene_fusion
@@ -111,6 +114,7 @@ set(integration_tests
   volume/volume_scans
   volume/volume_tools
   volume/volumes
+  web/foxglove
   web/web)
 # The dashboard in a browser; deploy/packages.sh installs Debian's. ThreadSanitizer takes seconds
 # for each of its pictures; what it asks of the daemon, test_watch.py and test_web.py ask there.
@@ -119,6 +123,9 @@ if(VOXELD_CHROMIUM AND NOT "${VOXELD_SANITIZE}" STREQUAL "thread")
   list(APPEND integration_tests web/dashboard)
 elseif(NOT VOXELD_CHROMIUM)
   message(STATUS "No chromium: the dashboard is not looked at in a browser")
+endif()
+if(VOXELD_PACKAGE_TESTS)
+  list(APPEND integration_tests deploy/first_hour deploy/haproxy deploy/packages)
 endif()
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
@@ -134,6 +141,10 @@ foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
 VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_CHROMIUM=${VOXELD_CHROMIUM};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
+
+if(VOXELD_PACKAGE_TESTS)
+  set_property(TEST integration_packages integration_first_hour PROPERTY TIMEOUT 3600)
+endif()
 
 # They compare times with each other, so they do not run beside each other; what else runs
 # beside them they must stand.

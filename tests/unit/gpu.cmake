@@ -191,6 +191,9 @@ voxeld_add_gpu_tests(/svdag/diff
 voxeld_add_gpu_tests(/render
   render              render)
 
+voxeld_add_gpu_tests(/svdag/mesh
+  dag_mesh            mesh)
+
 voxeld_add_gpu_tests(/svdag/query
   dag_query           query
   dag_rays            rays)

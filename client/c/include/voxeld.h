@@ -579,9 +579,10 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Distance fields, named hash maps, networks, pictures, scenes, volumes, and watching. */
+/* Distance fields, named hash maps, meshes, networks, pictures, scenes, volumes, and watching. */
 #include "voxeld_field.h"
 #include "voxeld_map.h"
+#include "voxeld_mesh.h"
 #include "voxeld_net.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"

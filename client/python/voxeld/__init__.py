@@ -87,6 +87,7 @@ from .reply import (
     Voxels,
 )
 from .scene_fields import Contacts, DistanceField, Distances
+from .scene_meshes import MeshImported
 from .scene_records import (
     Ball,
     Box,
@@ -179,6 +180,7 @@ __all__ = [
     "Material",
     "Merge",
     "Merged",
+    "MeshImported",
     "MethodStatus",
     "NearestVoxels",
     "NetworkInfo",

@@ -194,6 +194,7 @@ extern const struct ctl_scene_sub ctl_scene_list;
 extern const struct ctl_scene_sub ctl_scene_info;
 extern const struct ctl_scene_sub ctl_scene_edit;
 extern const struct ctl_scene_sub ctl_scene_integrate;
+extern const struct ctl_scene_sub ctl_scene_import;
 extern const struct ctl_scene_sub ctl_scene_query;
 extern const struct ctl_scene_sub ctl_scene_export;
 extern const struct ctl_scene_sub ctl_scene_log;

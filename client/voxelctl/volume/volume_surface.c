@@ -168,9 +168,9 @@ static enum vxd_status write_ply(FILE *file, void *context, struct vxd_err *err)
 }
 
 static enum vxd_status write_mesh(FILE *file, const struct surface *surface,
-                                  enum vxd_mesh_format format, struct vxd_err *err)
+                                  enum vxd_surface_format format, struct vxd_err *err)
 {
-    struct vxd_mesh_part *parts = calloc(surface->n_parts + 1, sizeof *parts);
+    struct vxd_surface_part *parts = calloc(surface->n_parts + 1, sizeof *parts);
     enum vxd_status status;
 
     if (parts == NULL) {
@@ -179,7 +179,7 @@ static enum vxd_status write_mesh(FILE *file, const struct surface *surface,
     for (size_t i = 0; i < surface->n_parts; i++) {
         const struct voxeld_volume_surface *part = surface->parts[i];
 
-        parts[i] = (struct vxd_mesh_part){
+        parts[i] = (struct vxd_surface_part){
             .n_vertices = part->n,
             .n_triangles = part->n_triangles,
             .vertices = part->vertices.data,
@@ -189,19 +189,19 @@ static enum vxd_status write_mesh(FILE *file, const struct surface *surface,
             .triangles = part->triangles,
         };
     }
-    status = vxd_mesh_write(file, format, parts, surface->n_parts, err);
+    status = vxd_surface_file_write(file, format, parts, surface->n_parts, err);
     free(parts);
     return status;
 }
 
 static enum vxd_status write_glb(FILE *file, void *context, struct vxd_err *err)
 {
-    return write_mesh(file, context, VXD_MESH_GLB, err);
+    return write_mesh(file, context, VXD_SURFACE_GLB, err);
 }
 
 static enum vxd_status write_obj(FILE *file, void *context, struct vxd_err *err)
 {
-    return write_mesh(file, context, VXD_MESH_OBJ, err);
+    return write_mesh(file, context, VXD_SURFACE_OBJ, err);
 }
 
 bool ctl_volume_is_mesh(const char *path)

@@ -308,6 +308,9 @@ enum vxd_status vxd_http_token(struct vxd_http_exchange *exchange, const char **
     const char *value = exchange->headers.authorization;
 
     *token = NULL;
+    if (value == NULL && exchange->headers.upgrade != NULL) {
+        return vxd_http_socket_token(exchange, token, err);
+    }
     if (value == NULL) {
         return vxd_http_cookie_token(exchange, token, err);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The listening socket of the HTTP transport. It is made here rather than by the library,
- * so that port 0, IPv6 and a clear message when an address is taken all work. */
+ * so that port 0, IPv6 and a clear message when an address is taken all work; or the
+ * supervisor passed it. */
 #include "server/transport/http/http_internal.h"
 
 #include <arpa/inet.h>
@@ -42,15 +43,16 @@ void vxd_http_address(const struct sockaddr *address, char *host, size_t capacit
 }
 
 /* Splits "host:port" or "[v6]:port". */
-static enum vxd_status split_address(const char *address, char host[VXD_PATH_BYTES],
-                                     char port[8], struct vxd_err *err)
+static enum vxd_status split_address(const char *field, const char *address,
+                                     char host[VXD_PATH_BYTES], char port[8],
+                                     struct vxd_err *err)
 {
     const char *colon = strrchr(address, ':');
     size_t n_host = colon != NULL ? (size_t)(colon - address) : 0;
 
     if (colon == NULL || strlen(colon + 1) == 0 || strlen(colon + 1) > 5 ||
         strspn(colon + 1, "0123456789") != strlen(colon + 1)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http",
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "'%.150s' is not HOST:PORT or [IPV6]:PORT", address);
     }
     if (n_host >= 2 && address[0] == '[' && address[n_host - 1] == ']') {
@@ -94,8 +96,8 @@ static void describe(struct vxd_http *http)
     (void)getsockname(http->listen_fd, (struct sockaddr *)&address, &n_bytes);
     vxd_http_address((const struct sockaddr *)&address, host, sizeof host, &http->port);
     is_v6 = strchr(host, ':') != NULL;
-    (void)snprintf(http->server->http_bound, sizeof http->server->http_bound, "%s%s%s:%u",
-                   is_v6 ? "[" : "", host, is_v6 ? "]" : "", http->port);
+    (void)snprintf(http->bound, VXD_PATH_BYTES, "%s%s%s:%u", is_v6 ? "[" : "", host,
+                   is_v6 ? "]" : "", http->port);
 }
 
 enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err)
@@ -103,17 +105,21 @@ enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err)
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
                                    .ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    const char *configured = http->server->config.http;
+    const char *configured = http->address;
     struct addrinfo *found = NULL;
     char port[8];
     enum vxd_status status;
     int result;
     int last_error = 0;
 
-    VXD_TRY(split_address(configured, http->host, port, err));
+    VXD_TRY(split_address(http->field, configured, http->host, port, err));
+    if (http->is_passed) {
+        describe(http);
+        return VXD_OK;
+    }
     result = getaddrinfo(http->host[0] != '\0' ? http->host : NULL, port, &hints, &found);
     if (result != 0) {
-        status = vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http", "'%.150s': %s",
+        status = vxd_fail(err, VXD_INVALID_ARGUMENT, http->field, "'%.150s': %s",
                           configured, gai_strerror(result));
         goto out;
     }
@@ -124,7 +130,7 @@ enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err)
     }
     if (http->listen_fd < 0) {
         status =
-            vxd_fail(err, VXD_UNAVAILABLE, "listen.http", "cannot listen on %.150s: %s",
+            vxd_fail(err, VXD_UNAVAILABLE, http->field, "cannot listen on %.150s: %s",
                      configured, strerror(last_error));
         goto out;
     }

@@ -116,9 +116,11 @@ static const struct vxd_http_view views[] = {
     {"/v1/health/live", true, NULL, write_live, NULL},
     {"/v1/health/ready", true, NULL, write_ready, NULL},
     {"/metrics", false, vxd_http_check_read, write_metrics, NULL},
+    {"/foxglove", false, vxd_http_foxglove_check, vxd_http_foxglove_write, NULL},
     {"/v1/openapi.json", false, NULL, write_openapi, NULL},
     {"/v1/session", false, vxd_http_session_check, vxd_http_session_get,
      vxd_http_session_post},
+    {"/v1/session/ticket", false, NULL, NULL, vxd_http_ticket_post},
 };
 
 static const struct vxd_http_view file_view = {NULL, false, NULL, vxd_http_write_static,

@@ -12,6 +12,8 @@ voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/server/fuzz_net_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/net_config MAX_LEN 16384)
 voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/server/fuzz_safetensors.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/safetensors)
+voxeld_add_fuzz(NAME fuzz_websocket SOURCES fuzz/server/fuzz_websocket.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/websocket)
 voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/server/fuzz_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/record)
 voxeld_add_fuzz(NAME fuzz_map_record SOURCES fuzz/server/fuzz_map_record.c

@@ -88,6 +88,9 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 class Daemon:
     """One voxeld process. Its log lines are in .log, parsed."""
 
+    wrapper: tuple[str | Path, ...] = ()  # a command before the daemon's
+    pass_fds: tuple[int, ...] = ()
+
     def __init__(self, directory: Path, config: dict[str, Any] | None = None) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
@@ -110,7 +113,8 @@ class Daemon:
         self.lines: list[str] = []
         self.log: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
-            [BIN / "voxeld", "--config", self.config_path],
+            [*self.wrapper, BIN / "voxeld", "--config", self.config_path],
+            pass_fds=self.pass_fds,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
