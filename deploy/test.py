@@ -110,8 +110,8 @@ TREES = {
         r"upkeep_record|rules)|"
         r"integration_(mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
-        r"scene_upkeep|volume_durable|volume_track|examples|readme|installed|python.*|layers|names|"
-        r"bundle|.*_tools)$",
+        r"scene_upkeep|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
+        r"layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle|installed)$",
         env={"VOXELD_TEST_SLOW": "32"},

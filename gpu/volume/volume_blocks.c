@@ -11,9 +11,11 @@
 int vxd_volume_get_layers(const struct vxd_volume *volume,
                           struct vxd_volume_layer out[VXD_VOLUME_MAX_LAYERS])
 {
-    static const char *const names[] = {[VXD_VOLUME_DISTANCES] = "distance",
-                                        [VXD_VOLUME_WEIGHTS] = "weight",
-                                        [VXD_VOLUME_COLOURS] = "colour"};
+    const char *const names[] = {[VXD_VOLUME_DISTANCES] = "distance",
+                                 [VXD_VOLUME_WEIGHTS] = "weight",
+                                 [VXD_VOLUME_COLOURS] =
+                                     volume->spec.has_colour ? "colour" : "label",
+                                 [VXD_VOLUME_COLOURS + 1] = "label"};
     const struct vxd_hashmap_spec *spec = vxd_hashmap_get_spec(volume->map);
     int n = spec->n_values - 1;
 

@@ -127,6 +127,8 @@ class CClient:
             return [f"VXD_TRY(vxd_exchange_vec3(call, {source}, &{target}));"]
         if f.is_message and f.message_of.name == "Pose":
             return [f"VXD_TRY(vxd_exchange_pose(call, &{source}, &{target}));"]
+        if f.is_message and f.message_of.name == "Cloud" and not f.is_repeated:
+            return [f"VXD_TRY(vxd_exchange_cloud(call, {source}, &{target}));"]
         if f.is_message:
             record = self.build_record(f.message_of)
             return [
@@ -138,6 +140,12 @@ class CClient:
             return [
                 f'VXD_TRY(vxd_exchange_names(call, "{f.name}", {source}, {at}n_{member}, '
                 f"&{target}));",
+                f"{target.replace(f.name, 'n_' + f.name)} = {at}n_{member};",
+            ]
+        if f.is_repeated and f.type == Types.TYPE_DOUBLE:
+            return [
+                f'VXD_TRY(vxd_exchange_check_list(call, "{f.name}", {source}, {at}n_{member}));',
+                f"{target} = (double *)(uintptr_t){source};",
                 f"{target.replace(f.name, 'n_' + f.name)} = {at}n_{member};",
             ]
         if f.is_repeated:

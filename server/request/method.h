@@ -106,6 +106,7 @@ struct vxd_method {
      * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */
     enum vxd_status (*from_file)(struct vxd_request *request, const struct vxd_body *body,
                                  struct vxd_err *err);
+    bool takes_parts; /* from_file takes several files, as multipart/form-data */
 };
 
 /* The methods of a server, in the order of the schema's field numbers. */

@@ -13,6 +13,7 @@
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/request/exactly_once.h"
+#include "server/request/multipart.h"
 #include "server/observe/log/log.h"
 #include "server/request/request_prerequisite.h"
 #include "server/instance/instance.h"
@@ -406,6 +407,14 @@ static enum vxd_status decode_body(struct vxd_request *request,
         if (method->from_file == NULL) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
                             "%s takes no files as a body", method->name);
+        }
+        if (body->boundary != NULL) {
+            struct vxd_body parts = *body;
+            enum vxd_status status =
+                vxd_multipart_split(body->bytes, body->n_bytes, body->boundary,
+                                    parts.parts, &parts.n_parts, err);
+
+            return status == VXD_OK ? method->from_file(request, &parts, err) : status;
         }
         return method->from_file(request, body, err);
     case VXD_BODY_PROTOBUF:

@@ -50,6 +50,19 @@ enum vxd_body_kind {
     VXD_BODY_FILE = 2
 };
 
+enum {
+    VXD_BODY_MAX_PARTS = 8,
+    VXD_BOUNDARY_BYTES = 72,
+    VXD_PART_NAME_BYTES = 64
+};
+
+/* A part of a multipart body. */
+struct vxd_body_part {
+    char name[VXD_PART_NAME_BYTES];
+    const uint8_t *bytes; /* in the body */
+    size_t n_bytes;
+};
+
 struct vxd_body {
     enum vxd_body_kind kind;
     const uint8_t *bytes; /* must stay valid until the transport's reply_fn was called and
@@ -59,7 +72,16 @@ struct vxd_body {
     const char *format; /* VXD_BODY_FILE: ?format= */
     const struct vxd_query_item *query;
     size_t n_query;
+    /* VXD_BODY_FILE as multipart/form-data: what separates its parts; NULL: it is one file.
+     * from_file gets the parts. */
+    const char *boundary;
+    struct vxd_body_part parts[VXD_BODY_MAX_PARTS];
+    size_t n_parts;
 };
+
+/* The boundary that a Content-Type names, without quotes; false where there is none, or one that
+ * the standard does not allow. */
+bool vxd_multipart_boundary(const char *content_type, char out[VXD_BOUNDARY_BYTES]);
 
 /* Where a request's time went, for its reply. A stage that it has not reached is 0. */
 struct vxd_stage_times {

@@ -335,6 +335,19 @@ void vxd_volume_integrate_forget(struct vxd_request *request);
 enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
                                                const struct vxd_body *body,
                                                struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_points_check(struct vxd_request *request,
+                                                  struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
+                                                   struct vxd_queue *queue,
+                                                   struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
+                                                   struct vxd_queue *queue,
+                                                   struct vxd_err *err);
+void vxd_volume_integrate_points_release(struct vxd_request *request,
+                                         struct vxd_queue *queue);
+enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *request,
+                                                      const struct vxd_body *body,
+                                                      struct vxd_err *err);
 /* service/field */
 enum vxd_status vxd_scene_distance_check(struct vxd_request *request,
                                          struct vxd_err *err);

@@ -114,6 +114,7 @@ set(integration_tests
   transport/rpc
   transport/shared
   volume/volume_durable
+  volume/volume_scans
   volume/volume_tools
   volume/volume_track
   volume/volumes
@@ -161,7 +162,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
              integration_volume_durable integration_volume_tools integration_volume_track
-             integration_shared integration_fields
+             integration_volume_scans integration_shared integration_fields
              integration_pictures integration_watch
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

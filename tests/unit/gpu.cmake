@@ -75,10 +75,11 @@ voxeld_add_gpu_tests(/volume
   volume              volume
   volume_cast         volume_cast
   volume_integrate    volume_integrate
-  volume_keep         volume_keep)
+    volume_keep         volume_keep
+    volume_scan         volume_scan)
 
 voxeld_add_gpu_tests(/track
-  track               track)
+    track               track)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic

@@ -266,31 +266,6 @@ out:
 
 /* Integrate ----------------------------------------------------------------------------- */
 
-/* Makes the request's one cloud. Its errors name the field as this method's request
- * does. */
-static enum vxd_status build_cloud(struct vxd_exchange *call,
-                                   const struct voxeld_cloud *in, Voxeld__V1__Cloud **out)
-{
-    static const char of_many[] = "clouds[0]";
-    Voxeld__V1__Cloud **list = NULL;
-    enum vxd_status status;
-
-    if (in == NULL) {
-        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "cloud", "is NULL");
-    }
-    status = vxd_request_clouds(call->arena, in, 1, &list, &call->err);
-    if (status == VXD_OK) {
-        *out = list[0];
-    } else if (strncmp(call->err.field, of_many, sizeof of_many - 1) == 0) {
-        char field[sizeof call->err.field];
-
-        (void)snprintf(field, sizeof field, "cloud%s",
-                       call->err.field + sizeof of_many - 1);
-        memcpy(call->err.field, field, sizeof field);
-    }
-    return status;
-}
-
 static enum vxd_status build_labels(struct vxd_exchange *call,
                                     const struct voxeld_scene_integrate_request *in,
                                     Voxeld__V1__SceneIntegrateRequest *out)
@@ -384,7 +359,7 @@ voxeld_scene_integrate(struct voxeld_client *client,
     enum vxd_status status;
 
     VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
-    VXD_TRY(build_cloud(&call, request->cloud, &body.cloud));
+    VXD_TRY(vxd_exchange_cloud(&call, request->cloud, &body.cloud));
     carve.max_range_m = request->max_range_m;
     carve.erase = request->erase;
     carve.discretize = request->discretize;

@@ -62,6 +62,7 @@ from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
     Camera,
+    Lidar,
     Surface,
     VolumeBox,
     VolumeCleared,
@@ -69,6 +70,7 @@ from .generated.volume_records import (
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeScanned,
     VolumeTrack,
     VolumeTracked,
 )
@@ -179,6 +181,7 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Lidar",
     "Log",
     "LogOdds",
     "Map",
@@ -231,6 +234,7 @@ __all__ = [
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
+    "VolumeScanned",
     "VolumeTrack",
     "VolumeTracked",
     "VoxelState",

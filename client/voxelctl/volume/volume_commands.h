@@ -15,6 +15,7 @@ ctl_volume_run_fn ctl_volume_drop;
 ctl_volume_run_fn ctl_volume_list;
 ctl_volume_run_fn ctl_volume_info;
 ctl_volume_run_fn ctl_volume_integrate;
+ctl_volume_run_fn ctl_volume_scan;
 ctl_volume_run_fn ctl_volume_extract;
 ctl_volume_run_fn ctl_volume_render;
 ctl_volume_run_fn ctl_volume_clear;
@@ -32,10 +33,14 @@ int ctl_volume_parse_box(const char *text, bool *has_box, struct voxeld_volume_b
 /* Describes a volume in a line of text. */
 void ctl_volume_print_line(const struct voxeld_volume_info *volume);
 
-/* Extracts the surface, in parts, and writes it to a PLY file. */
-int ctl_volume_write_ply(struct voxeld_client *client,
-                         const struct voxeld_volume_extract_request *request,
-                         const char *path, uint64_t *n_vertices, uint64_t *n_triangles);
+/* Whether a path ends as files of meshes do: .ply, .glb or .obj. */
+bool ctl_volume_is_mesh(const char *path);
+
+/* Extracts the surface, in parts, and writes it to such a file. */
+int ctl_volume_write_surface(struct voxeld_client *client,
+                             const struct voxeld_volume_extract_request *request,
+                             const char *path, uint64_t *n_vertices,
+                             uint64_t *n_triangles);
 
 /* --- volume_folder.c ------------------------------------------------------------------- */
 

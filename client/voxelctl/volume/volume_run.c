@@ -149,8 +149,8 @@ static int finish(struct ctl_run *run, const struct ctl_globals *globals,
     int result = CTL_OK;
 
     if (args->out != NULL) {
-        result = ctl_volume_write_ply(run->client, &extract, args->out, &n_vertices,
-                                      &n_triangles);
+        result = ctl_volume_write_surface(run->client, &extract, args->out, &n_vertices,
+                                          &n_triangles);
     }
     if (result != CTL_OK) {
         return result;

@@ -7,7 +7,7 @@
  *                 number journal_max_bytes
  *                 doubles voxel_size_m, truncation_m, max_weight, 3 of origin_m
  *                 number block_edge, number form, number has_colour (0, 1), number capacity
- *                 number n_more, then each: text key, double value: what later versions add
+ *                 number n_more, then each: text key, double value: labels is 1, or not there
  *                 number generation, signed created_unix_ns
  *
  * A snapshot file (snapshot_read.c):
@@ -22,6 +22,8 @@
 
 #include "server/durable/record/record.h"
 #include "server/registry/volumes/volumes_internal.h"
+
+#define LABELS "labels"
 
 enum {
     OWNER_KIND = 86,
@@ -66,7 +68,13 @@ void vxd_volume_describe(struct vxd_bytes_out *out,
     vxd_bytes_put_number(out, (uint64_t)spec->form);
     vxd_bytes_put_number(out, spec->has_colour ? 1 : 0);
     vxd_bytes_put_number(out, spec->capacity);
-    vxd_bytes_put_number(out, 0);
+    vxd_bytes_put_number(out, spec->has_labels ? 1 : 0);
+    if (spec->has_labels) {
+        const double has = 1;
+
+        put_text(out, LABELS);
+        put_doubles(out, &has, 1);
+    }
     vxd_bytes_put_number(out, volume->generation);
     vxd_bytes_put_signed(out, volume->created_unix_ns);
 }
@@ -119,6 +127,26 @@ static void get_spec(struct vxd_bytes_in *in, struct vxd_volume_spec *spec)
     in->is_bad = in->is_bad || vxd_volume_block_bytes(spec) == 0;
 }
 
+/* Returns false where a key or its value is not known. */
+static bool get_more(struct vxd_bytes_in *in, struct vxd_volume_spec *spec)
+{
+    uint64_t n = vxd_bytes_get_number(in);
+
+    for (uint64_t i = 0; !in->is_bad && i < n; i++) {
+        char key[VXD_NAME_BYTES];
+        double value = 0;
+
+        get_text(in, key, sizeof key);
+        get_doubles(in, &value, 1);
+        if (!in->is_bad && (strcmp(key, LABELS) != 0 || value != 1)) {
+            return false;
+        }
+        spec->has_labels = true;
+    }
+    in->is_bad = in->is_bad || vxd_volume_block_bytes(spec) == 0;
+    return true;
+}
+
 enum vxd_status vxd_volume_read_description(const void *bytes, size_t n_bytes,
                                             struct vxd_volume_described *out,
                                             struct vxd_err *err)
@@ -137,7 +165,7 @@ enum vxd_status vxd_volume_read_description(const void *bytes, size_t n_bytes,
     out->terms.fsync = (enum vxd_fsync)get_below(&in, VXD_FSYNC_OFF + 1);
     out->terms.journal_max_bytes = vxd_bytes_get_number(&in);
     get_spec(&in, &out->spec);
-    if (!in.is_bad && vxd_bytes_get_number(&in) != 0) {
+    if (!get_more(&in, &out->spec)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
                         "the volume \"%s\" has what this program does not know: a newer "
                         "server made it",

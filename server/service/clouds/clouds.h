@@ -52,6 +52,9 @@ struct vxd_clouds {
 enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds *clouds,
                                  struct vxd_err *err);
 
+/* Makes err.field that of a message with one cloud: "cloud" for "clouds[0]". NULL is fine. */
+void vxd_clouds_name_one(struct vxd_err *err);
+
 /* Enqueues the upload of all points, as rows from `positions` and `features` on (NULL
  * without channels).
  * errors  RESOURCE_EXHAUSTED */

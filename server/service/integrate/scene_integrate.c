@@ -46,27 +46,13 @@ struct integrate_job {
 
 /* --- check -------------------------------------------------------------------------------- */
 
-/* The check takes a list of clouds; the message has one cloud. */
-static void rename_field(struct vxd_err *err)
-{
-    static const char list[] = "clouds[0]";
-    char field[sizeof err->field];
-
-    if (strncmp(err->field, list, sizeof list - 1) == 0) {
-        (void)snprintf(field, sizeof field, "cloud%s", err->field + sizeof list - 1);
-        memcpy(err->field, field, sizeof field);
-    } else if (strcmp(err->field, "clouds") == 0) {
-        (void)snprintf(err->field, sizeof err->field, "cloud");
-    }
-}
-
 static enum vxd_status check_clouds(struct vxd_request *request,
                                     struct vxd_clouds *clouds, struct vxd_err *err)
 {
     enum vxd_status status = vxd_clouds_check(request, clouds, err);
 
-    if (status != VXD_OK && err != NULL) {
-        rename_field(err);
+    if (status != VXD_OK) {
+        vxd_clouds_name_one(err);
     }
     return status;
 }
@@ -142,8 +128,8 @@ enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bo
         return VXD_OK;
     }
     status = vxd_scene_network_run(request, &job->network, err);
-    if (status != VXD_OK && err != NULL) {
-        rename_field(err);
+    if (status != VXD_OK) {
+        vxd_clouds_name_one(err);
     }
     return status;
 }
@@ -216,8 +202,8 @@ static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *que
     job->features = features;
     status = vxd_queue_wait(queue, err);
 out:
-    if (status != VXD_OK && err != NULL) {
-        rename_field(err);
+    if (status != VXD_OK) {
+        vxd_clouds_name_one(err);
     }
     return status;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "proto/base/clock.h"
+#include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
@@ -53,6 +54,7 @@ enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
     }
     info->generation = volume->generation;
     info->created_ns = volume->created_unix_ns;
+    info->labels = spec->has_labels;
     info->origin->x = spec->origin_m[0];
     info->origin->y = spec->origin_m[1];
     info->origin->z = spec->origin_m[2];
@@ -107,6 +109,36 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
                                                      camera->p2, camera->k3, camera->k4,
                                                      camera->k5, camera->k6}};
     return VXD_OK;
+}
+
+enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
+                                      double max_elevation_deg,
+                                      struct vxd_volume_lidar *out, struct vxd_err *err)
+{
+    bool has_list = lidar->n_elevations_deg > 0;
+
+    if (has_list && lidar->rows != 0 && lidar->rows != lidar->n_elevations_deg) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar.elevations_deg",
+                        "has %zu numbers for %u rows", lidar->n_elevations_deg,
+                        lidar->rows);
+    }
+    if (lidar->rows > VXD_LIDAR_MAX_ROWS || lidar->columns > VXD_LIDAR_MAX_COLUMNS ||
+        lidar->n_elevations_deg > VXD_LIDAR_MAX_ROWS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar",
+                        "has %u rows and %u columns; at most %d and %d are possible",
+                        lidar->rows, lidar->columns, VXD_LIDAR_MAX_ROWS,
+                        VXD_LIDAR_MAX_COLUMNS);
+    }
+    *out = (struct vxd_volume_lidar){
+        .rows = (int)(has_list ? lidar->n_elevations_deg : lidar->rows),
+        .columns = (int)lidar->columns,
+        .elevations_deg = has_list ? lidar->elevations_deg : NULL,
+        .top_deg = lidar->top_deg,
+        .bottom_deg = lidar->bottom_deg,
+        .azimuth_begin_deg = lidar->azimuth_begin_deg,
+        .azimuth_span_deg = lidar->azimuth_span_deg != 0 ? lidar->azimuth_span_deg : 360,
+    };
+    return vxd_volume_check_lidar(out, max_elevation_deg, err);
 }
 
 /* The matrix of a unit quaternion. */
@@ -217,5 +249,35 @@ enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low
                             high[i]);
         }
     }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
+                                      const struct vxd_query_item *item,
+                                      Voxeld__V1__Pose **out, struct vxd_err *err)
+{
+    Voxeld__V1__Pose *pose = vxd_message_new(decoder, &voxeld__v1__pose__descriptor, err);
+    double v[7] = {0};
+    size_t n = vxd_query_numbers(item->value, v, 7);
+
+    if (n != 3 && n != 7) {
+        return vxd_query_fail(err, item, "x,y,z or x,y,z,qx,qy,qz,qw");
+    }
+    if (pose == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation = vxd_message_new(decoder, &voxeld__v1__vec3__descriptor, err);
+    pose->rotation = vxd_message_new(decoder, &voxeld__v1__quaternion__descriptor, err);
+    if (pose->translation == NULL || pose->rotation == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation->x = v[0];
+    pose->translation->y = v[1];
+    pose->translation->z = v[2];
+    pose->rotation->x = v[3];
+    pose->rotation->y = v[4];
+    pose->rotation->z = v[5];
+    pose->rotation->w = v[6];
+    *out = pose;
     return VXD_OK;
 }

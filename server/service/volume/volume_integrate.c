@@ -16,9 +16,11 @@ struct integrate_job {
     struct vxd_volume_job base; /* first: request->state is both */
     struct vxd_image depth;     /* decoded; freed by forget */
     struct vxd_image colour;
+    struct vxd_image labels;
     struct vxd_volume_frame frame; /* depth and colour in host memory */
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
+    struct vxd_buffer device_labels;
     struct vxd_volume_activation activation;
 };
 
@@ -55,10 +57,16 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     frame->depth_max_m =
         input->depth_max_m > 0 ? input->depth_max_m : DEFAULT_DEPTH_MAX_M;
     frame->weight = input->weight;
+    VXD_TRY(vxd_volume_check_number(input->carve_m, "carve_m", 0, MAX_DEPTH_M, err));
+    frame->carve_m = input->carve_m;
     frame->weighting =
         input->inverse_square ? VXD_VOLUME_WEIGHT_INV_Z2 : VXD_VOLUME_WEIGHT_CONST;
     VXD_TRY(
         vxd_volume_read_images(request, &sent, &job->depth, &job->colour, frame, err));
+    if (input->labels.len > 0) {
+        VXD_TRY(
+            vxd_volume_read_labels(request, &input->labels, &job->labels, frame, err));
+    }
     request->cost_bytes = n_pixels(&frame->camera) * ENGINE_BYTES_A_PIXEL;
 out:
     return status;
@@ -71,6 +79,7 @@ void vxd_volume_integrate_forget(struct vxd_request *request)
     if (job != NULL) {
         vxd_image_clear(&job->depth);
         vxd_image_clear(&job->colour);
+        vxd_image_clear(&job->labels);
     }
 }
 
@@ -92,6 +101,11 @@ static enum vxd_status upload(struct vxd_queue *queue, struct integrate_job *job
         VXD_TRY(vxd_upload(queue, frame->colour, 3 * n_pixels(colour_camera),
                            &job->device_colour, &device, err));
         frame->colour = device;
+    }
+    if (frame->labels != NULL) {
+        VXD_TRY(vxd_upload(queue, frame->labels, n_pixels(&frame->camera),
+                           &job->device_labels, &device, err));
+        frame->labels = device;
     }
 out:
     return status;
@@ -118,10 +132,14 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
         frame.colour = NULL;
         frame.has_colour_camera = false;
     }
+    if (!job->base.volume->spec.has_labels) {
+        frame.labels = NULL;
+    }
     VXD_TRY(upload(queue, job, &frame, err));
     VXD_TRY(vxd_volume_integrate_within(request, queue, &frame, &job->activation, err));
     kept.colour = frame.colour != NULL ? job->frame.colour : NULL;
     kept.has_colour_camera = frame.has_colour_camera;
+    kept.labels = frame.labels != NULL ? job->frame.labels : NULL;
     vxd_volume_keep_image(request, &kept, job->depth.data != NULL ? &input->depth : &none,
                           job->colour.data != NULL ? &input->colour : &none);
     request->output = &reply->base;
@@ -142,7 +160,8 @@ enum vxd_status vxd_volume_integrate_finish(struct vxd_request *request,
     (void)err;
     vxd_volume_get_info(volume->volume, &info);
     volume->n_images++;
-    reply->n_touched = job->activation.n_blocks;
+    reply->n_touched = job->activation.n_blocks - job->activation.n_carved;
+    reply->n_carved = job->activation.n_carved;
     reply->n_new = job->activation.n_new;
     reply->n_blocks = info.n_blocks;
     reply->stamp = info.version;
@@ -154,6 +173,7 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
 {
     struct integrate_job *job = request->state;
 
+    vxd_device_free(queue, &job->device_labels);
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);
     if (job->base.volume != NULL) { /* else it would stay beyond the limits of volumes */

@@ -203,3 +203,40 @@ enum vxd_status vxd_volume_read_images(struct vxd_request *request,
 out:
     return status;
 }
+
+/* Labels are bytes, or a picture of them. */
+enum vxd_status vxd_volume_read_labels(struct vxd_request *request,
+                                       const ProtobufCBinaryData *sent,
+                                       struct vxd_image *image,
+                                       struct vxd_volume_frame *frame,
+                                       struct vxd_err *err)
+{
+    static const uint8_t png[4] = {0x89, 'P', 'N', 'G'};
+    size_t n = n_pixels(&frame->camera);
+    enum vxd_status status;
+
+    if (sent->len == n) {
+        frame->labels = sent->data;
+        return VXD_OK;
+    }
+    if (sent->len < sizeof png || memcmp(sent->data, png, sizeof png) != 0) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
+                         "has %zu bytes; one for each of %zu pixels is right, or a PNG "
+                         "of 8 bits of grey",
+                         sent->len, n));
+    }
+    VXD_TRY(decode(request, sent, "labels", image, err));
+    if (image->n_channels != 1 || image->sample_bytes != 1 ||
+        (int)image->width != frame->camera.width ||
+        (int)image->height != frame->camera.height) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
+                         "is a picture of %u x %u pixels with %u channels of %u bits; "
+                         "%d x %d with one of 8 bits is right",
+                         image->width, image->height, image->n_channels,
+                         8 * image->sample_bytes, frame->camera.width,
+                         frame->camera.height));
+    }
+    frame->labels = image->data;
+out:
+    return status;
+}

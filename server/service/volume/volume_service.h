@@ -129,7 +129,8 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
 
 /* Has the commit's record say that this frame was integrated, its arrays in host memory until the
  * request is gone. The files are what the arrays were decoded from; of a length 0 there is none, and
- * only those of PNG are kept. A frame with a mask leaves the record as it is. */
+ * only those of PNG are kept. A frame with a mask or labels, or one that carves, leaves the record as
+ * it is: the blocks that it changed. */
 void vxd_volume_keep_image(struct vxd_request *request,
                            const struct vxd_volume_frame *frame,
                            const ProtobufCBinaryData *depth_file,
@@ -164,6 +165,15 @@ enum vxd_status vxd_volume_read_images(struct vxd_request *request,
                                        struct vxd_volume_frame *frame,
                                        struct vxd_err *err);
 
+/* The labels of a frame whose camera is known: a byte a pixel, or a PNG of them, decoded into `image`,
+ * which the caller clears in forget.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_labels(struct vxd_request *request,
+                                       const ProtobufCBinaryData *sent,
+                                       struct vxd_image *image,
+                                       struct vxd_volume_frame *frame,
+                                       struct vxd_err *err);
+
 /* --- volume_info.c: parameters ------------------------------------------------------- */
 
 /* Makes a VolumeInfo in the arena.
@@ -180,6 +190,16 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
                                        struct vxd_volume_camera *out,
                                        struct vxd_err *err);
 
+/* Elevations that a lidar may have, degrees either way: of scans, and of pictures. */
+#define VXD_SCAN_MAX_ELEVATION 89.0
+#define VXD_CAMERA_MAX_ELEVATION 90.0
+
+/* The schema's lidar as the engine's, whose elevations stay in the message.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
+                                      double max_elevation_deg,
+                                      struct vxd_volume_lidar *out, struct vxd_err *err);
+
 /* An absent pose is the identity.
  * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
 enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
@@ -189,6 +209,11 @@ enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *f
 Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
                                       const struct vxd_volume_pose *pose,
                                       struct vxd_err *err);
+/* The pose that a query says, as x,y,z or x,y,z,qx,qy,qz,qw.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
+                                      const struct vxd_query_item *item,
+                                      Voxeld__V1__Pose **out, struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],

@@ -435,6 +435,8 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
                             .n_bytes = exchange->n_received,
                             .is_locked = exchange->body.block.ptr != NULL,
                             .format = exchange->format,
+                            .boundary =
+                                exchange->boundary[0] != '\0' ? exchange->boundary : NULL,
                             .query = exchange->query,
                             .n_query = exchange->n_query};
 

@@ -103,7 +103,8 @@ struct vxd_http_exchange {
     struct vxd_upload_memory body;
     size_t n_expected; /* Content-Length */
     size_t n_received;
-    const char *format; /* of a file body, in query_text */
+    const char *format;                /* of a file body, in query_text */
+    char boundary[VXD_BOUNDARY_BYTES]; /* of a file body in parts; "" = it is one file */
     char
         get_body[VXD_NAME_BYTES + 16]; /* what a GET's path says, as JSON; "" = nothing */
     /* A scene's picture or costmap as a file (http_scene_files.c); NULL = the URL is none. */

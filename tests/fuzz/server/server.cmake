@@ -8,6 +8,8 @@ voxeld_add_fuzz(NAME fuzz_tokens SOURCES fuzz/server/fuzz_tokens.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/tokens)
 voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/server/fuzz_map_file.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/map_file)
+voxeld_add_fuzz(NAME fuzz_multipart SOURCES fuzz/server/fuzz_multipart.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/multipart)
 voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/server/fuzz_net_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/net_config MAX_LEN 16384)
 voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/server/fuzz_safetensors.c

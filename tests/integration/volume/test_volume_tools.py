@@ -190,7 +190,7 @@ def test_what_is_wrong_is_said(daemon: Daemon, directory: Path, intrinsics: Path
         (("integrate", name, shot, *use, "--pose", bad), 1, "4 x 4 matrix"),
         (("integrate", name, intrinsics, *use), 1, "depth"),
         (("integrate", "nobody", shot, *use), 1, "nobody"),
-        (("extract", name, directory / "m.obj"), 2, "FILE.ply"),
+        (("extract", name, directory / "m.stl"), 2, "FILE.ply"),
         (("extract", name, directory / "m.ply", "--box", "1,2"), 2, "six numbers"),
         (("render", name, directory / "p.jpg", *use), 2, "FILE.png"),
         (("clear", name), 2, "--all"),

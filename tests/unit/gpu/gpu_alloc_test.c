@@ -4,6 +4,7 @@
 #include "gpu/hash/hash.h"
 #include "gpu/paper/paper.h"
 #include "gpu/track/track.h"
+#include "gpu/volume/scan/volume_scan.h"
 #include "gpu/volume/volume.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/gpu/gpu_helpers.h"
@@ -192,6 +193,44 @@ out:
     return status;
 }
 
+/* Three points along their rays, then by range image, and a picture of the lidar. */
+static enum vxd_status scan_volume(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   struct vxd_err *err)
+{
+    static const float points[9] = {1, 0.1f, 0, 1, 0.2f, 0.1f, 1, 0, 0.2f};
+    float ranges[24];
+    struct vxd_volume_scan scan = {
+        .points = points,
+        .n_points = 3,
+        .time_column = -1,
+        .normal_column = -1,
+        .label_column = -1,
+        .T_map_sensor = {.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+        .lidar = {.rows = 3,
+                  .columns = 8,
+                  .top_deg = 10,
+                  .bottom_deg = -10,
+                  .azimuth_span_deg = 360},
+        .range_max_m = 5,
+        .carve_m = 3};
+    struct vxd_volume_cast_args cast = {.lidar = &scan.lidar,
+                                        .T_map_camera = scan.T_map_sensor,
+                                        .depth_max_m = 3,
+                                        .weight = ranges};
+    struct vxd_volume_scan_result done;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_integrate_scan(queue, volume, &scan, &done, err));
+    CHECK(done.n_used == 3 && done.n_new > 2);
+    scan.method = VXD_LIDAR_RANGE_IMAGE;
+    VXD_TRY(vxd_volume_integrate_scan(queue, volume, &scan, &done, err));
+    CHECK(done.n_used == 3 && done.n_new == 0);
+    VXD_TRY(vxd_volume_cast(queue, volume, &cast, err));
+    status = vxd_queue_wait(queue, err);
+out:
+    return status;
+}
+
 /* Two depth images of 4 x 3 pixels, fused into a volume that grows, and what reads it. */
 static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *volume,
                                    struct vxd_err *err)
@@ -219,7 +258,9 @@ static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *v
     VXD_TRY(vxd_volume_integrate(queue, volume, &frame, &done, err));
     CHECK(done.n_new > 4 && done.n_new < 1000);
     frame.T_map_camera.translation[0] = 0.7;
+    frame.carve_m = 2;
     VXD_TRY(vxd_volume_integrate(queue, volume, &frame, &done, err));
+    VXD_TRY(scan_volume(queue, volume, err));
     VXD_TRY(vxd_volume_cast(queue, volume, &cast, err));
     VXD_TRY(vxd_volume_changed_since(queue, volume, 1, entries, &n, err));
     CHECK(n > 0);

@@ -16,6 +16,7 @@ from .volume_records import (
     VOLUME_TRACK_METHODS,
     VOLUME_TRACK_ROBUSTS,
     Camera,
+    Lidar,
     Surface,
     VolumeBox,
     VolumeCleared,
@@ -26,6 +27,7 @@ from .volume_records import (
     VolumeTrack,
     VolumeTracked,
     camera_message,
+    lidar_message,
     surface_of,
     volume_box_message,
     volume_cleared_of,
@@ -68,6 +70,8 @@ def integrate_bytes(
     inverse_square: bool = False,
     colour_camera: Camera | None = None,
     T_depth_colour: exchange.Pose | None = None,
+    carve_m: float = 0.0,
+    labels: bytes = b"",
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -90,6 +94,13 @@ def integrate_bytes(
     weight          of each pixel; 0 to 65535; 0: 1
     inverse_square  weights are divided by the square of the depth in metres
     colour_camera   None: the colour image is registered to the depth image
+    carve_m         blocks of the volume whose centre is so near to the camera observe the image
+                    too, where its surface is not: voxels before what the image shows learn that
+                    they are free, so what is gone vanishes. 0 = only the blocks near the
+                    image's surface do; metres; 0 to 1000
+    labels          a label a pixel, width x height bytes or a PNG of 8 bits of grey, 0 = none:
+                    a vote for it in the voxels within the truncation of the pixel's surface.
+                    Volumes with labels
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
@@ -111,6 +122,8 @@ def integrate_bytes(
         inverse_square=inverse_square,
         colour_camera=exchange.optional(camera_message, colour_camera, "colour_camera"),
         T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
+        carve_m=carve_m,
+        labels=labels,
     )
     reply = exchange.change(
         self._client, "volume_integrate", message, timeout, request_id, sequence
@@ -380,7 +393,7 @@ def track_bytes(
 
 def cast_rays(
     self: exchange.Noun,
-    camera: Camera,
+    camera: Camera | None = None,
     T_map_camera: exchange.Pose | None = None,
     *,
     depth_min_m: float = 0.0,
@@ -389,6 +402,9 @@ def cast_rays(
     vertices: bool = False,
     normals: bool = False,
     colours: bool = False,
+    labels: bool = False,
+    weights: bool = False,
+    lidar: Lidar | None = None,
     timeout: float | None = None,
     request_id: str | None = None,
 ) -> VolumePicture:
@@ -400,6 +416,12 @@ def cast_rays(
     depth_max_m   metres; 0 to 1000; 0: 3
     min_weight    voxels of a lower weight are unknown; 0 to 65535; 0: any weight above 0
     colours       volumes with colours only
+    labels        volumes with labels only
+    weights       the weight of the voxel that the surface is in
+    lidar         instead of camera: a picture with a row a beam and a column an azimuth, of a
+                  lidar or a panorama; elevations within +-90. Its depths are distances to the
+                  sensor, and T_map_camera is the pose of the lidar's frame. At most 4194304
+                  pixels
 
     Raises NotFound (no such volume), Aborted (a picture that took several stages, between which
     the volume was changed), ResourceExhausted (the rays are too many or too long; less depth
@@ -416,6 +438,9 @@ def cast_rays(
         vertices=vertices,
         normals=normals,
         colours=colours,
+        labels=labels,
+        weights=weights,
+        lidar=None if lidar is None else lidar_message(lidar, "lidar"),
     )
     reply = exchange.send(self._client, "volume_cast_rays", message, [], timeout, request_id, None)
     with reply:
