@@ -8,8 +8,9 @@
  * A volume is a truncated signed distance field in blocks of voxels, which are there
  * only near what cameras have seen. Depth images with known poses go in; pictures,
  * points and meshes come out. Volumes live in memory: a restart of the server
- * forgets them. Operations on volumes run one after the other, in the order in which
- * the server took them.
+ * forgets them unless they were made durable (VolumeCreateRequest.durable).
+ * Operations on volumes run one after the other, in the order in which the server
+ * took them.
  *
  * A camera's frame is x right, y down, z forward; the pixel (0, 0) is the top left
  * one and its centre lies at (0, 0) of the image plane. Depth is z, not the distance
@@ -34,6 +35,66 @@ enum voxeld_volume_depth {
     VOXELD_VOLUME_DEPTH_UINT16 = 1,
     /* width x height float32, little-endian, rows from the top. */
     VOXELD_VOLUME_DEPTH_FLOAT32 = 2
+};
+
+/* What the reply to a change of a durable volume promises. Of changes that are
+ * written together the strictest counts. */
+enum voxeld_volume_fsync {
+    /* It outlives a loss of power. */
+    VOXELD_VOLUME_FSYNC_ALWAYS = 0,
+    /* It outlives the server's process; a loss of power, a second later. */
+    VOXELD_VOLUME_FSYNC_EVERYSEC = 1,
+    /* It outlives the server's process; a loss of power, when the system has written it. */
+    VOXELD_VOLUME_FSYNC_OFF = 2
+};
+
+/* What becomes of an image that needs more blocks than max_bytes allows. */
+enum voxeld_volume_full {
+    /* As REFUSE. */
+    VOXELD_VOLUME_FULL_UNSPECIFIED = 0,
+    /* The image is RESOURCE_EXHAUSTED, and nothing changes. */
+    VOXELD_VOLUME_FULL_REFUSE = 1,
+    /* The blocks that are farthest from the sensor are removed, except those that the
+     * image touches. */
+    VOXELD_VOLUME_FULL_FORGET_FARTHEST = 2
+};
+
+/* What tracking minimises. */
+enum voxeld_volume_track_method {
+    /* Distances of the image's points to the surface's planes. */
+    VOXELD_VOLUME_TRACK_POINT_TO_PLANE = 0,
+    /* Differences of intensity between the image and the volume's colours. */
+    VOXELD_VOLUME_TRACK_INTENSITY = 1,
+    /* Both. */
+    VOXELD_VOLUME_TRACK_HYBRID = 2
+};
+
+/* How outliers are weighted. */
+enum voxeld_volume_track_robust {
+    VOXELD_VOLUME_TRACK_HUBER = 0,
+    VOXELD_VOLUME_TRACK_TUKEY = 1,
+    /* All alike. */
+    VOXELD_VOLUME_TRACK_SQUARES = 2
+};
+
+enum voxeld_volume_track_status {
+    VOXELD_VOLUME_TRACK_OK = 0,
+    /* No pose was found. */
+    VOXELD_VOLUME_TRACK_LOST = 1
+};
+
+/* Why a camera is lost. */
+enum voxeld_volume_track_reason {
+    /* It is not. */
+    VOXELD_VOLUME_TRACK_FOUND = 0,
+    /* Fewer than 200 pixels have depth. */
+    VOXELD_VOLUME_TRACK_NO_DEPTH = 1,
+    /* Below min_fitness or min_agreement. */
+    VOXELD_VOLUME_TRACK_TOO_FEW_INLIERS = 2,
+    /* Below min_constraint: a direction is not held by what is seen. */
+    VOXELD_VOLUME_TRACK_SINGULAR = 3,
+    /* Beyond max_translation_m or max_rotation_deg. */
+    VOXELD_VOLUME_TRACK_MOVED_TOO_FAR = 4
 };
 
 /* An axis-parallel box, half-open. */
@@ -83,7 +144,9 @@ struct voxeld_volume_info {
     uint64_t n_images;
     /* Rises with every change: what VolumeExtractRequest.since is compared with */
     uint64_t stamp;
-    /* A new value after a volume was dropped and made again under the same name */
+    /* A new value after a volume was dropped and made again under the same name, and,
+     * for a durable volume, after a start that could not bring back all that was
+     * answered */
     uint64_t generation;
     /* Dropped when no request named it for this long; 0 = never. VolumeGet is no use,
      * nor is VolumeList */
@@ -94,6 +157,22 @@ struct voxeld_volume_info {
     const char *owner;
     int64_t created_ns;
     double origin[3];
+    /* The volume is on the server's disk: each change is in its journal before its reply
+     * is given or anybody reads it. After a start the volume is what it was, every layer
+     * bit for bit and stamps included, unless the start could not bring back all that
+     * was answered: then generation and stamps are others. It lasts until it is dropped:
+     * ttl_s must be 0. FAILED_PRECONDITION where the server has no data_dir */
+    bool durable;
+    /* with durable */
+    enum voxeld_volume_fsync fsync;
+    /* with durable */
+    uint64_t journal_max_bytes;
+    /* Set in lists for a durable volume of which a change could not be written to the
+     * disk, until the volume has come back from there. n_blocks, n_bytes and stamp are 0
+     * then; requests that name the volume try again to bring it back, and are
+     * UNAVAILABLE where that fails */
+    bool unavailable;
+    enum voxeld_volume_full when_full;
     bool labels;
 };
 
@@ -140,11 +219,27 @@ struct voxeld_volume_create_request {
     double max_weight;
     /* Device memory it may take at most; 0: what the server's limits give */
     uint64_t max_bytes;
-    /* At most 31536000 (a year); 0 to 31536000; 0: never */
+    /* At most 31536000 (a year); 0 to 31536000; 0: never; not with durable */
     double ttl_s;
     /* Where voxel (0, 0, 0) begins; for maps far from zero, since replies count from
      * here */
     double origin[3];
+    /* The volume is on the server's disk: each change is in its journal before its reply
+     * is given or anybody reads it. After a start the volume is what it was, every layer
+     * bit for bit and stamps included, unless the start could not bring back all that
+     * was answered: then generation and stamps are others. It lasts until it is dropped:
+     * ttl_s must be 0. FAILED_PRECONDITION where the server has no data_dir */
+    bool durable;
+    /* Of durable volumes, as journal_max_bytes; with durable */
+    enum voxeld_volume_fsync fsync;
+    /* Bytes of journal after which a snapshot file is written, so that starts are fast;
+     * 0 = 256 MiB. Writing it takes as much host memory again as the volume has, for the
+     * time; with durable */
+    uint64_t journal_max_bytes;
+    /* FORGET_FARTHEST needs max_bytes, which the volume then takes at once. When it is
+     * full, at least a sixteenth of its blocks is removed at a time, so that most images
+     * remove none */
+    enum voxeld_volume_full when_full;
     /* Votes for labels 1 to 255 are kept a voxel, 8 bytes: four labels with their
      * counts. A label that got more than a fifth of the votes is always among them; when
      * a count would pass 255 all are halved */
@@ -267,6 +362,192 @@ struct voxeld_volume_clear_request {
     struct voxeld_call call;
 };
 
+struct voxeld_volume_copy_request {
+    const char *volume;
+    /* The copy's name */
+    const char *to;
+    /* The following as in VolumeCreateRequest; 0 to 31536000; 0: never; not with durable */
+    double ttl_s;
+    bool durable;
+    /* with durable */
+    enum voxeld_volume_fsync fsync;
+    /* 0: 256 MiB; with durable */
+    uint64_t journal_max_bytes;
+    struct voxeld_call call;
+};
+
+struct voxeld_volume_decay_request {
+    const char *volume;
+    /* What weights are multiplied by; 0 to 1 */
+    double factor;
+    /* A block of which all voxels weigh less afterwards is removed, as is one without
+     * any weight; 0 to 65535 */
+    double min_weight;
+    /* Voxels whose centre is inside; not with radius_m; not with all */
+    bool has_box;
+    struct voxeld_volume_box box;
+    /* Blocks whose centre is farther than radius_m from here; with radius_m */
+    double centre[3];
+    /* 0 to 1000000000; not with box; not with all */
+    double radius_m;
+    /* not with box; not with radius_m */
+    bool all;
+    struct voxeld_call call;
+};
+
+struct voxeld_volume_track_and_integrate_request {
+    const char *volume;
+    /* Width and height may be 0 with a file, whose own they must be otherwise. At most
+     * 4194304 pixels */
+    bool has_camera;
+    struct voxeld_volume_camera camera;
+    const uint8_t *depth;
+    size_t n_depth_bytes;
+    enum voxeld_volume_depth depth_type;
+    /* Units a metre. 0 and 65535 of 16 bits are no depth, nor are NaN and what is not
+     * above 0; 0 to 1000000; 0: 1000 of 16 bits (TUM's images: 5000), 1 of float32 */
+    double depth_scale;
+    /* An image of the same moment, and of the same camera and size unless colour_camera
+     * says otherwise; none = no colours are added. A volume without colours ignores it */
+    const uint8_t *colour;
+    size_t n_colour_bytes;
+    bool colour_is_rgb;
+    /* Where the camera is thought to be, camera to map. Absent: where the volume's
+     * tracker expects it, which is its last pose moved on as it moved before; the
+     * identity where it knows none */
+    struct voxeld_pose T_map_camera;
+    /* Depths outside are no depth; 0 to 1000 */
+    double depth_min_m;
+    /* 0 to 1000; 0: 3 */
+    double depth_max_m;
+    /* Of each pixel; 0 to 65535; 0: 1 */
+    double weight;
+    /* Weights are divided by the square of the depth in metres */
+    bool inverse_square;
+    /* Of the colour image, where it was not taken by the depth camera: its size,
+     * intrinsics, and pose in the depth camera's frame; with colour */
+    bool has_colour_camera;
+    struct voxeld_volume_camera colour_camera;
+    /* with colour_camera */
+    struct voxeld_pose T_depth_colour;
+    enum voxeld_volume_track_method method;
+    enum voxeld_volume_track_robust robust;
+    /* Images of half the width and height each, the finest one included; 0 to 4; 0: 3 */
+    uint32_t levels;
+    /* Steps on the coarsest level at most; half as many on each finer one, but 3; 0 to
+     * 100; 0: 8 */
+    uint32_t iterations;
+    /* Pairs of points that are farther apart are outliers; 0 to 10; 0: 0.07 */
+    double max_distance_m;
+    /* Distances where weights begin to fall (Huber) or end (Tukey); 0 to 10; 0: 0.02, of
+     * Tukey 0.07 */
+    double robust_scale_m;
+    /* The same of differences of intensity, which is 0 to 1; 0 to 10; 0: 0.1, of Tukey
+     * 0.3 */
+    double intensity_scale;
+    /* A difference of intensity of 1 counts as this distance; 0 to 100; 0: 0.1 */
+    double intensity_m;
+    /* Voxels of a lower weight are no surface; 0 to 65535; 0: any weight above 0 */
+    double min_weight;
+    /* LOST below so many inliers a pixel that has depth; 0 to 1; 0: 0.25 */
+    double min_fitness;
+    /* LOST below so many inliers a pixel that projects to a surface; 0 to 1; 0: 0.65 */
+    double min_agreement;
+    /* LOST where the information's least eigenvalue is less than this part of their
+     * mean: before a bare wall a camera may slide; 0 to 1; 0: 0.012, of intensity alone
+     * 0.003 */
+    double min_constraint;
+    /* LOST farther than this from where the camera was thought to be; 0 to 1000; 0: 0.3 */
+    double max_translation_m;
+    /* 0 to 180; 0: 20 */
+    double max_rotation_deg;
+    /* Depths are used as they are, without the bilateral filter */
+    bool no_filter;
+    /* Pixels of the finest level at most: larger images are averaged down by whole
+     * factors; 0 to 524288; 0: 160000, which is as accurate as more for a third of the
+     * time */
+    uint32_t max_pixels;
+    /* The tracker forgets what it knew before: the image is tracked from T_map_camera */
+    bool reset;
+    /* The reply has what the camera sees of the volume at the pose, the image included */
+    bool predict_depth;
+    bool predict_normals;
+    /* Volumes with colours only */
+    bool predict_colours;
+    struct voxeld_call call;
+};
+
+struct voxeld_volume_track_request {
+    const char *volume;
+    /* Width and height may be 0 with a file, whose own they must be otherwise. At most
+     * 4194304 pixels */
+    bool has_camera;
+    struct voxeld_volume_camera camera;
+    const uint8_t *depth;
+    size_t n_depth_bytes;
+    enum voxeld_volume_depth depth_type;
+    /* Units a metre. 0 and 65535 of 16 bits are no depth, nor are NaN and what is not
+     * above 0; 0 to 1000000; 0: 1000 of 16 bits (TUM's images: 5000), 1 of float32 */
+    double depth_scale;
+    /* An image of the same moment, and of the same camera and size unless colour_camera
+     * says otherwise; none = no colours are added. A volume without colours ignores it */
+    const uint8_t *colour;
+    size_t n_colour_bytes;
+    bool colour_is_rgb;
+    /* Where the camera is thought to be, camera to map. Absent: where the volume's
+     * tracker expects it, which is its last pose moved on as it moved before; the
+     * identity where it knows none */
+    struct voxeld_pose T_map_camera;
+    /* Depths outside are no depth; 0 to 1000 */
+    double depth_min_m;
+    /* 0 to 1000; 0: 3 */
+    double depth_max_m;
+    /* Of the colour image, where it was not taken by the depth camera: its size,
+     * intrinsics, and pose in the depth camera's frame; with colour */
+    bool has_colour_camera;
+    struct voxeld_volume_camera colour_camera;
+    /* with colour_camera */
+    struct voxeld_pose T_depth_colour;
+    enum voxeld_volume_track_method method;
+    enum voxeld_volume_track_robust robust;
+    /* Images of half the width and height each, the finest one included; 0 to 4; 0: 3 */
+    uint32_t levels;
+    /* Steps on the coarsest level at most; half as many on each finer one, but 3; 0 to
+     * 100; 0: 8 */
+    uint32_t iterations;
+    /* Pairs of points that are farther apart are outliers; 0 to 10; 0: 0.07 */
+    double max_distance_m;
+    /* Distances where weights begin to fall (Huber) or end (Tukey); 0 to 10; 0: 0.02, of
+     * Tukey 0.07 */
+    double robust_scale_m;
+    /* The same of differences of intensity, which is 0 to 1; 0 to 10; 0: 0.1, of Tukey
+     * 0.3 */
+    double intensity_scale;
+    /* A difference of intensity of 1 counts as this distance; 0 to 100; 0: 0.1 */
+    double intensity_m;
+    /* Voxels of a lower weight are no surface; 0 to 65535; 0: any weight above 0 */
+    double min_weight;
+    /* LOST below so many inliers a pixel that has depth; 0 to 1; 0: 0.25 */
+    double min_fitness;
+    /* LOST below so many inliers a pixel that projects to a surface; 0 to 1; 0: 0.65 */
+    double min_agreement;
+    /* LOST where the information's least eigenvalue is less than this part of their
+     * mean: before a bare wall a camera may slide; 0 to 1; 0: 0.012, of intensity alone
+     * 0.003 */
+    double min_constraint;
+    /* LOST farther than this from where the camera was thought to be; 0 to 1000; 0: 0.3 */
+    double max_translation_m;
+    /* 0 to 180; 0: 20 */
+    double max_rotation_deg;
+    /* Depths are used as they are, without the bilateral filter */
+    bool no_filter;
+    /* Pixels of the finest level at most: larger images are averaged down by whole
+     * factors; 0 to 524288; 0: 160000, which is as accurate as more for a third of the
+     * time */
+    uint32_t max_pixels;
+    struct voxeld_call call;
+};
+
 struct voxeld_volume_integrate_points_request {
     const char *volume;
     /* T_map_sensor is the pose of the sensor, at time_begin where points have times. At
@@ -359,6 +640,90 @@ struct voxeld_volume_change {
 VOXELD_API void voxeld_volume_change_free(struct voxeld_volume_change *result);
 
 /* All pointers live until it is freed. */
+struct voxeld_volume_tracked {
+    /* Rows of the arrays of n. */
+    size_t n;
+    enum voxeld_volume_track_status status;
+    /* Why it is LOST */
+    enum voxeld_volume_track_reason reason;
+    /* Camera to map. LOST: where the camera was thought to be */
+    struct voxeld_pose T_map_camera;
+    /* float64: the sum of weight * J^T J at the pose, of distances to planes in metres,
+     * for T_map_camera * exp(x), where x is a translation in metres and a rotation in
+     * radians in the camera's frame. Divided by rmse_m^2 it is the inverse of the pose's
+     * covariance; n x 6 */
+    struct voxeld_array information;
+    /* Inliers a pixel that has depth */
+    double fitness;
+    /* Inliers a pixel that projects to a surface */
+    double agreement;
+    /* The information's least eigenvalue over their mean */
+    double constraint;
+    /* Root of the mean square distance of inliers to their planes */
+    double rmse_m;
+    uint64_t n_inliers;
+    uint64_t n_iterations;
+    /* The volume was empty: nothing was tracked */
+    bool is_first;
+    /* Blocks that the image touched, those of them that are new, and all of the volume */
+    uint64_t n_touched;
+    uint64_t n_new;
+    uint64_t n_blocks;
+    /* The volume's stamp after the change */
+    uint64_t stamp;
+    /* Of the predicted maps: the depth image's */
+    uint64_t n_pixels;
+    /* float32, a row a pixel, rows of the picture from the top; 0 = no surface;
+     * n_pixels; with predict_depth */
+    struct voxeld_array depth_map;
+    /* float32, map frame, unit length, out of the surface; zeros = no surface; n_pixels
+     * x 3; with predict_normals */
+    struct voxeld_array normals;
+    /* uint8: red, green, blue; n_pixels x 3; with predict_colours */
+    struct voxeld_array colours;
+    double engine_ms;
+    double queue_ms;
+    double total_ms;
+    const char *request_id;
+    bool replayed;
+    bool arrays_dropped;
+};
+
+VOXELD_API void voxeld_volume_tracked_free(struct voxeld_volume_tracked *result);
+
+/* All pointers live until it is freed. */
+struct voxeld_volume_track {
+    /* Rows of the arrays of n. */
+    size_t n;
+    enum voxeld_volume_track_status status;
+    /* Why it is LOST */
+    enum voxeld_volume_track_reason reason;
+    /* Camera to map. LOST: where the camera was thought to be */
+    struct voxeld_pose T_map_camera;
+    /* float64: the sum of weight * J^T J at the pose, of distances to planes in metres,
+     * for T_map_camera * exp(x), where x is a translation in metres and a rotation in
+     * radians in the camera's frame. Divided by rmse_m^2 it is the inverse of the pose's
+     * covariance; n x 6 */
+    struct voxeld_array information;
+    /* Inliers a pixel that has depth */
+    double fitness;
+    /* Inliers a pixel that projects to a surface */
+    double agreement;
+    /* The information's least eigenvalue over their mean */
+    double constraint;
+    /* Root of the mean square distance of inliers to their planes */
+    double rmse_m;
+    uint64_t n_inliers;
+    uint64_t n_iterations;
+    double engine_ms;
+    double queue_ms;
+    double total_ms;
+    const char *request_id;
+};
+
+VOXELD_API void voxeld_volume_track_free(struct voxeld_volume_track *result);
+
+/* All pointers live until it is freed. */
 struct voxeld_volume_picture {
     /* Rows of the arrays of n. */
     size_t n;
@@ -437,7 +802,9 @@ VOXELD_API void voxeld_volume_surface_free(struct voxeld_volume_surface *result)
  *
  * ALREADY_EXISTS: a volume of that name has other parameters.
  *
- * RESOURCE_EXHAUSTED: over max_bytes or the limits of the server. */
+ * RESOURCE_EXHAUSTED: over max_bytes or the limits of the server.
+ *
+ * FAILED_PRECONDITION: durable, and the server has no data_dir. */
 VOXELD_API enum voxeld_status
 voxeld_volume_create(struct voxeld_client *client,
                      const struct voxeld_volume_create_request *request,
@@ -515,6 +882,61 @@ VOXELD_API enum voxeld_status
 voxeld_volume_clear(struct voxeld_client *client,
                     const struct voxeld_volume_clear_request *request,
                     struct voxeld_volume_change **out, struct voxeld_error *error);
+
+/* Makes a copy of a volume under another name, with the same blocks and values:
+ * later changes of one do not change the other. Voxels, max_bytes and when_full are
+ * those of the volume; the copy is durable where this request says so.
+ *
+ * NOT_FOUND: no such volume.
+ *
+ * ALREADY_EXISTS: there is a volume of the other name.
+ *
+ * RESOURCE_EXHAUSTED: over the limits of the server, or more than the journal takes
+ * at once.
+ *
+ * FAILED_PRECONDITION: durable, and the server has no data_dir. */
+VOXELD_API enum voxeld_status
+voxeld_volume_copy(struct voxeld_client *client,
+                   const struct voxeld_volume_copy_request *request,
+                   struct voxeld_volumes **out, struct voxeld_error *error);
+
+/* Lowers the weights in a box, outside of a ball, or everywhere, so that later
+ * images change the averages faster, and removes the blocks that hold little. Whole
+ * weights (compact volumes, and colours) are rounded down; a voxel whose weight
+ * becomes 0 is forgotten.
+ *
+ * NOT_FOUND: no such volume. */
+VOXELD_API enum voxeld_status
+voxeld_volume_decay(struct voxeld_client *client,
+                    const struct voxeld_volume_decay_request *request,
+                    struct voxeld_volume_change **out, struct voxeld_error *error);
+
+/* Finds where a depth image was taken, against the volume's surface as it is seen
+ * from where the camera is thought to be, and adds the image there. LOST is a
+ * status, not an error: then nothing was added. The first image of an empty volume
+ * is added where the camera is thought to be. A volume has one tracker, which
+ * remembers its last pose and movement until the volume is dropped, or the server
+ * restarted. Several cameras each give their own T_map_camera.
+ *
+ * NOT_FOUND: no such volume.
+ *
+ * RESOURCE_EXHAUSTED: over max_bytes or the limits of the server, or the rays are
+ * too long; nothing has changed. */
+VOXELD_API enum voxeld_status voxeld_volume_track_and_integrate(
+    struct voxeld_client *client,
+    const struct voxeld_volume_track_and_integrate_request *request,
+    struct voxeld_volume_tracked **out, struct voxeld_error *error);
+
+/* Finds where a depth image was taken, and changes nothing: neither the volume nor
+ * what its tracker knows.
+ *
+ * NOT_FOUND: no such volume.
+ *
+ * RESOURCE_EXHAUSTED: the rays are too long; less depth takes less. */
+VOXELD_API enum voxeld_status
+voxeld_volume_track(struct voxeld_client *client,
+                    const struct voxeld_volume_track_request *request,
+                    struct voxeld_volume_track **out, struct voxeld_error *error);
 
 /* Adds a lidar scan: points in their sensor's frame. Along rays, or with `lidar` by
  * range image. Along rays each ray observes the voxels that it crosses within the

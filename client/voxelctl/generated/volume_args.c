@@ -5,6 +5,24 @@
 
 #include "client/voxelctl/generated/volume_args.h"
 
+static bool parse_durable(const char *text, enum voxeld_volume_fsync *out)
+{
+    static const char *const names[] = {"always", "everysec", "off", NULL};
+    int choice = ctl_parse_choice(text, names);
+
+    *out = (enum voxeld_volume_fsync)choice;
+    return choice >= 0;
+}
+
+static bool parse_when_full(const char *text, enum voxeld_volume_full *out)
+{
+    static const char *const names[] = {"unspecified", "refuse", "forget_farthest", NULL};
+    int choice = ctl_parse_choice(text, names);
+
+    *out = (enum voxeld_volume_full)choice;
+    return choice >= 0;
+}
+
 static const struct ctl_own_option known[] = {
     {.name = "size", .right = "metres, 0.0001 to 100"},
     {.name = "truncation", .right = "metres, 0 to 12800"},
@@ -15,6 +33,9 @@ static const struct ctl_own_option known[] = {
     {.name = "max-bytes", .right = "a whole number"},
     {.name = "ttl", .right = "seconds, 0 to 31536000"},
     {.name = "origin", .right = "three numbers x,y,z"},
+    {.name = "durable", .right = "always, everysec or off"},
+    {.name = "journal-max-bytes", .right = "a whole number"},
+    {.name = "when-full", .right = "unspecified, refuse or forget_farthest"},
     {.name = "labels", .right = "", .is_flag = true},
     {.name = "missing-ok", .right = "", .is_flag = true},
     {.name = "depth-scale", .right = "0 to 1000000"},
@@ -45,9 +66,13 @@ static const struct ctl_own_option known[] = {
     {.name = "shade", .right = "", .is_flag = true},
     {.name = "all", .right = "", .is_flag = true},
     {.name = "outside", .right = "four numbers x,y,z,radius"},
+    {.name = "factor", .right = "0 to 1"},
     {.name = "poses", .right = "a file"},
+    {.name = "track", .right = "", .is_flag = true},
+    {.name = "method", .right = "plane, intensity or hybrid"},
     {.name = "name", .right = "a name"},
     {.name = "out", .right = "a file"},
+    {.name = "trajectory", .right = "a file"},
     {.name = "every", .right = "a number from 1 on"},
     {.name = "retry", .right = "seconds, 0 to 3600"},
 };
@@ -55,6 +80,10 @@ static const struct ctl_own_option known[] = {
 _Static_assert(sizeof known / sizeof known[0] <= CTL_MAX_OWN, "a bit each");
 
 static const struct ctl_relation relations[] = {
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_TTL),
+     .excludes = CTL_VOLUME_BIT(CTL_VOLUME_DURABLE)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES),
+     .needs = CTL_VOLUME_BIT(CTL_VOLUME_DURABLE)},
     {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_BEGIN),
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
     {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_END),
@@ -82,6 +111,12 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 31536000, &args->ttl);
     case CTL_VOLUME_ORIGIN:
         return ctl_parse_doubles(value, args->origin, 3) == 3;
+    case CTL_VOLUME_DURABLE:
+        return parse_durable(value, &args->durable);
+    case CTL_VOLUME_JOURNAL_MAX_BYTES:
+        return ctl_parse_u64(value, &args->journal_max_bytes);
+    case CTL_VOLUME_WHEN_FULL:
+        return parse_when_full(value, &args->when_full);
     case CTL_VOLUME_DEPTH_SCALE:
         return ctl_parse_between(value, 0, 1000000, &args->depth_scale);
     case CTL_VOLUME_DEPTH_MIN:
@@ -141,14 +176,22 @@ static bool take(void *user, int id, const char *value)
     case CTL_VOLUME_OUTSIDE:
         args->outside = value;
         return true;
+    case CTL_VOLUME_FACTOR:
+        return ctl_parse_between(value, 0, 1, &args->factor);
     case CTL_VOLUME_POSES:
         args->poses = value;
+        return true;
+    case CTL_VOLUME_METHOD:
+        args->method = value;
         return true;
     case CTL_VOLUME_NAME:
         args->name = value;
         return true;
     case CTL_VOLUME_OUT:
         args->out = value;
+        return true;
+    case CTL_VOLUME_TRAJECTORY:
+        args->trajectory = value;
         return true;
     case CTL_VOLUME_EVERY:
         args->every = value;
@@ -197,6 +240,10 @@ void ctl_volume_create_request(const struct ctl_volume_args *args,
     out->max_bytes = args->max_bytes;
     out->ttl_s = args->ttl;
     memcpy(out->origin, args->origin, sizeof out->origin);
+    out->durable = ctl_volume_has(args, CTL_VOLUME_DURABLE);
+    out->fsync = args->durable;
+    out->journal_max_bytes = args->journal_max_bytes;
+    out->when_full = args->when_full;
     out->labels = ctl_volume_has(args, CTL_VOLUME_LABELS);
 }
 
@@ -249,4 +296,22 @@ void ctl_volume_clear_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_clear_request *out)
 {
     out->volume = args->words[0];
+}
+
+void ctl_volume_decay_request(const struct ctl_volume_args *args,
+                              struct voxeld_volume_decay_request *out)
+{
+    out->volume = args->words[0];
+    out->factor = args->factor;
+    out->min_weight = args->min_weight;
+}
+
+void ctl_volume_copy_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_copy_request *out)
+{
+    out->volume = args->words[0];
+    out->ttl_s = args->ttl;
+    out->durable = ctl_volume_has(args, CTL_VOLUME_DURABLE);
+    out->fsync = args->durable;
+    out->journal_max_bytes = args->journal_max_bytes;
 }

@@ -17,6 +17,12 @@ from .. import exchange, wire
 VOLUME_DEPTHS = ("file", "uint16", "float32")
 VOLUME_COLOURS = ("file", "rgb")
 VOLUME_FORMATS = ("arrays", "ply")
+VOLUME_FSYNCS = ("always", "everysec", "off")
+VOLUME_FULLS = ("unspecified", "refuse", "forget_farthest")
+VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
+VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
+VOLUME_TRACK_STATUSS = ("ok", "lost")
+VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +75,19 @@ class VolumeInfo:
                   limits give)
     n_images      images integrated since it was made
     stamp         rises with every change: what VolumeExtractRequest.since is compared with
-    generation    a new value after a volume was dropped and made again under the same name
+    generation    a new value after a volume was dropped and made again under the same name,
+                  and, for a durable volume, after a start that could not bring back all that
+                  was answered
     ttl_s         dropped when no request named it for this long; 0 = never. VolumeGet is no
                   use, nor is VolumeList
     ttl_left_s    seconds left until then
     owner         who made it (the token's name)
     origin        metres
+    durable       "always", "everysec", "off", or None: a restart of the server forgets it
+    unavailable   set in lists for a durable volume of which a change could not be written to
+                  the disk, until the volume has come back from there. n_blocks, n_bytes and
+                  stamp are 0 then; requests that name the volume try again to bring it back,
+                  and are UNAVAILABLE where that fails
     """
 
     name: str
@@ -95,6 +108,10 @@ class VolumeInfo:
     owner: str
     created_ns: int
     origin: tuple[float, float, float]
+    durable: str | None
+    journal_max_bytes: int
+    unavailable: bool
+    when_full: str
     labels: bool
 
 
@@ -228,9 +245,99 @@ class Surface:
     n_labels: int
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class VolumeTracked:
+    """The outcome of track_and_integrate: status is "ok" or "lost".
+
+    reason        why it is LOST
+    T_map_camera  camera to map. LOST: where the camera was thought to be
+    information   float64: the sum of weight * J^T J at the pose, of distances to planes in
+                  metres, for T_map_camera * exp(x), where x is a translation in metres and a
+                  rotation in radians in the camera's frame. Divided by rmse_m^2 it is the
+                  inverse of the pose's covariance
+    fitness       inliers a pixel that has depth
+    agreement     inliers a pixel that projects to a surface
+    constraint    the information's least eigenvalue over their mean
+    rmse_m        root of the mean square distance of inliers to their planes; metres
+    is_first      the volume was empty: nothing was tracked
+    n_touched     blocks that the image touched, those of them that are new, and all of the
+                  volume
+    stamp         the volume's stamp after the change
+    n_pixels      of the predicted maps: the depth image's
+    depth_map     float32, a row a pixel, rows of the picture from the top; 0 = no surface;
+                  metres
+    normals       float32, map frame, unit length, out of the surface; zeros = no surface
+    colours       uint8: red, green, blue
+    """
+
+    status: str
+    reason: str
+    T_map_camera: exchange.Pose
+    information: exchange.Array | None
+    fitness: float
+    agreement: float
+    constraint: float
+    rmse_m: float
+    n_inliers: int
+    n_iterations: int
+    is_first: bool
+    n_touched: int
+    n_new: int
+    n_blocks: int
+    stamp: int
+    n_pixels: int
+    depth_map: exchange.Array | None
+    normals: exchange.Array | None
+    colours: exchange.Array | None
+    engine_ms: float
+    replayed: bool
+    arrays_dropped: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VolumeTrack:
+    """Where an image was taken: status is "ok" or "lost".
+
+    reason        why it is LOST
+    T_map_camera  camera to map. LOST: where the camera was thought to be
+    information   float64: the sum of weight * J^T J at the pose, of distances to planes in
+                  metres, for T_map_camera * exp(x), where x is a translation in metres and a
+                  rotation in radians in the camera's frame. Divided by rmse_m^2 it is the
+                  inverse of the pose's covariance
+    fitness       inliers a pixel that has depth
+    agreement     inliers a pixel that projects to a surface
+    constraint    the information's least eigenvalue over their mean
+    rmse_m        root of the mean square distance of inliers to their planes; metres
+    """
+
+    status: str
+    reason: str
+    T_map_camera: exchange.Pose
+    information: exchange.Array
+    fitness: float
+    agreement: float
+    constraint: float
+    rmse_m: float
+    n_inliers: int
+    n_iterations: int
+    engine_ms: float
+
+
 @dataclasses.dataclass(frozen=True)
 class VolumeCleared:
     """The outcome of clear.
+
+    n_removed  blocks that were removed, and that are left
+    """
+
+    n_removed: int
+    n_blocks: int
+    stamp: int
+
+
+@dataclasses.dataclass(frozen=True)
+class VolumeDecayed:
+    """The outcome of decay.
 
     n_removed  blocks that were removed, and that are left
     """
@@ -286,6 +393,10 @@ def volume_info_of(message: Any) -> VolumeInfo:
         owner=message.owner,
         created_ns=message.created_ns,
         origin=exchange.vec3_of(message.origin),
+        durable=exchange.name_of(VOLUME_FSYNCS, message.fsync) if message.durable else None,
+        journal_max_bytes=message.journal_max_bytes,
+        unavailable=message.unavailable,
+        when_full=exchange.name_of(VOLUME_FULLS, message.when_full),
         labels=message.labels,
     )
 
@@ -379,8 +490,75 @@ def surface_of(reply: exchange.Reply, request: Any, n: int) -> Surface:
     )
 
 
+def volume_tracked_of(reply: exchange.Reply, request: Any, n: int) -> VolumeTracked:
+    message = reply.message
+    return VolumeTracked(
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_camera=exchange.pose_in(message.T_map_camera),
+        information=(
+            reply.rows("information", message.information, n) if not reply.dropped else None
+        ),
+        fitness=message.fitness,
+        agreement=message.agreement,
+        constraint=message.constraint,
+        rmse_m=message.rmse_m,
+        n_inliers=message.n_inliers,
+        n_iterations=message.n_iterations,
+        is_first=message.is_first,
+        n_touched=message.n_touched,
+        n_new=message.n_new,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+        n_pixels=message.n_pixels,
+        depth_map=(
+            reply.rows("depth_map", message.depth_map, message.n_pixels)
+            if request.predict_depth and not reply.dropped
+            else None
+        ),
+        normals=(
+            reply.rows("normals", message.normals, message.n_pixels)
+            if request.predict_normals and not reply.dropped
+            else None
+        ),
+        colours=(
+            reply.rows("colours", message.colours, message.n_pixels)
+            if request.predict_colours and not reply.dropped
+            else None
+        ),
+        engine_ms=message.engine_ms,
+        replayed=reply.replayed,
+        arrays_dropped=reply.dropped,
+    )
+
+
+def volume_track_of(reply: exchange.Reply, request: Any, n: int) -> VolumeTrack:
+    message = reply.message
+    return VolumeTrack(
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_camera=exchange.pose_in(message.T_map_camera),
+        information=reply.rows("information", message.information, n),
+        fitness=message.fitness,
+        agreement=message.agreement,
+        constraint=message.constraint,
+        rmse_m=message.rmse_m,
+        n_inliers=message.n_inliers,
+        n_iterations=message.n_iterations,
+        engine_ms=message.engine_ms,
+    )
+
+
 def volume_cleared_of(message: Any) -> VolumeCleared:
     return VolumeCleared(
+        n_removed=message.n_removed,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+    )
+
+
+def volume_decayed_of(message: Any) -> VolumeDecayed:
+    return VolumeDecayed(
         n_removed=message.n_removed,
         n_blocks=message.n_blocks,
         stamp=message.stamp,

@@ -14,7 +14,26 @@ VOLUME_COLOUR_RGB: VolumeColour
 VOLUME_DEPTH_FILE: VolumeDepth
 VOLUME_DEPTH_FLOAT32: VolumeDepth
 VOLUME_DEPTH_UINT16: VolumeDepth
+VOLUME_FSYNC_ALWAYS: VolumeFsync
+VOLUME_FSYNC_EVERYSEC: VolumeFsync
+VOLUME_FSYNC_OFF: VolumeFsync
+VOLUME_FULL_FORGET_FARTHEST: VolumeFull
+VOLUME_FULL_REFUSE: VolumeFull
+VOLUME_FULL_UNSPECIFIED: VolumeFull
 VOLUME_PLY: VolumeFormat
+VOLUME_TRACK_FOUND: VolumeTrackReason
+VOLUME_TRACK_HUBER: VolumeTrackRobust
+VOLUME_TRACK_HYBRID: VolumeTrackMethod
+VOLUME_TRACK_INTENSITY: VolumeTrackMethod
+VOLUME_TRACK_LOST: VolumeTrackStatus
+VOLUME_TRACK_MOVED_TOO_FAR: VolumeTrackReason
+VOLUME_TRACK_NO_DEPTH: VolumeTrackReason
+VOLUME_TRACK_OK: VolumeTrackStatus
+VOLUME_TRACK_POINT_TO_PLANE: VolumeTrackMethod
+VOLUME_TRACK_SINGULAR: VolumeTrackReason
+VOLUME_TRACK_SQUARES: VolumeTrackRobust
+VOLUME_TRACK_TOO_FEW_INLIERS: VolumeTrackReason
+VOLUME_TRACK_TUKEY: VolumeTrackRobust
 
 class VolumeBox(_message.Message):
     __slots__ = ["high", "low"]
@@ -132,11 +151,36 @@ class VolumeClearResponse(_message.Message):
     stamp: int
     def __init__(self, n_removed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ...) -> None: ...
 
+class VolumeCopyRequest(_message.Message):
+    __slots__ = ["durable", "fsync", "journal_max_bytes", "name", "to", "ttl_s"]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    TTL_S_FIELD_NUMBER: _ClassVar[int]
+    durable: bool
+    fsync: VolumeFsync
+    journal_max_bytes: int
+    name: str
+    to: str
+    ttl_s: float
+    def __init__(self, name: _Optional[str] = ..., to: _Optional[str] = ..., ttl_s: _Optional[float] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ...) -> None: ...
+
+class VolumeCopyResponse(_message.Message):
+    __slots__ = ["volume"]
+    VOLUME_FIELD_NUMBER: _ClassVar[int]
+    volume: VolumeInfo
+    def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
+
 class VolumeCreateRequest(_message.Message):
-    __slots__ = ["block", "colour", "compact", "labels", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m"]
+    __slots__ = ["block", "colour", "compact", "durable", "fsync", "journal_max_bytes", "labels", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m", "when_full"]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_WEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -145,9 +189,13 @@ class VolumeCreateRequest(_message.Message):
     TRUNCATION_M_FIELD_NUMBER: _ClassVar[int]
     TTL_S_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
     block: int
     colour: bool
     compact: bool
+    durable: bool
+    fsync: VolumeFsync
+    journal_max_bytes: int
     labels: bool
     max_bytes: int
     max_weight: float
@@ -156,7 +204,8 @@ class VolumeCreateRequest(_message.Message):
     truncation_m: float
     ttl_s: float
     voxel_size_m: float
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., labels: bool = ...) -> None: ...
+    when_full: VolumeFull
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ...) -> None: ...
 
 class VolumeCreateResponse(_message.Message):
     __slots__ = ["existed", "volume"]
@@ -165,6 +214,34 @@ class VolumeCreateResponse(_message.Message):
     existed: bool
     volume: VolumeInfo
     def __init__(self, existed: bool = ..., volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
+
+class VolumeDecayRequest(_message.Message):
+    __slots__ = ["all", "box", "centre", "factor", "min_weight", "name", "radius_m"]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    CENTRE_FIELD_NUMBER: _ClassVar[int]
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_M_FIELD_NUMBER: _ClassVar[int]
+    all: bool
+    box: VolumeBox
+    centre: _common_pb2.Vec3
+    factor: float
+    min_weight: float
+    name: str
+    radius_m: float
+    def __init__(self, name: _Optional[str] = ..., factor: _Optional[float] = ..., min_weight: _Optional[float] = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., centre: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., radius_m: _Optional[float] = ..., all: bool = ...) -> None: ...
+
+class VolumeDecayResponse(_message.Message):
+    __slots__ = ["n_blocks", "n_removed", "stamp"]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_REMOVED_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    n_blocks: int
+    n_removed: int
+    stamp: int
+    def __init__(self, n_removed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ...) -> None: ...
 
 class VolumeDropRequest(_message.Message):
     __slots__ = ["missing_ok", "name"]
@@ -249,12 +326,15 @@ class VolumeGetResponse(_message.Message):
     def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
 
 class VolumeInfo(_message.Message):
-    __slots__ = ["block", "colour", "compact", "created_ns", "generation", "labels", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "voxel_size_m"]
+    __slots__ = ["block", "colour", "compact", "created_ns", "durable", "fsync", "generation", "journal_max_bytes", "labels", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "unavailable", "voxel_size_m", "when_full"]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_WEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -268,12 +348,17 @@ class VolumeInfo(_message.Message):
     TRUNCATION_M_FIELD_NUMBER: _ClassVar[int]
     TTL_LEFT_S_FIELD_NUMBER: _ClassVar[int]
     TTL_S_FIELD_NUMBER: _ClassVar[int]
+    UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
     block: int
     colour: bool
     compact: bool
     created_ns: int
+    durable: bool
+    fsync: VolumeFsync
     generation: int
+    journal_max_bytes: int
     labels: bool
     max_bytes: int
     max_weight: float
@@ -287,8 +372,10 @@ class VolumeInfo(_message.Message):
     truncation_m: float
     ttl_left_s: float
     ttl_s: float
+    unavailable: bool
     voxel_size_m: float
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., labels: bool = ...) -> None: ...
+    when_full: VolumeFull
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ...) -> None: ...
 
 class VolumeIntegratePointsRequest(_message.Message):
     __slots__ = ["T_map_sensor_end", "by_angle", "carve_m", "cloud", "image_time", "inverse_square", "label_field", "labels", "lidar", "name", "range_max_m", "range_min_m", "time_begin", "time_end", "time_field", "weight"]
@@ -434,6 +521,214 @@ class VolumeListResponse(_message.Message):
     volumes: _containers.RepeatedCompositeFieldContainer[VolumeInfo]
     def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
 
+class VolumeTrackAndIntegrateRequest(_message.Message):
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "inverse_square", "iterations", "levels", "max_distance_m", "max_pixels", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "predict_colours", "predict_depth", "predict_normals", "reset", "robust", "robust_scale_m", "weight"]
+    CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_SCALE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_TYPE_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_M_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_SCALE_FIELD_NUMBER: _ClassVar[int]
+    INVERSE_SQUARE_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MAX_PIXELS_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROTATION_DEG_FIELD_NUMBER: _ClassVar[int]
+    MAX_TRANSLATION_M_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    MIN_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    MIN_FITNESS_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NO_FILTER_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_COLOURS_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_NORMALS_FIELD_NUMBER: _ClassVar[int]
+    RESET_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_SCALE_M_FIELD_NUMBER: _ClassVar[int]
+    T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_depth_colour: _common_pb2.Pose
+    T_map_camera: _common_pb2.Pose
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    camera: VolumeCamera
+    colour: bytes
+    colour_camera: VolumeCamera
+    colour_type: VolumeColour
+    depth: bytes
+    depth_max_m: float
+    depth_min_m: float
+    depth_scale: float
+    depth_type: VolumeDepth
+    intensity_m: float
+    intensity_scale: float
+    inverse_square: bool
+    iterations: int
+    levels: int
+    max_distance_m: float
+    max_pixels: int
+    max_rotation_deg: float
+    max_translation_m: float
+    method: VolumeTrackMethod
+    min_agreement: float
+    min_constraint: float
+    min_fitness: float
+    min_weight: float
+    name: str
+    no_filter: bool
+    predict_colours: bool
+    predict_depth: bool
+    predict_normals: bool
+    reset: bool
+    robust: VolumeTrackRobust
+    robust_scale_m: float
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ..., max_pixels: _Optional[int] = ..., reset: bool = ..., predict_depth: bool = ..., predict_normals: bool = ..., predict_colours: bool = ...) -> None: ...
+
+class VolumeTrackAndIntegrateResponse(_message.Message):
+    __slots__ = ["T_map_camera", "agreement", "colours", "constraint", "depth_map", "engine_ms", "fitness", "information", "is_first", "n_blocks", "n_inliers", "n_iterations", "n_new", "n_pixels", "n_touched", "normals", "reason", "rmse_m", "stamp", "status"]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    COLOURS_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAP_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    FITNESS_FIELD_NUMBER: _ClassVar[int]
+    INFORMATION_FIELD_NUMBER: _ClassVar[int]
+    IS_FIRST_FIELD_NUMBER: _ClassVar[int]
+    NORMALS_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_INLIERS_FIELD_NUMBER: _ClassVar[int]
+    N_ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_FIELD_NUMBER: _ClassVar[int]
+    N_PIXELS_FIELD_NUMBER: _ClassVar[int]
+    N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RMSE_M_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_map_camera: _common_pb2.Pose
+    agreement: float
+    colours: _common_pb2.Tensor
+    constraint: float
+    depth_map: _common_pb2.Tensor
+    engine_ms: float
+    fitness: float
+    information: _common_pb2.Tensor
+    is_first: bool
+    n_blocks: int
+    n_inliers: int
+    n_iterations: int
+    n_new: int
+    n_pixels: int
+    n_touched: int
+    normals: _common_pb2.Tensor
+    reason: VolumeTrackReason
+    rmse_m: float
+    stamp: int
+    status: VolumeTrackStatus
+    def __init__(self, status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., fitness: _Optional[float] = ..., agreement: _Optional[float] = ..., constraint: _Optional[float] = ..., rmse_m: _Optional[float] = ..., n_inliers: _Optional[int] = ..., n_iterations: _Optional[int] = ..., is_first: bool = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., n_pixels: _Optional[int] = ..., depth_map: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., colours: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class VolumeTrackRequest(_message.Message):
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "iterations", "levels", "max_distance_m", "max_pixels", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "robust", "robust_scale_m"]
+    CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_FIELD_NUMBER: _ClassVar[int]
+    COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_SCALE_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_TYPE_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_M_FIELD_NUMBER: _ClassVar[int]
+    INTENSITY_SCALE_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MAX_PIXELS_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROTATION_DEG_FIELD_NUMBER: _ClassVar[int]
+    MAX_TRANSLATION_M_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    MIN_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    MIN_FITNESS_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NO_FILTER_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_FIELD_NUMBER: _ClassVar[int]
+    ROBUST_SCALE_M_FIELD_NUMBER: _ClassVar[int]
+    T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_depth_colour: _common_pb2.Pose
+    T_map_camera: _common_pb2.Pose
+    camera: VolumeCamera
+    colour: bytes
+    colour_camera: VolumeCamera
+    colour_type: VolumeColour
+    depth: bytes
+    depth_max_m: float
+    depth_min_m: float
+    depth_scale: float
+    depth_type: VolumeDepth
+    intensity_m: float
+    intensity_scale: float
+    iterations: int
+    levels: int
+    max_distance_m: float
+    max_pixels: int
+    max_rotation_deg: float
+    max_translation_m: float
+    method: VolumeTrackMethod
+    min_agreement: float
+    min_constraint: float
+    min_fitness: float
+    min_weight: float
+    name: str
+    no_filter: bool
+    robust: VolumeTrackRobust
+    robust_scale_m: float
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., method: _Optional[_Union[VolumeTrackMethod, str]] = ..., robust: _Optional[_Union[VolumeTrackRobust, str]] = ..., levels: _Optional[int] = ..., iterations: _Optional[int] = ..., max_distance_m: _Optional[float] = ..., robust_scale_m: _Optional[float] = ..., intensity_scale: _Optional[float] = ..., intensity_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., min_fitness: _Optional[float] = ..., min_agreement: _Optional[float] = ..., min_constraint: _Optional[float] = ..., max_translation_m: _Optional[float] = ..., max_rotation_deg: _Optional[float] = ..., no_filter: bool = ..., max_pixels: _Optional[int] = ...) -> None: ...
+
+class VolumeTrackResponse(_message.Message):
+    __slots__ = ["T_map_camera", "agreement", "constraint", "engine_ms", "fitness", "information", "n_inliers", "n_iterations", "reason", "rmse_m", "status"]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    FITNESS_FIELD_NUMBER: _ClassVar[int]
+    INFORMATION_FIELD_NUMBER: _ClassVar[int]
+    N_INLIERS_FIELD_NUMBER: _ClassVar[int]
+    N_ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RMSE_M_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_map_camera: _common_pb2.Pose
+    agreement: float
+    constraint: float
+    engine_ms: float
+    fitness: float
+    information: _common_pb2.Tensor
+    n_inliers: int
+    n_iterations: int
+    reason: VolumeTrackReason
+    rmse_m: float
+    status: VolumeTrackStatus
+    def __init__(self, status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., information: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., fitness: _Optional[float] = ..., agreement: _Optional[float] = ..., constraint: _Optional[float] = ..., rmse_m: _Optional[float] = ..., n_inliers: _Optional[int] = ..., n_iterations: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class VolumeFsync(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeFull(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
 class VolumeDepth(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
@@ -441,4 +736,16 @@ class VolumeColour(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackRobust(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeTrackReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
