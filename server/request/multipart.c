@@ -3,7 +3,7 @@
  * line and then its bytes, up to the line break before the next "--BOUNDARY"; a "--" behind that
  * ends the body. Every byte is looked at a bounded number of times, and nothing is copied but
  * names. */
-#include "server/request/multipart.h"
+#include "server/request/request_life.h"
 
 #include <string.h>
 #include <strings.h>

@@ -13,7 +13,6 @@
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/request/exactly_once.h"
-#include "server/request/multipart.h"
 #include "server/observe/log/log.h"
 #include "server/request/request_prerequisite.h"
 #include "server/instance/instance.h"

@@ -83,6 +83,15 @@ struct vxd_body {
  * the standard does not allow. */
 bool vxd_multipart_boundary(const char *content_type, char out[VXD_BOUNDARY_BYTES]);
 
+/* Splits a multipart body (RFC 7578, RFC 2046) into its parts, whose bytes stay in it. What is
+ * before the first boundary and after the last is skipped.
+ * errors  INVALID_ARGUMENT  no or an unfinished part, more than VXD_BODY_MAX_PARTS, two of one
+ *                           name, a head without a name or longer than 2048 bytes */
+enum vxd_status vxd_multipart_split(const uint8_t *bytes, size_t n_bytes,
+                                    const char *boundary,
+                                    struct vxd_body_part parts[VXD_BODY_MAX_PARTS],
+                                    size_t *n_parts, struct vxd_err *err);
+
 /* Where a request's time went, for its reply. A stage that it has not reached is 0. */
 struct vxd_stage_times {
     double receive_ms; /* from the first byte of the message to its last */

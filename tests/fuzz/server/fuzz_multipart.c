@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/request/multipart.h"
+#include "server/request/request_life.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
