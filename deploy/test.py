@@ -101,15 +101,17 @@ TREES = {
     "thread": Tree(
         ["-DVOXELD_SANITIZE=thread", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
         but=r"^bench_|_traces|_replayed$|_store[0-9]$|"
-        r"test_gpu_(digests|facts|machine|gather|cloud|hash_(keys|errors|model|image)|"
+        r"test_gpu_(digests|facts|machine|gather|cloud|upkeep|hash_(keys|errors|model|image)|"
         r"sparse_(chain|conv_linear|map_tiles)|network_(samples|errors|ops|taps)|"
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
-        r"test_server_(model|map_faults|durable_(planes|repair|repair_cut))|"
-        r"integration_(net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
-        r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|"
-        r"examples|readme|installed|python.*|layers|names|bundle|.*_tools)$",
+        r"test_server_(model|map_faults|durable_(planes|repair|repair_cut)|volume_(record|alloc)|"
+        r"upkeep_record|rules)|"
+        r"integration_(mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
+        r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
+        r"scene_upkeep|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
+        r"layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle|installed)$",
         env={"VOXELD_TEST_SLOW": "32"},
@@ -128,7 +130,7 @@ TREES = {
         ["--toolchain", str(SOURCE / "deploy" / "aarch64.cmake"), "-DCMAKE_BUILD_TYPE=Release",
          f"-DCMAKE_SYSROOT={ROOT / 'aarch64-root'}", "-DVOXELD_CUDA=OFF", *NO_PAPER],
         only=r"^test_(gpu_(digests|core|facts|dag_(leaf_parts|octants))|proto_golden|"
-        r"server_(durable_planes|map_record)|client_files)$",
+        r"server_(durable_planes|map_record|volume_record)|client_files)$",
         full_options=PAPER,
         full_but=r"^bench_|_replayed$|_drive$",
         env={"VOXELD_TEST_SLOW": "8"},

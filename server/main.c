@@ -47,6 +47,7 @@ struct daemon {
     struct vxd_http *http;
     int passed_fd; /* HTTP's socket where systemd listens on it, -1 = none, or HTTP has it */
     bool is_passed;
+    struct vxd_http *foxglove;
     struct vxd_data_dir data_dir;
 };
 
@@ -74,6 +75,21 @@ static int fail_data(const char *what, const struct daemon *d, const struct vxd_
     return EXIT_FAILURE;
 }
 
+/* Reads the tokens as a start does, and forgets them. */
+static enum vxd_status check_tokens(const struct vxd_config *config, struct vxd_err *err)
+{
+    struct vxd_method_names names = {NULL, 0};
+    struct vxd_token_list list = {NULL, 0};
+    enum vxd_status status = vxd_method_names_make(vxd_method_table(), &names, err);
+
+    if (status == VXD_OK) {
+        status = vxd_token_file_read(config->tokens_file, &names, &list, err);
+    }
+    vxd_token_list_clear(&list);
+    vxd_method_names_free(&names);
+    return status;
+}
+
 static int check_config(const char *path)
 {
     struct vxd_options options = {.config = path};
@@ -83,6 +99,9 @@ static int check_config(const char *path)
         config != NULL ? vxd_options_load(&options, config, &err)
                        : vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
 
+    if (status == VXD_OK) {
+        status = check_tokens(config, &err);
+    }
     free(config);
     if (status != VXD_OK) {
         (void)fprintf(stderr, "%s%s%s\n", err.field, err.field[0] != '\0' ? ": " : "",
@@ -196,8 +215,33 @@ static void log_ready(const struct daemon *d)
     }
     vxd_context_get_info(d->server.context, &info);
     vxd_server_backend_name(&d->server, backend, sizeof backend);
-    vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "rpc", rpc, "backend",
-            backend, "device", info.name);
+    vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "foxglove",
+            d->server.foxglove_bound, "rpc", rpc, "backend", backend, "device",
+            info.name);
+}
+
+/* Says at the start what lets more people in than they may have meant who wrote the configuration. */
+static void warn_of_reach(const struct vxd_config *config)
+{
+    bool is_open = config->tokens_file[0] == '\0';
+    bool is_unix = strncmp(config->http, "unix:", 5) == 0;
+    char mode[8];
+
+    (void)snprintf(mode, sizeof mode, "0%o", (unsigned)config->ipc_mode);
+    if (is_open && config->http[0] != '\0' && !is_unix && !config->http_require_token) {
+        vxd_log(VXD_LOG_WARNING,
+                "every user of this machine may do everything over HTTP: set "
+                "auth.tokens_file, http.require_token, or listen.http to unix:/PATH",
+                "listen.http", config->http);
+    }
+    if ((config->ipc_mode & 2) != 0 && (config->n_rpc > 0 || is_unix)) {
+        vxd_log(VXD_LOG_WARNING,
+                is_open ? "every user of this machine may do everything over ipc: "
+                          "listen.ipc_mode lets them connect, and there is no "
+                          "auth.tokens_file"
+                        : "every user of this machine may connect over ipc",
+                "listen.ipc_mode", mode);
+    }
 }
 
 static void reload(struct daemon *d)
@@ -312,6 +356,9 @@ static void drain(struct daemon *d, bool lost)
     if (d->http != NULL) {
         vxd_http_refuse_new(d->http);
     }
+    if (d->foxglove != NULL) {
+        vxd_http_refuse_new(d->foxglove);
+    }
     vxd_watch_refuse(server->watch);
     if (!vxd_scheduler_drain(server->scheduler, d->config.drain_timeout_ms)) {
         vxd_log(VXD_LOG_WARNING,
@@ -326,6 +373,9 @@ static void close_daemon(struct daemon *d)
     }
     if (d->http != NULL) {
         vxd_http_stop(d->http);
+    }
+    if (d->foxglove != NULL) {
+        vxd_http_stop(d->foxglove);
     }
     if (d->config.data_dir[0] != '\0') {
         vxd_notify("EXTEND_TIMEOUT_USEC=" SAVE_USEC);
@@ -370,7 +420,9 @@ static int run(struct daemon *d)
     if (d->config.data_dir[0] != '\0') {
         vxd_server_set_state(&d->server, VXD_STATE_RECOVERING);
     }
-    if (!d->is_passed && start_http(d, &err) != VXD_OK) {
+    if ((!d->is_passed && start_http(d, &err) != VXD_OK) ||
+        (d->config.foxglove[0] != '\0' &&
+         vxd_http_start_foxglove(&d->server, &d->foxglove, &err) != VXD_OK)) {
         return fail("cannot listen", &err);
     }
     if (bring_back(d, &is_reload_due, &err) != VXD_OK) {
@@ -387,6 +439,7 @@ static int run(struct daemon *d)
         return fail("cannot listen", &err);
     }
     vxd_server_set_state(&d->server, VXD_STATE_SERVING);
+    warn_of_reach(&d->config);
     log_ready(d);
     vxd_notify("READY=1");
     if (is_reload_due) {

@@ -79,7 +79,8 @@ static struct vxd_hashmap_spec map_spec(const struct vxd_volume_spec *spec)
     bool is_compact = spec->form == VXD_VOLUME_COMPACT;
     struct vxd_hashmap_spec map = {.key_dtype = VXD_INT32,
                                    .n_components = 3,
-                                   .n_values = spec->has_colour ? 4 : 3,
+                                   .n_values = 3 + (spec->has_colour ? 1 : 0) +
+                                               (spec->has_labels ? 1 : 0),
                                    .index = VXD_HASH_OPEN,
                                    .capacity = spec->capacity,
                                    .max_bytes = spec->max_bytes};
@@ -89,8 +90,9 @@ static struct vxd_hashmap_spec map_spec(const struct vxd_volume_spec *spec)
         (struct vxd_hashmap_array){is_compact ? VXD_FLOAT16 : VXD_FLOAT32, n_voxels};
     map.values[VXD_VOLUME_WEIGHTS] =
         (struct vxd_hashmap_array){is_compact ? VXD_UINT8 : VXD_FLOAT32, n_voxels};
-    map.values[VXD_VOLUME_COLOURS] = (struct vxd_hashmap_array){
-        spec->has_colour ? VXD_UINT16 : VXD_DTYPE_UNSPECIFIED, 4 * n_voxels};
+    for (int i = VXD_VOLUME_COLOURS; i < map.n_values; i++) { /* and labels */
+        map.values[i] = (struct vxd_hashmap_array){VXD_UINT16, 4 * n_voxels};
+    }
     return map;
 }
 
@@ -219,6 +221,8 @@ enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volu
 
     VXD_TRY(vxd_hashmap_size(queue, volume->map, &volume->n_blocks, err));
     VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
+    volume->n_linked = 0;
+    vxd_volume_link(queue, volume, NULL, 0);
 out:
     return status;
 }
@@ -379,7 +383,12 @@ void vxd_volume_get_view(const struct vxd_volume *volume, struct vxd_volume_view
         .stamps = vxd_hashmap_values(map, VXD_VOLUME_STAMPS),
         .distances = vxd_hashmap_values(map, VXD_VOLUME_DISTANCES),
         .weights = vxd_hashmap_values(map, VXD_VOLUME_WEIGHTS),
-        .colours = vxd_hashmap_values(map, VXD_VOLUME_COLOURS),
+        .colours =
+            volume->spec.has_colour ? vxd_hashmap_values(map, VXD_VOLUME_COLOURS) : NULL,
+        .labels = volume->spec.has_labels
+                      ? vxd_hashmap_values(map, VXD_VOLUME_COLOURS +
+                                                    (volume->spec.has_colour ? 1 : 0))
+                      : NULL,
         .neighbours = vxd_volume_is_linked(volume) ? volume->neighbours.ptr : NULL,
         .edge = volume->spec.block_edge,
         .shift = volume->spec.block_edge == 8 ? 3 : 4,

@@ -57,6 +57,12 @@ struct vxd_cast_call {
     float *normal;
     uint8_t *colour;
     uint8_t *mask;
+    uint8_t *label;
+    float *weight;
+
+    /* Cosine and sine of the elevation of each row, then of the azimuth of each column, of a lidar;
+     * NULL: the camera. */
+    const float *beams;
 };
 
 /* ---- The range image ---- */
@@ -454,13 +460,24 @@ VXD_HD void vxd_cast_aim(const struct vxd_cast_call *call, int u, int v,
 {
     float x;
     float y;
+    float z = 1;
     float squares = 0;
 
-    vxd_camera_ray(&call->camera, (float)u, (float)v, &x, &y);
+    if (call->beams != NULL) {
+        const float *row = call->beams + 2 * (size_t)v;
+        const float *column = call->beams + 2 * ((size_t)call->camera.height + (size_t)u);
+
+        x = vxd_mulf(row[0], column[0]);
+        y = vxd_mulf(row[0], column[1]);
+        z = row[1];
+    } else {
+        vxd_camera_ray(&call->camera, (float)u, (float)v, &x, &y);
+    }
     VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         const float *r = &call->to_voxels[3 * (size_t)axis];
-        float d = vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), r[2]);
+        float d =
+            vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), vxd_mulf(r[2], z));
 
         ray->direction[axis] = d;
         ray->inverse[axis] = vxd_divf(1.0f, d);
@@ -684,6 +701,33 @@ VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ra
     }
 }
 
+/* Writes the label and the weight of the voxel that a hit at depth t is in; t = 0: of no hit. */
+VXD_HD void vxd_cast_note(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                          float t, size_t pixel)
+{
+    int32_t entry = VXD_NO_ENTRY;
+    size_t row = 0;
+
+    if (t > 0) {
+        int32_t x = vxd_cast_floor(vxd_cast_position(call, ray, 0, t));
+        int32_t y = vxd_cast_floor(vxd_cast_position(call, ray, 1, t));
+        int32_t z = vxd_cast_floor(vxd_cast_position(call, ray, 2, t));
+
+        entry = vxd_cast_entry(call, ray, x, y, z);
+        row = entry != VXD_NO_ENTRY ? vxd_voxel_row(&call->view, entry,
+                                                    vxd_voxel_index(&call->view, x, y, z))
+                                    : 0;
+    }
+    if (call->label != NULL) {
+        call->label[pixel] =
+            (uint8_t)(entry != VXD_NO_ENTRY ? vxd_volume_label(&call->view, row) : 0);
+    }
+    if (call->weight != NULL) {
+        call->weight[pixel] =
+            entry != VXD_NO_ENTRY ? vxd_volume_weight(&call->view, row) : 0;
+    }
+}
+
 /* The depths that the range image allows a pixel; false: none. */
 VXD_HD bool vxd_cast_range(const struct vxd_cast_call *call, int u, int v, float *from,
                            float *to)
@@ -720,6 +764,9 @@ VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
     }
     if (call->mask != NULL) {
         call->mask[pixel] = t > 0 ? 1 : 0;
+    }
+    if (call->label != NULL || call->weight != NULL) {
+        vxd_cast_note(call, &ray, t, pixel);
     }
     VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {

@@ -125,7 +125,23 @@ static __device__ __forceinline__ void mix_colours(const struct vxd_fuse_call *c
     }
 }
 
-template <int EDGE, bool IS_COMPACT, bool HAS_COLOUR>
+static __device__ __forceinline__ void vote(const struct vxd_fuse_call *call,
+                                            size_t first, size_t stride,
+                                            const struct batch *batch)
+{
+#pragma unroll
+    for (int i = 0; i < N_BATCH; i++) {
+        uint32_t label = batch->weight[i] > 0 && batch->distance[i] < 1.0f
+                             ? call->frame.labels[batch->pixel[i]]
+                             : 0;
+
+        if (label != 0) {
+            vxd_volume_vote(&call->view, first + (size_t)i * stride, label);
+        }
+    }
+}
+
+template <int EDGE, bool IS_COMPACT, bool HAS_COLOUR, bool HAS_LABELS>
 static __global__ void __launch_bounds__(N_THREADS)
     fuse_kernel(const __grid_constant__ struct vxd_fuse_call all)
 {
@@ -159,6 +175,9 @@ static __global__ void __launch_bounds__(N_THREADS)
             if (call.frame.colour != NULL) {
                 mix_colours(&call, first, n_columns, &batch);
             }
+            if (HAS_LABELS) {
+                vote(&call, first, n_columns, &batch);
+            }
         }
     }
     if (__any_sync(0xffffffffu, any ? 1 : 0) != 0 && (threadIdx.x & 31) == 0) {
@@ -172,10 +191,12 @@ static void launch(const struct vxd_fuse_call *call, cudaStream_t stream)
 {
     unsigned n = (unsigned)(EDGE == 8 ? (call->n + 3) / 4 : call->n);
 
-    if (call->frame.colour != NULL) {
-        fuse_kernel<EDGE, IS_COMPACT, true><<<n, N_THREADS, 0, stream>>>(*call);
+    if (call->frame.labels != NULL) { /* rarer: it looks whether there are colours */
+        fuse_kernel<EDGE, IS_COMPACT, true, true><<<n, N_THREADS, 0, stream>>>(*call);
+    } else if (call->frame.colour != NULL) {
+        fuse_kernel<EDGE, IS_COMPACT, true, false><<<n, N_THREADS, 0, stream>>>(*call);
     } else {
-        fuse_kernel<EDGE, IS_COMPACT, false><<<n, N_THREADS, 0, stream>>>(*call);
+        fuse_kernel<EDGE, IS_COMPACT, false, false><<<n, N_THREADS, 0, stream>>>(*call);
     }
 }
 

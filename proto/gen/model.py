@@ -25,15 +25,18 @@ OPTIONS = FOLDER / "options.proto"
 FILES = (
     "common",
     "admin",
+    "token",
     "voxelize",
     "hashmap",
     "network",
     "scene",
+    "scene_upkeep",
     "scene_version",
     "volume",
     "field",
     "grid",
     "render",
+    "mesh",
     "watch",
     "rpc",
 )

@@ -102,6 +102,20 @@ static enum vxd_status check_rpc(const struct vxd_config *config, size_t i,
     return VXD_OK;
 }
 
+static enum vxd_status check_unix(const char *path, struct vxd_err *err)
+{
+    if (path[0] != '/' || path[1] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http",
+                        "\"unix:%.100s\" must be unix:/PATH", path);
+    }
+    if (strlen(path) > IPC_PATH_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http",
+                        "the socket's path has %zu bytes, the system allows %d",
+                        strlen(path), IPC_PATH_BYTES);
+    }
+    return VXD_OK;
+}
+
 static bool is_backend(const char *name)
 {
     size_t n_digits;
@@ -141,7 +155,12 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
     for (size_t i = 0; i < config->n_rpc; i++) {
         VXD_TRY(check_rpc(config, i, err));
     }
-    if (config->http[0] != '\0') {
+    if (config->foxglove[0] != '\0') {
+        VXD_TRY(check_reach(config, "listen.foxglove", config->foxglove, err));
+    }
+    if (strncmp(config->http, "unix:", 5) == 0) {
+        VXD_TRY(check_unix(config->http + 5, err));
+    } else if (config->http[0] != '\0') {
         VXD_TRY(check_reach(config, "listen.http", config->http, err));
     }
     if (!is_backend(config->backend)) {

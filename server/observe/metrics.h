@@ -12,7 +12,7 @@
 
 #include "proto/wire/wire.h"
 
-#define VXD_METRICS_MAX_METHODS 64
+#define VXD_METRICS_MAX_METHODS 256
 
 struct vxd_metrics;
 

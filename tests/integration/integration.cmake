@@ -75,6 +75,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  daemon/walls
   deploy/installed
   deploy/upgrade
   field/fields
@@ -88,6 +89,7 @@ set(integration_tests
   network/net_places
   network/net_reference
   network/networks
+  scene/mesh
   scene/pictures
   scene/scene_durable
   scene/scene_fusion
@@ -95,6 +97,7 @@ set(integration_tests
   scene/scene_limits
   scene/scene_stop
   scene/scene_tools
+  scene/scene_upkeep
   scene/scene_version_tools
   scene/scene_versions
   scene/scenes
@@ -110,8 +113,12 @@ set(integration_tests
   transport/http
   transport/rpc
   transport/shared
+  volume/volume_durable
+  volume/volume_scans
   volume/volume_tools
+  volume/volume_track
   volume/volumes
+  web/foxglove
   web/web)
 # The dashboard in a browser; deploy/packages.sh installs Debian's. ThreadSanitizer takes seconds
 # for each of its pictures; what it asks of the daemon, test_watch.py and test_web.py ask there.
@@ -151,10 +158,11 @@ set_tests_properties(integration_overload integration_load integration_bench int
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
-             integration_grids
+             integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
-             integration_volume_tools integration_shared integration_fields
+             integration_volume_durable integration_volume_tools integration_volume_track
+             integration_volume_scans integration_shared integration_fields
              integration_pictures integration_watch
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -28,6 +28,7 @@ static enum vxd_status build_volume_create(struct vxd_exchange *call,
     out->max_bytes = in->max_bytes;
     out->ttl_s = in->ttl_s;
     VXD_TRY(vxd_exchange_vec3(call, in->origin, &out->origin));
+    out->labels = in->labels;
 out:
     return status;
 }
@@ -57,6 +58,7 @@ static enum vxd_status read_volume_info(struct vxd_reply *reply,
     out->owner = in->owner;
     out->created_ns = in->created_ns;
     vxd_reply_vec3(in->origin, out->origin);
+    out->labels = in->labels;
     return VXD_OK;
 }
 
@@ -313,6 +315,9 @@ build_volume_integrate(struct vxd_exchange *call,
         VXD_TRY(build_volume_camera(call, &in->colour_camera, &out->colour_camera));
     }
     VXD_TRY(vxd_exchange_pose(call, &in->T_depth_colour, &out->t_depth_colour));
+    out->carve_m = in->carve_m;
+    out->labels.data = (uint8_t *)(uintptr_t)in->labels;
+    out->labels.len = in->n_labels_bytes;
 out:
     return status;
 }
@@ -340,6 +345,7 @@ static enum vxd_status open_volume_integrate(struct vxd_exchange *call,
     r->n_blocks = in->n_blocks;
     r->stamp = in->stamp;
     r->engine_ms = in->engine_ms;
+    r->n_carved = in->n_carved;
     *out = r;
     return VXD_OK;
 }
@@ -368,6 +374,35 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status fill_volume_lidar(struct vxd_exchange *call,
+                                         const struct voxeld_volume_lidar *in,
+                                         Voxeld__V1__VolumeLidar *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    voxeld__v1__volume_lidar__init(out);
+    out->rows = in->rows;
+    out->columns = in->columns;
+    VXD_TRY(vxd_exchange_check_list(call, "elevations_deg", in->elevations_deg,
+                                    in->n_elevations_deg));
+    out->elevations_deg = (double *)(uintptr_t)in->elevations_deg;
+    out->n_elevations_deg = in->n_elevations_deg;
+    out->top_deg = in->top_deg;
+    out->bottom_deg = in->bottom_deg;
+    out->azimuth_begin_deg = in->azimuth_begin_deg;
+    out->azimuth_span_deg = in->azimuth_span_deg;
+out:
+    return status;
+}
+
+static enum vxd_status build_volume_lidar(struct vxd_exchange *call,
+                                          const struct voxeld_volume_lidar *in,
+                                          Voxeld__V1__VolumeLidar **out)
+{
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    return *out != NULL ? fill_volume_lidar(call, in, *out) : VXD_RESOURCE_EXHAUSTED;
+}
+
 static enum vxd_status
 build_volume_cast_rays(struct vxd_exchange *call,
                        const struct voxeld_volume_cast_rays_request *in,
@@ -386,6 +421,11 @@ build_volume_cast_rays(struct vxd_exchange *call,
     out->vertices = in->vertices;
     out->normals = in->normals;
     out->colours = in->colours;
+    out->labels = in->labels;
+    out->weights = in->weights;
+    if (in->has_lidar) {
+        VXD_TRY(build_volume_lidar(call, &in->lidar, &out->lidar));
+    }
 out:
     return status;
 }
@@ -426,6 +466,12 @@ open_volume_cast_rays(struct vxd_exchange *call,
     }
     r->n_hits = in->n_hits;
     r->engine_ms = in->engine_ms;
+    if (request->labels) {
+        VXD_TRY(vxd_reply_rows(in->labels, "labels", r->n, &r->labels, err));
+    }
+    if (request->weights) {
+        VXD_TRY(vxd_reply_rows(in->weights, "weights", r->n, &r->weights, err));
+    }
     *out = r;
     return VXD_OK;
 out:
@@ -544,6 +590,10 @@ open_volume_extract(struct vxd_exchange *call,
     r->is_whole = in->is_whole;
     r->engine_ms = in->engine_ms;
     r->next = in->next;
+    if (!request->as_ply) {
+        VXD_TRY(vxd_reply_rows(in->labels, "labels", in->n_labels, &r->labels, err));
+    }
+    r->n_labels = in->n_labels;
     *out = r;
     return VXD_OK;
 out:
@@ -632,6 +682,93 @@ enum voxeld_status voxeld_volume_clear(struct voxeld_client *client,
     VXD_TRY(vxd_exchange_send(&call));
     if (out != NULL) {
         VXD_TRY(open_volume_clear(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status
+build_volume_integrate_points(struct vxd_exchange *call,
+                              const struct voxeld_volume_integrate_points_request *in,
+                              Voxeld__V1__VolumeIntegratePointsRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    VXD_TRY(vxd_exchange_cloud(call, in->cloud, &out->cloud));
+    VXD_TRY(vxd_exchange_pose(call, &in->T_map_sensor_end, &out->t_map_sensor_end));
+    out->time_field = vxd_text_or_empty(in->time_field);
+    out->time_begin = in->time_begin;
+    out->time_end = in->time_end;
+    if (in->has_lidar) {
+        VXD_TRY(build_volume_lidar(call, &in->lidar, &out->lidar));
+    }
+    out->image_time = in->image_time;
+    out->range_min_m = in->range_min_m;
+    out->range_max_m = in->range_max_m;
+    out->carve_m = in->carve_m;
+    out->weight = in->weight;
+    out->inverse_square = in->inverse_square;
+    out->by_angle = in->by_angle;
+    out->label_field = vxd_text_or_empty(in->label_field);
+    out->labels.data = (uint8_t *)(uintptr_t)in->labels;
+    out->labels.len = in->n_labels_bytes;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_integrate_points(struct vxd_exchange *call,
+                                                    struct voxeld_volume_change **out)
+{
+    struct voxeld_volume_change *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeIntegratePointsResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_integrate_points;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->n_points = in->n_points;
+    r->n_used = in->n_used;
+    r->n_beyond = in->n_beyond;
+    r->n_dropped = in->n_dropped;
+    r->n_touched = in->n_touched;
+    r->n_new = in->n_new;
+    r->n_carved = in->n_carved;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_volume_integrate_points(
+    struct voxeld_client *client,
+    const struct voxeld_volume_integrate_points_request *request,
+    struct voxeld_volume_change **out, struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeIntegratePointsRequest body =
+        VOXELD__V1__VOLUME_INTEGRATE_POINTS_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_integrate_points(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_INTEGRATE_POINTS;
+    call.request.volume_integrate_points = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_integrate_points(&call, out));
     }
 out:
     return vxd_exchange_end(&call, status, error);

@@ -24,7 +24,7 @@ Failures are exceptions of class voxeld.Error, one subclass a status code.
 
 from .calls import StageTimes
 from .client import Client, connect
-from .cloud import Cloud, DType, Field, Pose, Sweep
+from .cloud import Cloud, Deskew, DType, Field, Pose, Sweep
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -58,14 +58,21 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.token_records import Token
+from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
     Camera,
+    Lidar,
     Surface,
     VolumeBox,
     VolumeCleared,
+    VolumeDecayed,
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeScanned,
+    VolumeTrack,
+    VolumeTracked,
 )
 from .maps import Map, Merge
 from .volumes import Volume
@@ -85,6 +92,7 @@ from .reply import (
     Voxels,
 )
 from .scene_fields import Contacts, DistanceField, Distances
+from .scene_meshes import MeshImported
 from .scene_records import (
     Ball,
     Box,
@@ -94,6 +102,7 @@ from .scene_records import (
     Copy,
     Dense,
     Edited,
+    Filter,
     HalfSpace,
     Heightfield,
     Integrated,
@@ -142,7 +151,9 @@ __all__ = [
     "DType",
     "DataLoss",
     "DeadlineExceeded",
+    "Decayed",
     "Dense",
+    "Deskew",
     "Diff",
     "Difference",
     "DistanceField",
@@ -151,8 +162,10 @@ __all__ = [
     "Entries",
     "Erased",
     "Error",
+    "Evidence",
     "FailedPrecondition",
     "Field",
+    "Filter",
     "Found",
     "Frontiers",
     "Grid",
@@ -168,6 +181,7 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Lidar",
     "Log",
     "LogOdds",
     "Map",
@@ -176,6 +190,7 @@ __all__ = [
     "Material",
     "Merge",
     "Merged",
+    "MeshImported",
     "MethodStatus",
     "NearestVoxels",
     "NetworkInfo",
@@ -203,6 +218,7 @@ __all__ = [
     "Surface",
     "Sweep",
     "Timings",
+    "Token",
     "Unauthenticated",
     "Unavailable",
     "Undone",
@@ -214,9 +230,13 @@ __all__ = [
     "Volume",
     "VolumeBox",
     "VolumeCleared",
+    "VolumeDecayed",
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
+    "VolumeScanned",
+    "VolumeTrack",
+    "VolumeTracked",
     "VoxelState",
     "VoxelValues",
     "Voxels",

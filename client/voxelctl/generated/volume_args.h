@@ -17,15 +17,28 @@ enum ctl_volume_option {
     CTL_VOLUME_MAX_BYTES,
     CTL_VOLUME_TTL,
     CTL_VOLUME_ORIGIN,
+    CTL_VOLUME_LABELS,
     CTL_VOLUME_MISSING_OK,
     CTL_VOLUME_DEPTH_SCALE,
     CTL_VOLUME_DEPTH_MIN,
     CTL_VOLUME_DEPTH_MAX,
     CTL_VOLUME_WEIGHT,
     CTL_VOLUME_INVERSE_SQUARE,
+    CTL_VOLUME_CARVE,
     CTL_VOLUME_INTRINSICS,
     CTL_VOLUME_POSE,
     CTL_VOLUME_IMAGE,
+    CTL_VOLUME_TIME_FIELD,
+    CTL_VOLUME_TIME_BEGIN,
+    CTL_VOLUME_TIME_END,
+    CTL_VOLUME_RANGE_MIN,
+    CTL_VOLUME_RANGE_MAX,
+    CTL_VOLUME_BY_ANGLE,
+    CTL_VOLUME_LABEL_FIELD,
+    CTL_VOLUME_END_POSE,
+    CTL_VOLUME_LIDAR,
+    CTL_VOLUME_AZIMUTH,
+    CTL_VOLUME_FORMAT,
     CTL_VOLUME_POINTS,
     CTL_VOLUME_MIN_WEIGHT,
     CTL_VOLUME_BOX,
@@ -59,9 +72,20 @@ struct ctl_volume_args {
     double depth_min;
     double depth_max;
     double weight;
+    double carve;
     const char *intrinsics;
     const char *pose;
     const char *image;
+    const char *time_field;
+    double time_begin;
+    double time_end;
+    double range_min;
+    double range_max;
+    const char *label_field;
+    const char *end_pose;
+    const char *lidar;
+    const char *azimuth;
+    const char *format;
     double min_weight;
     const char *box;
     const char *width;
@@ -79,6 +103,7 @@ extern const struct ctl_manual ctl_volume_drop_manual;
 extern const struct ctl_manual ctl_volume_list_manual;
 extern const struct ctl_manual ctl_volume_info_manual;
 extern const struct ctl_manual ctl_volume_integrate_manual;
+extern const struct ctl_manual ctl_volume_scan_manual;
 extern const struct ctl_manual ctl_volume_extract_manual;
 extern const struct ctl_manual ctl_volume_render_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
@@ -101,6 +126,8 @@ void ctl_volume_create_request(const struct ctl_volume_args *args,
                                struct voxeld_volume_create_request *out);
 void ctl_volume_integrate_request(const struct ctl_volume_args *args,
                                   struct voxeld_volume_integrate_request *out);
+void ctl_volume_scan_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_integrate_points_request *out);
 void ctl_volume_extract_request(const struct ctl_volume_args *args,
                                 struct voxeld_volume_extract_request *out);
 void ctl_volume_render_request(const struct ctl_volume_args *args,
@@ -111,6 +138,7 @@ void ctl_volume_clear_request(const struct ctl_volume_args *args,
 /* Print a record as JSON to standard output. */
 void ctl_volume_print_json(const struct voxeld_volume_info *volume);
 void ctl_volume_integrate_json(const struct voxeld_volume_change *r);
+void ctl_volume_scan_json(const struct voxeld_volume_change *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
 
 #endif

@@ -26,6 +26,7 @@ void ctl_volume_print_json(const struct voxeld_volume_info *volume)
     ctl_json_member_string(stdout, false, "owner", volume->owner);
     (void)printf(", \"created_ns\": %" PRId64, volume->created_ns);
     ctl_json_member_vec3(stdout, false, "origin", volume->origin);
+    (void)printf(", \"labels\": %s", volume->labels ? "true" : "false");
     (void)fputc('}', stdout);
 }
 
@@ -34,6 +35,23 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r)
     (void)fputc('{', stdout);
     ctl_json_member_count(stdout, true, "n_touched", r->n_touched);
     ctl_json_member_count(stdout, false, "n_new", r->n_new);
+    ctl_json_member_count(stdout, false, "n_carved", r->n_carved);
+    ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
+    ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_volume_scan_json(const struct voxeld_volume_change *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "n_points", r->n_points);
+    ctl_json_member_count(stdout, false, "n_used", r->n_used);
+    ctl_json_member_count(stdout, false, "n_beyond", r->n_beyond);
+    ctl_json_member_count(stdout, false, "n_dropped", r->n_dropped);
+    ctl_json_member_count(stdout, false, "n_touched", r->n_touched);
+    ctl_json_member_count(stdout, false, "n_new", r->n_new);
+    ctl_json_member_count(stdout, false, "n_carved", r->n_carved);
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);

@@ -14,6 +14,11 @@ struct vxd_http;
 enum vxd_status vxd_http_start(struct vxd_server *server, int passed_fd,
                                struct vxd_http **out, struct vxd_err *err);
 
+/* Listens on server->config.foxglove, for viewers that speak the Foxglove protocol and nothing else;
+ * fills server->foxglove_bound. errors  as vxd_http_start */
+enum vxd_status vxd_http_start_foxglove(struct vxd_server *server, struct vxd_http **out,
+                                        struct vxd_err *err);
+
 /* Accepts no more connections; open ones go on. The kernel refuses what comes, but for a socket that
  * was passed: there connections wait for the next daemon. */
 void vxd_http_refuse_new(struct vxd_http *http);

@@ -29,6 +29,7 @@ from voxeld.v1 import (
     network_pb2,  # noqa: F401
     rpc_pb2,
     scene_pb2,  # noqa: F401
+    scene_upkeep_pb2,  # noqa: F401
     scene_version_pb2,  # noqa: F401
     voxelize_pb2,
     watch_pb2,  # noqa: F401
@@ -133,7 +134,11 @@ class Daemon:
         urls = ready["rpc"].split(",")
         self.ipc = next((u for u in urls if u.startswith("ipc://")), "")
         self.tcp = next((u for u in urls if u.startswith("tcp://")), "")
-        self.http_port = int(ready["http"].rsplit(":", 1)[1]) if ready["http"] else 0
+        self.http_port = (
+            int(ready["http"].rsplit(":", 1)[1])
+            if ready["http"] and not ready["http"].startswith("unix:")
+            else 0
+        )
 
     @staticmethod
     def environment() -> dict[str, str]:

@@ -30,6 +30,7 @@ def volume_create(
     max_bytes: int = 0,
     ttl_s: float = 0.0,
     origin: Sequence[float] = (0.0, 0.0, 0.0),
+    labels: bool = False,
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -50,6 +51,9 @@ def volume_create(
     ttl_s         at most 31536000 (a year); 0 to 31536000; 0: never
     origin        where voxel (0, 0, 0) begins; for maps far from zero, since replies count from
                   here; metres
+    labels        votes for labels 1 to 255 are kept a voxel, 8 bytes: four labels with their
+                  counts. A label that got more than a fifth of the votes is always among them;
+                  when a count would pass 255 all are halved
 
     Raises AlreadyExists (a volume of that name has other parameters), ResourceExhausted (over
     max_bytes or the limits of the server).
@@ -67,6 +71,7 @@ def volume_create(
         max_bytes=max_bytes,
         ttl_s=ttl_s,
         origin=exchange.vec3(origin, "origin"),
+        labels=labels,
     )
     reply = exchange.change(self, "volume_create", message, timeout, request_id, sequence)
     return Volume(self, volume_info_of(reply.volume))

@@ -95,6 +95,7 @@ class VolumeInfo:
     owner: str
     created_ns: int
     origin: tuple[float, float, float]
+    labels: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,10 +104,61 @@ class VolumeIntegrated:
 
     n_touched  blocks that the image touched, those of them that are new, and all of the volume
     stamp      the volume's stamp after the change
+    n_carved   other blocks that observed the image, since carve_m reaches them
     """
 
     n_touched: int
     n_new: int
+    n_blocks: int
+    stamp: int
+    engine_ms: float
+    n_carved: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Lidar:
+    """The rows and columns of a lidar's beams; x forward, y left, z up.
+
+    rows               0 to 1024; 0: as many as elevations_deg has
+    columns            1 to 16384
+    elevations_deg     the elevation of each row, degrees, falling, within +-89. Empty: evenly
+                       from top_deg to bottom_deg, the elevations of the first and last row
+    top_deg            degrees
+    bottom_deg         degrees
+    azimuth_begin_deg  column u has the azimuths from azimuth_begin_deg + u / columns *
+                       azimuth_span_deg on, counter-clockwise seen from above, from x on; a
+                       negative span turns clockwise; degrees; -720 to 720
+    azimuth_span_deg   degrees; -360 to 360; 0: 360
+    """
+
+    rows: int = 0
+    columns: int = 0
+    elevations_deg: tuple[float, ...] = ()
+    top_deg: float = 0.0
+    bottom_deg: float = 0.0
+    azimuth_begin_deg: float = 0.0
+    azimuth_span_deg: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class VolumeScanned:
+    """The outcome of integrate_points.
+
+    n_points   points = used + beyond range_max_m + dropped: those nearer than range_min_m, not
+               finite, or outside of what the lidar sees
+    n_touched  blocks near hits, those of them that are new, and others in which something
+               became free
+    n_blocks   all of the volume
+    stamp      the volume's stamp after the change
+    """
+
+    n_points: int
+    n_used: int
+    n_beyond: int
+    n_dropped: int
+    n_touched: int
+    n_new: int
+    n_carved: int
     n_blocks: int
     stamp: int
     engine_ms: float
@@ -121,6 +173,8 @@ class VolumePicture:
     normals   float32, map frame, unit length, out of the surface; zeros = no surface
     colours   uint8: red, green, blue
     n_hits    pixels that see a surface
+    labels    uint8; 0 = no surface, or no label
+    weights   float32; 0 = no surface
     """
 
     width: int
@@ -131,6 +185,8 @@ class VolumePicture:
     colours: exchange.Array | None
     n_hits: int
     engine_ms: float
+    labels: exchange.Array | None
+    weights: exchange.Array | None
 
     image = exchange.image_of
 
@@ -151,6 +207,8 @@ class Surface:
     is_whole   this is the whole surface, since blocks were removed after `since`, or it was 0:
                drop what you have
     next       where the next part begins: its `first`. 0 = this was the last
+    labels     uint8, one a vertex, 0 = none: the label with the most votes of the nearer of the
+               two voxels that the vertex lies between. Volumes with labels; zero rows of others
     """
 
     vertices: exchange.Array | None
@@ -166,6 +224,8 @@ class Surface:
     is_whole: bool
     engine_ms: float
     next: int
+    labels: exchange.Array | None
+    n_labels: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,6 +286,7 @@ def volume_info_of(message: Any) -> VolumeInfo:
         owner=message.owner,
         created_ns=message.created_ns,
         origin=exchange.vec3_of(message.origin),
+        labels=message.labels,
     )
 
 
@@ -233,6 +294,34 @@ def volume_integrated_of(message: Any) -> VolumeIntegrated:
     return VolumeIntegrated(
         n_touched=message.n_touched,
         n_new=message.n_new,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+        engine_ms=message.engine_ms,
+        n_carved=message.n_carved,
+    )
+
+
+def lidar_of(message: Any) -> Lidar:
+    return Lidar(
+        rows=message.rows,
+        columns=message.columns,
+        elevations_deg=tuple(message.elevations_deg),
+        top_deg=message.top_deg,
+        bottom_deg=message.bottom_deg,
+        azimuth_begin_deg=message.azimuth_begin_deg,
+        azimuth_span_deg=message.azimuth_span_deg or 360,
+    )
+
+
+def volume_scanned_of(message: Any) -> VolumeScanned:
+    return VolumeScanned(
+        n_points=message.n_points,
+        n_used=message.n_used,
+        n_beyond=message.n_beyond,
+        n_dropped=message.n_dropped,
+        n_touched=message.n_touched,
+        n_new=message.n_new,
+        n_carved=message.n_carved,
         n_blocks=message.n_blocks,
         stamp=message.stamp,
         engine_ms=message.engine_ms,
@@ -250,6 +339,8 @@ def volume_picture_of(reply: exchange.Reply, request: Any, n: int) -> VolumePict
         colours=reply.rows("colours", message.colours, n) if request.colours else None,
         n_hits=message.n_hits,
         engine_ms=message.engine_ms,
+        labels=reply.rows("labels", message.labels, n) if request.labels else None,
+        weights=reply.rows("weights", message.weights, n) if request.weights else None,
     )
 
 
@@ -281,6 +372,10 @@ def surface_of(reply: exchange.Reply, request: Any, n: int) -> Surface:
         is_whole=message.is_whole,
         engine_ms=message.engine_ms,
         next=message.next,
+        labels=(
+            reply.rows("labels", message.labels, message.n_labels) if request.format != 1 else None
+        ),
+        n_labels=message.n_labels,
     )
 
 
@@ -317,4 +412,17 @@ def camera_message(value: Camera, field: str) -> Any:
         k4=value.k4,
         k5=value.k5,
         k6=value.k6,
+    )
+
+
+def lidar_message(value: Lidar, field: str) -> Any:
+    return exchange.message_of(
+        volume_pb2.VolumeLidar,
+        rows=value.rows,
+        columns=value.columns,
+        elevations_deg=value.elevations_deg,
+        top_deg=value.top_deg,
+        bottom_deg=value.bottom_deg,
+        azimuth_begin_deg=value.azimuth_begin_deg,
+        azimuth_span_deg=value.azimuth_span_deg,
     )

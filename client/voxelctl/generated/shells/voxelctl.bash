@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "voxelize" | "watch") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "volume" | "volume clear" | "volume create" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "voxelize" | "watch") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -48,7 +48,7 @@ _voxelctl()
     "net list") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --help --json --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
-    "scene") words="branch collect collide costmap create diff distance drop edit export frontiers info integrate list log query redo render repair show snapshot undo verify" ;;
+    "scene") words="branch collect collide costmap create diff distance drop edit export frontiers import info integrate list log query redo render repair show snapshot undo verify" ;;
     "scene branch") words="--at --ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene collect") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene collide") words="--ca-file --help --json --max-range --timeout --timeout-ms --token-file --url --version" ;;
@@ -60,6 +60,7 @@ _voxelctl()
     "scene edit") words="--ball --box --ca-file --capsule --copy-empty --copy-from --dilate --erase --erode --fill --free --grid --half-space --heightfield --help --if-version --in-voxels --json --noise --operations --paint --point-materials --points --replace --timeout --timeout-ms --token-file --turn --url --version" ;;
     "scene export") words="--box --ca-file --counts --dense --free --help --in-voxels --json --level --materials --timeout --timeout-ms --token-file --url --version" ;;
     "scene frontiers") words="--box --ca-file --help --in-space --in-voxels --json --min-cells --out --timeout --timeout-ms --token-file --url --version --z" ;;
+    "scene import") words="--ca-file --help --in-voxels --json --material --offset --rule --scale --scene --timeout --timeout-ms --token-file --url --version" ;;
     "scene info") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "scene integrate") words="--ca-file --depth --discretize --durable --erase --expect-digest --field --format --frame --fusion --help --journal-max-bytes --json --keep --keep-seconds --labels --log-odds --material --material-bits --max-bytes --max-range --network --no-carve --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene list") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
@@ -74,16 +75,17 @@ _voxelctl()
     "scene verify") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "self-test") words="--ca-file --duration-ms --help --json --points --timeout --timeout-ms --token-file --url --version" ;;
     "status") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "volume") words="clear create drop extract info integrate list render run" ;;
+    "volume") words="clear create drop extract info integrate list render run scan" ;;
     "volume clear") words="--all --box --ca-file --help --json --outside --timeout --timeout-ms --token-file --url --version" ;;
-    "volume create") words="--block --ca-file --colour --compact --help --json --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version" ;;
+    "volume create") words="--block --ca-file --colour --compact --help --json --labels --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version" ;;
     "volume drop") words="--ca-file --help --json --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
     "volume extract") words="--box --ca-file --help --json --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
     "volume info") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
-    "volume integrate") words="--ca-file --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
+    "volume integrate") words="--ca-file --carve --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume list") words="--ca-file --help --json --timeout --timeout-ms --token-file --url --version" ;;
     "volume render") words="--ca-file --depth-max --depth-min --height --help --intrinsics --json --min-weight --pose --shade --timeout --timeout-ms --token-file --url --version --width" ;;
     "volume run") words="--block --ca-file --colour --compact --depth-max --depth-min --depth-scale --every --help --intrinsics --inverse-square --json --max-bytes --max-weight --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --truncation --url --version" ;;
+    "volume scan") words="--azimuth --by-angle --ca-file --carve --end-pose --format --help --inverse-square --json --label-field --lidar --pose --range-max --range-min --time-begin --time-end --time-field --timeout --timeout-ms --token-file --url --version --weight" ;;
     "voxelize") words="--ca-file --features --format --help --json --max-points --max-voxels --no-features --order --origin --out --range --reduce --rule --size --tensor --timeout --timeout-ms --token-file --url --version" ;;
     "watch") words="--ca-file --count --help --json --level --timeout --timeout-ms --token-file --url --version" ;;
         esac
