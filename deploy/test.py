@@ -428,7 +428,8 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"some of {', '.join(STEPS)}")
     parser.add_argument("--full", action="store_true",
                         help="the long tier: all random rounds, minutes of fuzzing, the analyzer, "
-                        "mutants, the papers' stores everywhere; goes on where it stopped")
+                        "packages in a bare Debian, mutants, the papers' stores everywhere; goes "
+                        "on where it stopped")
     parser.add_argument("--busy", action="store_true",
                         help="beside a load that keeps all cores busy at the lowest priority")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the tests N times")
