@@ -142,7 +142,8 @@ configs/README.md explains every key of the configuration. As a service, with th
 
     useradd --system --shell /usr/sbin/nologin voxeld
     install -D -m 644 configs/voxeld.json /etc/voxeld/voxeld.json
-    cp voxeld.service /etc/systemd/system/ && systemctl enable --now voxeld
+    cp voxeld.service voxeld.socket /etc/systemd/system/
+    systemctl enable --now voxeld.socket voxeld.service
 
 voxeld is under the Apache License 2.0 (LICENSE). lib/ holds libraries of the system that it
 was built on, unchanged but for where they look for each other; licenses/ holds their
@@ -180,14 +181,21 @@ cmake --install "$from" --prefix "$root" --strip >/dev/null
 if [ ! -e "$root/lib/libvoxeld.so.0" ]; then
     die "$from installs its libraries elsewhere than in lib"
 fi
-rm "$root/lib/libvoxeld.a" # its users need headers that are not here
+# Archives need libraries and headers of the system; units and configuration have their own places.
+rm "$root/lib/libvoxeld.a"
+for name in lib/libvoxeld-engine.a lib/cmake/voxeld-engine lib/pkgconfig/voxeld-engine.pc \
+    include/voxeld-engine lib/systemd share/doc share/voxeld/networks share/voxeld/import \
+    share/voxeld/voxeld.json; do
+    rm -rf "${root:?}/$name"
+done
 copy_libraries "$root"/bin/* "$root"/libexec/voxeld/* "$root/lib/libvoxeld.so.0"
 set_paths
 cp -r configs "$root/"
 cp LICENSE "$root/"
 sed -e 's|/usr/bin/voxeld|/opt/voxeld/bin/voxeld|g' \
-    -e 's|the daemon to /usr/bin,|this folder to /opt/voxeld,|' deploy/voxeld.service \
+    -e 's|^# to /usr/bin, a config|# of this folder to /opt/voxeld, a config|' deploy/voxeld.service \
     >"$root/voxeld.service"
+cp deploy/voxeld.socket "$root/"
 write_readme
 pack
 echo "$out"

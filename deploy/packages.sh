@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages of deploy/packages.txt that are missing.
-# usage: deploy/packages.sh [test | aarch64]      adds those that only the tests need, or
-#                                                 only cross-compiling for 64-bit Arm
+# usage: deploy/packages.sh [test | aarch64 | package]  adds those that only the tests need, or
+#                                                       only cross-compiling for 64-bit Arm, or
+#                                                       only the proofs of packages
 set -euo pipefail
 
 list=$(dirname "$0")/packages.txt

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,7 @@ class Tree:
     env: dict[str, str] = field(default_factory=dict)
     full_env: dict[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ("",)  # folders whose change makes a recorded pass void
+    programs: tuple[str, ...] = ()  # what CI's tier builds beside the tests of `only`
 
 
 ENGINE_INPUTS = ("CMakeLists.txt", "gpu/", "proto/", "tests/", "deploy/")
@@ -99,15 +101,19 @@ TREES = {
     "thread": Tree(
         ["-DVOXELD_SANITIZE=thread", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
         but=r"^bench_|_traces|_replayed$|_store[0-9]$|"
-        r"test_gpu_(digests|facts|machine|gather|cloud|hash_(keys|errors|model|image)|"
+        r"test_gpu_(digests|facts|machine|gather|cloud|upkeep|hash_(keys|errors|model|image)|"
         r"sparse_(chain|conv_linear|map_tiles)|network_(samples|errors|ops|taps)|"
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
-        r"test_server_durable_planes|integration_(backups|why|net_reference|net_places|bench|memory|tools|"
-        r"examples|readme|python.*|layers|names|bundle|.*_tools)$",
+        r"test_server_(model|map_faults|durable_(planes|repair|repair_cut)|volume_(record|alloc)|"
+        r"upkeep_record|rules)|"
+        r"integration_(backups|why|mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
+        r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
+        r"scene_upkeep|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
+        r"layers|names|bundle|.*_tools)$",
         full_options=PAPER,
-        full_but=r"^bench_|integration_(layers|names|bundle)$",
+        full_but=r"^bench_|integration_(layers|names|bundle|installed)$",
         env={"VOXELD_TEST_SLOW": "32"},
         full_env={"VOXELD_TEST_SLOW": "2"},
     ),
@@ -124,11 +130,12 @@ TREES = {
         ["--toolchain", str(SOURCE / "deploy" / "aarch64.cmake"), "-DCMAKE_BUILD_TYPE=Release",
          f"-DCMAKE_SYSROOT={ROOT / 'aarch64-root'}", "-DVOXELD_CUDA=OFF", *NO_PAPER],
         only=r"^test_(gpu_(digests|core|facts|dag_(leaf_parts|octants))|proto_golden|"
-        r"server_(durable_planes|map_record)|client_files)$",
+        r"server_(durable_planes|map_record|volume_record)|client_files)$",
         full_options=PAPER,
         full_but=r"^bench_|_replayed$|_drive$",
         env={"VOXELD_TEST_SLOW": "8"},
         full_env={"VOXELD_TEST_SLOW": "8"},
+        programs=("voxeld", "voxelctl"),
     ),
 }
 STEPS = ["lint", *TREES]
@@ -191,9 +198,25 @@ def configure_all(names: Iterable[str], is_full: bool) -> None:
         raise Failure(f"these trees cannot be configured: {', '.join(failed)}")
 
 
-def build(name: str) -> float:
+def targets_of(name: str) -> list[str]:
+    """Returns what CI's tier builds of a tree; nothing stands for all of it."""
+    tree = TREES[name]
+    if not tree.only:
+        return []
+    shown = subprocess.run(
+        ["ctest", "--test-dir", str(ROOT / name), "--show-only=json-v1", "-R", tree.only],
+        stdout=subprocess.PIPE, text=True, check=True)
+    names = [test["name"] for test in json.loads(shown.stdout)["tests"]]
+    # A program that tests each store, and that of the emulator itself, are several tests.
+    several = "_store[0-9]$|(?<=^test_emulator)_.*"
+    return sorted({*tree.programs, *(re.sub(several, "", name) for name in names)})
+
+
+def build(name: str, is_full: bool) -> float:
     start = time.monotonic()
-    run_logged(f"{name}.build", ["cmake", "--build", str(ROOT / name), "--", "-j", str(N_CORES)])
+    targets = [] if is_full else targets_of(name)
+    run_logged(f"{name}.build", ["cmake", "--build", str(ROOT / name), "--", "-j", str(N_CORES),
+                                 *targets])
     return time.monotonic() - start
 
 
@@ -278,7 +301,7 @@ def run_tests(names: list[str], is_full: bool, n_jobs: int, repeat: int,
     if "aarch64" in names:
         if "release" not in names:
             configure("release", is_full)
-            figures["aarch64"].build_s += build("release")
+            figures["aarch64"].build_s += build("release", is_full)
         lines += same_bits()
     (pool / "CTestTestfile.cmake").write_text("\n".join(lines) + "\n")
     # A test that hangs runs once more: nng 1.5.2 may wait for ever as a socket closes. One that
@@ -340,7 +363,7 @@ def run_pool(steps: list[str], arguments: argparse.Namespace, figures: dict[str,
     configure_all(names, is_full=False)
     for name in names:
         say(f"build {name}")
-        figures[name].build_s = build(name)
+        figures[name].build_s = build(name, is_full=False)
     if names:
         say("tests")
         run_tests(names, False, arguments.jobs, arguments.repeat, figures)
@@ -358,12 +381,36 @@ def run_step_by_step(steps: list[str], arguments: argparse.Namespace,
             continue
         say(name)
         if tree is None:
-            figures[name].build_s = (lint if name == "lint" else mutants)(True)
+            figures[name].build_s = ALONE[name](True)
         else:
             configure(name, is_full=True)
-            figures[name].build_s = build(name)
+            figures[name].build_s = build(name, is_full=True)
             run_tests([name], True, arguments.jobs, arguments.repeat, figures)
         stamp.write_text(digest)
+
+
+def packages(is_full: bool) -> float:
+    """Builds packages, the wheel and the image, and runs them where nothing of ours is."""
+    start = time.monotonic()
+    if not is_full:
+        return 0.0
+    if os.geteuid() != 0:
+        print("SKIPPED packages: it needs root (debootstrap, chroot)")
+        return 0.0
+    if subprocess.run(["deploy/packages.sh", "package"], cwd=SOURCE, check=False).returncode != 0:
+        raise Failure("the packages of the step packages cannot be installed")
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    run_logged("packages.configure",
+               ["cmake", "-S", ".", "-B", str(ROOT / "packages"), "-G", "Ninja",
+                "-DCMAKE_BUILD_TYPE=Release", "-DVOXELD_CUDA=OFF", "-DVOXELD_PACKAGE_TESTS=ON",
+                f"-DVOXELD_TEST_VENV={ROOT / 'venv'}", *NO_PAPER])
+    build("packages", is_full)
+    tests = "^integration_(venv|packages|haproxy|installed|first_hour)$"
+    done = subprocess.run(["ctest", "--test-dir", str(ROOT / "packages"), "--output-on-failure",
+                           "-R", tests], check=False)
+    if done.returncode != 0:
+        raise Failure("what is shipped does not pass its tests")
+    return time.monotonic() - start
 
 
 def mutants(is_full: bool) -> float:
@@ -381,14 +428,15 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"some of {', '.join(STEPS)}")
     parser.add_argument("--full", action="store_true",
                         help="the long tier: all random rounds, minutes of fuzzing, the analyzer, "
-                        "mutants, the papers' stores everywhere; goes on where it stopped")
+                        "packages in a bare Debian, mutants, the papers' stores everywhere; goes "
+                        "on where it stopped")
     parser.add_argument("--busy", action="store_true",
                         help="beside a load that keeps all cores busy at the lowest priority")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the tests N times")
     parser.add_argument("--jobs", type=int, default=N_CORES + 1, metavar="N",
                         help="tests at a time (default: one more than there are cores)")
     arguments = parser.parse_args()
-    known = [*STEPS, "mutants"] if arguments.full else STEPS
+    known = [*STEPS, "packages", "mutants"] if arguments.full else STEPS
     for step in arguments.steps:
         if step not in known:
             parser.error(f"no step '{step}'; there are {', '.join(known)}")
@@ -419,6 +467,8 @@ def has_emulator() -> str:
     return "" if platform.machine() == "x86_64" else "it switches fibers of x86-64 only"
 
 
+# Steps without a build tree that CI's pool runs.
+ALONE = {"lint": lint, "packages": packages, "mutants": mutants}
 STARTED = time.monotonic()
 if __name__ == "__main__":
     sys.exit(main())

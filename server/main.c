@@ -15,6 +15,7 @@
 #include "server/observe/log/log.h"
 #include "server/network_tools.h"
 #include "server/registry/networks/networks.h"
+#include "server/idle.h"
 #include "server/notify.h"
 #include "server/config/config.h"
 #include "server/registry/registry.h"
@@ -31,9 +32,12 @@ enum {
     EXIT_LOST = 70,
     /* How long ending may take beyond drain.timeout_ms before SIGALRM cuts it short. */
     STOP_SPARE_S = 15,
-    EXTEND_MS = 5000 /* between two messages to the supervisor while the data come back */
+    EXTEND_MS = 5000, /* between two messages to the supervisor as the data come back */
+    TICK_MS = 5000,   /* between two looks at what is due while nothing happens */
+    SAVE_S = 60       /* for the snapshots of a stop */
 };
 #define EXTEND_USEC "30000000"
+#define SAVE_USEC "60000000"
 
 struct daemon {
     struct vxd_options options;
@@ -42,6 +46,9 @@ struct daemon {
     struct vxd_signals *signals;
     struct vxd_rpc *rpc;
     struct vxd_http *http;
+    int passed_fd; /* HTTP's socket where systemd listens on it, -1 = none, or HTTP has it */
+    bool is_passed;
+    struct vxd_http *foxglove;
     struct vxd_data_dir data_dir;
 };
 
@@ -89,12 +96,26 @@ static void *open_data(void *argument)
     return NULL;
 }
 
-/* Waits until the data are open. A start may take long: the supervisor learns that it goes on. Whoever
- * wants the daemon to end meanwhile need not wait, since the disk is as it should be after a kill
- * at any moment. True when a reload was asked for. */
+static enum vxd_status start_http(struct daemon *d, struct vxd_err *err)
+{
+    int fd = d->passed_fd;
+
+    if (d->http != NULL || d->config.http[0] == '\0') {
+        return VXD_OK;
+    }
+    d->passed_fd = -1;
+    return vxd_http_start(&d->server, fd, &d->http, err);
+}
+
+/* Waits until the data are open. A start may take long: the supervisor learns that it goes
+ * on. On a socket that was passed, connections wait meanwhile; but health is answered, and
+ * everybody else refused, after the first of these intervals. Whoever wants the daemon to
+ * end meanwhile need not wait, since the disk is as it should be after a kill at any
+ * moment. True when a reload was asked for. */
 static bool wait_for_data(struct daemon *d)
 {
     bool is_reload_due = false;
+    struct vxd_err err = {0};
 
     for (;;) {
         vxd_notify("EXTEND_TIMEOUT_USEC=" EXTEND_USEC
@@ -115,6 +136,9 @@ static bool wait_for_data(struct daemon *d)
             is_reload_due = true;
             break;
         default:
+            if (start_http(d, &err) != VXD_OK) {
+                (void)fail("HTTP is not there yet", &err);
+            }
             break;
         }
     }
@@ -155,8 +179,37 @@ static void log_ready(const struct daemon *d)
     }
     vxd_context_get_info(d->server.context, &info);
     vxd_server_backend_name(&d->server, backend, sizeof backend);
-    vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "rpc", rpc, "backend",
-            backend, "device", info.name);
+    vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "foxglove",
+            d->server.foxglove_bound, "rpc", rpc, "backend", backend, "device",
+            info.name);
+}
+
+/* Says at the start what lets more people in than they may have meant who wrote the configuration. */
+static void warn_of_reach(const struct vxd_config *config)
+{
+    bool is_open = config->tokens_file[0] == '\0';
+    bool is_unix = strncmp(config->http, "unix:", 5) == 0;
+    /* Whoever must show a certificate is not every user. */
+    bool is_certified = vxd_config_http_is_tls(config->http) &&
+                        config->tls_client_ca[0] != '\0' && config->tls_client_required;
+    char mode[8];
+
+    (void)snprintf(mode, sizeof mode, "0%o", (unsigned)config->ipc_mode);
+    if (is_open && config->http[0] != '\0' && !is_unix && !is_certified &&
+        !config->http_require_token) {
+        vxd_log(VXD_LOG_WARNING,
+                "every user of this machine may do everything over HTTP: set "
+                "auth.tokens_file, http.require_token, or listen.http to unix:/PATH",
+                "listen.http", config->http);
+    }
+    if ((config->ipc_mode & 2) != 0 && (config->n_rpc > 0 || is_unix)) {
+        vxd_log(VXD_LOG_WARNING,
+                is_open ? "every user of this machine may do everything over ipc: "
+                          "listen.ipc_mode lets them connect, and there is no "
+                          "auth.tokens_file"
+                        : "every user of this machine may connect over ipc",
+                "listen.ipc_mode", mode);
+    }
 }
 
 static void reload(struct daemon *d)
@@ -184,11 +237,22 @@ static void reload(struct daemon *d)
     vxd_notify("READY=1");
 }
 
-/* Serves until the daemon should end; returns true when the engine is lost. */
+/* Serves until the daemon should end; returns true when the engine is lost. Looking after the idle
+ * daemon takes the scheduler's lock, so the watchdog learns of one that is never released. */
 static bool serve(struct daemon *d)
 {
+    int watchdog_ms = vxd_notify_watchdog_ms();
+    int tick_ms = watchdog_ms > 0 && watchdog_ms < TICK_MS ? watchdog_ms : TICK_MS;
+    struct vxd_idle idle = {0};
+
     for (;;) {
-        switch (vxd_signals_wait(d->signals, -1)) {
+        int event = vxd_signals_wait(d->signals, tick_ms);
+
+        vxd_idle_tick(&d->server, &idle);
+        if (watchdog_ms > 0) {
+            vxd_notify("WATCHDOG=1");
+        }
+        switch (event) {
         case VXD_EVENT_RELOAD:
             reload(d);
             break;
@@ -218,9 +282,25 @@ static void wait_grace(struct daemon *d)
     }
 }
 
+/* HTTP's socket was passed: new connections wait there for the next daemon, and each answer ends its
+ * connection. Waits until none is left, at most a second, since one may stand idle. */
+static void hand_over(struct daemon *d)
+{
+    int n_empty = 0;
+
+    vxd_http_refuse_new(d->http);
+    for (int i = 0; i < 50 && n_empty < 3; i++) {
+        /* A connection is counted a moment after it was accepted, so one look is not enough. */
+        if (vxd_signals_wait(d->signals, 20) == VXD_EVENT_LOST) {
+            return;
+        }
+        n_empty = vxd_http_count_connections(d->http) == 0 ? n_empty + 1 : 0;
+    }
+}
+
 /* Ends without losing a reply. First the daemon reports that it is not ready, so that
- * load balancers turn away; then it refuses new work while old work ends; then the
- * transports close. */
+ * load balancers turn away, or hands its socket over; then it refuses new work while old
+ * work ends; then the transports close. */
 static void drain(struct daemon *d, bool lost)
 {
     struct vxd_server *server = &d->server;
@@ -231,7 +311,11 @@ static void drain(struct daemon *d, bool lost)
                 STOP_SPARE_S);
     if (!lost) {
         vxd_server_set_state(server, VXD_STATE_DRAINING);
-        wait_grace(d);
+        if (d->is_passed) {
+            hand_over(d);
+        } else {
+            wait_grace(d);
+        }
     }
     vxd_server_set_state(server, VXD_STATE_REFUSING);
     if (d->rpc != NULL) {
@@ -239,6 +323,9 @@ static void drain(struct daemon *d, bool lost)
     }
     if (d->http != NULL) {
         vxd_http_refuse_new(d->http);
+    }
+    if (d->foxglove != NULL) {
+        vxd_http_refuse_new(d->foxglove);
     }
     vxd_watch_refuse(server->watch);
     if (!vxd_scheduler_drain(server->scheduler, d->config.drain_timeout_ms)) {
@@ -254,6 +341,14 @@ static void close_daemon(struct daemon *d)
     }
     if (d->http != NULL) {
         vxd_http_stop(d->http);
+    }
+    if (d->foxglove != NULL) {
+        vxd_http_stop(d->foxglove);
+    }
+    if (d->config.data_dir[0] != '\0') {
+        vxd_notify("EXTEND_TIMEOUT_USEC=" SAVE_USEC);
+        (void)alarm(SAVE_S);
+        vxd_registry_save_grown(d->server.registry);
     }
     vxd_server_close(&d->server);
     vxd_signals_stop(d->signals);
@@ -293,12 +388,16 @@ static int run(struct daemon *d)
     if (d->config.data_dir[0] != '\0') {
         vxd_server_set_state(&d->server, VXD_STATE_RECOVERING);
     }
-    if (d->config.http[0] != '\0' &&
-        vxd_http_start(&d->server, &d->http, &err) != VXD_OK) {
+    if ((!d->is_passed && start_http(d, &err) != VXD_OK) ||
+        (d->config.foxglove[0] != '\0' &&
+         vxd_http_start_foxglove(&d->server, &d->foxglove, &err) != VXD_OK)) {
         return fail("cannot listen", &err);
     }
     if (bring_back(d, &is_reload_due, &err) != VXD_OK) {
         return fail_data("cannot bring back the scenes", d, &err);
+    }
+    if (start_http(d, &err) != VXD_OK) {
+        return fail("cannot listen", &err);
     }
     if (d->config.n_rpc > 0 && vxd_rpc_start(&d->server, &d->rpc, &err) != VXD_OK) {
         /* Requests that one transport accepted before the other failed are answered
@@ -309,6 +408,7 @@ static int run(struct daemon *d)
     }
     atomic_store(&d->server.ready_ns, vxd_clock_ns());
     vxd_server_set_state(&d->server, VXD_STATE_SERVING);
+    warn_of_reach(&d->config);
     log_ready(d);
     vxd_notify("READY=1");
     if (is_reload_due) {
@@ -318,6 +418,27 @@ static int run(struct daemon *d)
     drain(d, lost);
     lost = atomic_load(&d->server.state) == VXD_STATE_LOST;
     return lost ? EXIT_LOST : EXIT_SUCCESS;
+}
+
+/* Reads the configuration. A socket that systemd passed says itself where HTTP listens, and must keep
+ * the rules of listen.http, too; it speaks TLS where listen.http does. */
+static enum vxd_status load_config(struct daemon *d, struct vxd_err *err)
+{
+    char address[VXD_PATH_BYTES] = "";
+    enum vxd_status status;
+
+    VXD_TRY(vxd_notify_take_listener(&d->passed_fd, address, sizeof address, err));
+    VXD_TRY(vxd_options_load(&d->options, &d->config, err));
+    d->is_passed = d->passed_fd >= 0;
+    if (d->is_passed) {
+        bool is_tls = vxd_config_http_is_tls(d->config.http);
+
+        (void)snprintf(d->config.http, sizeof d->config.http, "%s%s",
+                       is_tls ? VXD_CONFIG_HTTPS : "", address);
+        VXD_TRY(vxd_config_check(&d->config, err));
+    }
+out:
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -331,6 +452,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     d->data_dir.lock = -1;
+    d->passed_fd = -1;
     if (vxd_options_parse(argc, argv, &d->options, &err) != VXD_OK) {
         (void)fprintf(stderr, "voxeld: %s\n", err.message);
         result = EXIT_USAGE;
@@ -351,7 +473,7 @@ int main(int argc, char **argv)
     } else if (d->options.init_network != NULL) {
         result = vxd_network_tool_init(d->options.init_network, d->options.seed,
                                        d->options.replace);
-    } else if (vxd_options_load(&d->options, &d->config, &err) != VXD_OK) {
+    } else if (load_config(d, &err) != VXD_OK) {
         (void)fail("faulty configuration", &err);
         result = EXIT_USAGE;
     } else {

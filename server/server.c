@@ -121,13 +121,16 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     apply_limits(server, config);
     VXD_TRY(vxd_audit_open(config->audit_file, err));
     VXD_TRY(make_instance_id(server->instance_id, err));
-    VXD_TRY(vxd_auth_create(config, &server->auth, err));
+    VXD_TRY(vxd_method_names_make(methods, &server->method_names, err));
+    VXD_TRY(vxd_auth_create(config, &server->method_names, &server->auth, err));
     VXD_TRY(open_tls(server, err));
+    VXD_TRY(vxd_tickets_create(&server->tickets, err));
     VXD_TRY(vxd_metrics_create(&server->metrics, err));
     VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
     VXD_TRY(vxd_whys_create(&server->whys, err));
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
                             err));
+    vxd_once_set_life(server->once, config->replay_seconds);
     VXD_TRY(open_context(server, err));
     VXD_TRY(vxd_registry_create(server->context, &server->registry, err));
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
@@ -163,8 +166,10 @@ void vxd_server_close(struct vxd_server *server)
     vxd_slowlog_destroy(server->slowlog);
     vxd_whys_destroy(server->whys);
     vxd_metrics_destroy(server->metrics);
+    vxd_tickets_destroy(server->tickets);
     vxd_auth_destroy(server->auth);
     vxd_tls_destroy(server->tls);
+    vxd_method_names_free(&server->method_names);
     (void)vxd_audit_open("", NULL);
     server->scheduler = NULL;
     server->maps = NULL;
@@ -179,6 +184,7 @@ void vxd_server_close(struct vxd_server *server)
     server->slowlog = NULL;
     server->whys = NULL;
     server->metrics = NULL;
+    server->tickets = NULL;
     server->auth = NULL;
     server->tls = NULL;
 }

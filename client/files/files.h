@@ -153,6 +153,33 @@ struct vxd_write_column {
 enum vxd_status vxd_ply_write(FILE *stream, const struct vxd_write_column *columns,
                               size_t n_columns, size_t n_rows, struct vxd_err *err);
 
+/* A part of a mesh in host memory; its triangles number its own vertices. */
+struct vxd_surface_part {
+    size_t n_vertices;
+    size_t n_triangles;
+    const float *vertices;  /* n_vertices x 3, metres, z up */
+    const float *normals;   /* likewise; NULL: none */
+    const uint8_t *colours; /* n_vertices x 3, sRGB; NULL: none */
+    const uint8_t *labels;  /* n_vertices; NULL: none */
+    const int32_t *triangles;
+};
+
+/* GLB  binary glTF 2.0, with normals, colours (linear, as glTF has them), labels as _LABEL, and a
+ *      node that turns z up to glTF's y up; less than 4 GiB
+ * OBJ  Wavefront's text, with normals and colours */
+enum vxd_surface_format {
+    VXD_SURFACE_GLB = 0,
+    VXD_SURFACE_OBJ = 1
+};
+
+/* Writes a mesh, or points where there are no triangles, to an open stream, which stays open; the
+ * caller checks fclose. What one part with vertices lacks is left out.
+ * errors  INVALID_ARGUMENT    GLB without vertices, or of 4 GiB and more
+ *         RESOURCE_EXHAUSTED, UNAVAILABLE  as above */
+enum vxd_status vxd_surface_file_write(FILE *stream, enum vxd_surface_format format,
+                                       const struct vxd_surface_part *parts,
+                                       size_t n_parts, struct vxd_err *err);
+
 /* Writes a row-major array as .npy, version 1.
  *
  * in      shape   n_axes extents, at most 8

@@ -24,6 +24,8 @@ struct vxd_block_cache {
     enum vxd_space space;
     size_t kept_bytes;
     struct vxd_block *kept[N_CLASSES];
+    uint32_t n_kept[N_CLASSES];
+    uint32_t n_unused[N_CLASSES]; /* the least of n_kept since the last trim */
     struct vxd_block *live[N_BUCKETS];
 };
 
@@ -146,6 +148,20 @@ static void free_chain(struct vxd_block_cache *cache, struct vxd_block *block)
     }
 }
 
+/* Unlinks the first kept block of a class. The caller holds the mutex. */
+static struct vxd_block *unlink_kept(struct vxd_block_cache *cache, int size_class)
+{
+    struct vxd_block *block = cache->kept[size_class];
+
+    cache->kept[size_class] = block->next;
+    cache->kept_bytes -= block->n_bytes;
+    cache->n_kept[size_class]--;
+    if (cache->n_kept[size_class] < cache->n_unused[size_class]) {
+        cache->n_unused[size_class] = cache->n_kept[size_class];
+    }
+    return block;
+}
+
 /* Unlinks kept blocks, largest first, until at most most_bytes are kept, and returns
  * the chain of blocks to free. The caller holds the mutex. */
 static struct vxd_block *evict(struct vxd_block_cache *cache, size_t most_bytes)
@@ -154,15 +170,31 @@ static struct vxd_block *evict(struct vxd_block_cache *cache, size_t most_bytes)
 
     for (int i = N_CLASSES - 1; i >= 0 && cache->kept_bytes > most_bytes; i--) {
         while (cache->kept[i] != NULL && cache->kept_bytes > most_bytes) {
-            struct vxd_block *block = cache->kept[i];
+            struct vxd_block *block = unlink_kept(cache, i);
 
-            cache->kept[i] = block->next;
-            cache->kept_bytes -= block->n_bytes;
             block->next = chain;
             chain = block;
         }
     }
     return chain;
+}
+
+void vxd_block_cache_trim(struct vxd_block_cache *cache)
+{
+    struct vxd_block *chain = NULL;
+
+    (void)pthread_mutex_lock(&cache->context->mutex);
+    for (int i = 0; i < N_CLASSES; i++) {
+        for (uint32_t n = cache->n_unused[i]; n > 0; n--) {
+            struct vxd_block *block = unlink_kept(cache, i);
+
+            block->next = chain;
+            chain = block;
+        }
+        cache->n_unused[i] = cache->n_kept[i];
+    }
+    (void)pthread_mutex_unlock(&cache->context->mutex);
+    free_chain(cache, chain);
 }
 
 static void link_live(struct vxd_block_cache *cache, struct vxd_block *block)
@@ -202,11 +234,10 @@ void vxd_block_cache_destroy(struct vxd_block_cache *cache)
  * none. */
 static struct vxd_block *take_kept(struct vxd_block_cache *cache, int size_class)
 {
-    struct vxd_block *block = cache->kept[size_class];
+    struct vxd_block *block = NULL;
 
-    if (block != NULL) {
-        cache->kept[size_class] = block->next;
-        cache->kept_bytes -= block->n_bytes;
+    if (cache->kept[size_class] != NULL) {
+        block = unlink_kept(cache, size_class);
         count_bytes(cache->context, cache->space, block->n_bytes);
         link_live(cache, block);
     }
@@ -377,6 +408,7 @@ void vxd_block_release(struct vxd_block *block)
         block->next = cache->kept[block->size_class];
         cache->kept[block->size_class] = block;
         cache->kept_bytes += block->n_bytes;
+        cache->n_kept[block->size_class]++;
         block = NULL;
     }
     (void)pthread_mutex_unlock(&cache->context->mutex);

@@ -137,3 +137,11 @@ void vxd_context_destroy(struct vxd_context *context)
     (void)pthread_mutex_destroy(&context->mutex);
     free(context);
 }
+
+void vxd_context_trim(struct vxd_context *context)
+{
+    vxd_block_cache_trim(context->host_cache);
+    if (context->device_cache != NULL) {
+        vxd_block_cache_trim(context->device_cache);
+    }
+}

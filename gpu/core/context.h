@@ -82,6 +82,10 @@ void vxd_context_get_info(const struct vxd_context *context,
 void vxd_context_get_memory(const struct vxd_context *context,
                             struct vxd_memory_usage *out);
 
+/* Frees host memory, on the CPU backend "device" memory too, that was kept for reuse and that nobody
+ * took since the call before. On a GPU it may wait for what runs there. Any thread. */
+void vxd_context_trim(struct vxd_context *context);
+
 /* True once a sticky CUDA error has poisoned the device: no call on it can succeed any
  * more, and the process should end in order. On the CPU it is true only after
  * vxd_context_mark_lost. */

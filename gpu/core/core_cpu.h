@@ -93,6 +93,9 @@ enum vxd_status vxd_block_cache_create(struct vxd_context *context, enum vxd_spa
 /* Frees the kept blocks; no block may be in use any more. NULL is fine. */
 void vxd_block_cache_destroy(struct vxd_block_cache *cache);
 
+/* Frees the kept blocks that nobody took since the call before. */
+void vxd_block_cache_trim(struct vxd_block_cache *cache);
+
 /* Allocates n_bytes > 0, aligned to 256.
  * errors  RESOURCE_EXHAUSTED  over the budget, or no memory */
 enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, void **out,

@@ -18,6 +18,13 @@
 #define VXD_HD static inline
 #endif
 
+/* In front of a short loop over an array that must stay in registers. */
+#if defined(__CUDA_ARCH__)
+#define VXD_UNROLL _Pragma("unroll")
+#else
+#define VXD_UNROLL
+#endif
+
 VXD_HD float vxd_addf(float a, float b)
 {
 #if defined(__CUDA_ARCH__)

@@ -75,6 +75,9 @@ struct vxd_hashmap_spec {
     /* bytes of device memory that the map may ever take, the copies made by growth
      * included; 0 = what the context's budget allows */
     size_t max_bytes;
+    /* How much a map grows by at least, of its capacity, 0 to 100; 0 = 50. Less of it is
+     * unused, and it is copied more often. */
+    int growth_percent;
 };
 
 /* Device bytes that a map of this spec takes at its initial capacity; 0 for a spec

@@ -69,6 +69,10 @@ enum vxd_status vxd_hashmap_check_spec(const struct vxd_hashmap_spec *spec,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "index",
                         "%d is no index; 0 is OPEN, 1 SLAB", (int)spec->index);
     }
+    if (spec->growth_percent < 0 || spec->growth_percent > 100) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "growth_percent",
+                        "%d, must be 0 to 100", spec->growth_percent);
+    }
     if (spec->capacity > VXD_HASHMAP_MAX_CAPACITY) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "capacity",
                         "%zu entries, must be at most %zu", spec->capacity,
@@ -479,7 +483,8 @@ enum vxd_status vxd_hashmap_prepare(struct vxd_queue *queue, struct vxd_hashmap 
 {
     size_t n_entries;
     size_t needed;
-    size_t capacity = map->capacity + map->capacity / 2;
+    size_t percent = map->spec.growth_percent > 0 ? (size_t)map->spec.growth_percent : 50;
+    size_t capacity = map->capacity + map->capacity * percent / 100;
     enum vxd_status status;
 
     VXD_TRY(vxd_hashmap_check_array(n, keys, "keys", err));

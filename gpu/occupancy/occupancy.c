@@ -11,7 +11,9 @@ static const struct vxd_hashmap_spec map_spec = {
     .key_dtype = VXD_INT64,
     .n_components = 1,
     .n_values = 1,
-    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}}};
+    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}},
+    /* Scans of a drive bring few new blocks each, and most of a layer is its rows. */
+    .growth_percent = 6};
 
 enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
                                      const struct vxd_occupancy_rule *rule, int depth,
@@ -25,13 +27,14 @@ enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
     }
     layer->rule = *rule;
     layer->depth = depth;
-    status = vxd_hashmap_create(queue, &map_spec, &layer->map, err);
-    if (status != VXD_OK) {
-        free(layer);
-        return status;
-    }
+    VXD_TRY(vxd_hashmap_create(queue, &map_spec, &layer->map, err));
+    VXD_TRY(vxd_queue_wait(queue, err)); /* another queue may use it next */
     *out = layer;
-    return VXD_OK;
+out:
+    if (status != VXD_OK) {
+        vxd_occupancy_destroy(queue, layer);
+    }
+    return status;
 }
 
 void vxd_occupancy_destroy(struct vxd_queue *queue, struct vxd_occupancy *layer)
@@ -204,10 +207,10 @@ out:
 
 /* Blocks ------------------------------------------------------------------------------ */
 
-/* The numbers of all blocks, ascending, in *memory. Blocking. */
-static enum vxd_status list_blocks(struct vxd_queue *queue, struct vxd_occupancy *layer,
-                                   struct vxd_buffer *memory, size_t *n,
-                                   struct vxd_err *err)
+enum vxd_status vxd_occupancy_list_blocks(struct vxd_queue *queue,
+                                          struct vxd_occupancy *layer,
+                                          struct vxd_buffer *memory, size_t *n,
+                                          struct vxd_err *err)
 {
     struct vxd_buffer count = {0};
     enum vxd_status status;
@@ -245,7 +248,7 @@ enum vxd_status vxd_occupancy_follow(struct vxd_queue *queue, struct vxd_occupan
     if (before == after) {
         return VXD_OK;
     }
-    VXD_TRY(list_blocks(queue, layer, &memory, &n, err));
+    VXD_TRY(vxd_occupancy_list_blocks(queue, layer, &memory, &n, err));
     if (n > 0) {
         work = work_of(layer);
         work.view = svdag->view;
@@ -314,7 +317,7 @@ enum vxd_status vxd_occupancy_get_stats(struct vxd_queue *queue,
     enum vxd_status status;
 
     *out = (struct vxd_occupancy_stats){.n_bytes = vxd_occupancy_n_bytes(layer)};
-    VXD_TRY(list_blocks(queue, layer, &blocks, &n, err));
+    VXD_TRY(vxd_occupancy_list_blocks(queue, layer, &blocks, &n, err));
     if (n == 0) {
         goto out;
     }

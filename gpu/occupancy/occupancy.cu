@@ -57,6 +57,24 @@ static __global__ void __launch_bounds__(THREADS)
         case VXD_OCCUPANCY_READ:
             vxd_occupancy_read(&work, i);
             break;
+        case VXD_OCCUPANCY_KEY:
+            vxd_occupancy_key(&work, i);
+            break;
+        case VXD_OCCUPANCY_FADE_JUDGE:
+            vxd_occupancy_fade_judge(&work, i);
+            break;
+        case VXD_OCCUPANCY_FADE_LIST:
+            vxd_occupancy_fade_list(&work, i);
+            break;
+        case VXD_OCCUPANCY_FADE:
+            vxd_occupancy_fade(&work, i);
+            break;
+        case VXD_OCCUPANCY_UNPIN_MARK:
+            vxd_occupancy_unpin_mark(&work, i);
+            break;
+        case VXD_OCCUPANCY_UNPIN_LIST:
+            vxd_occupancy_unpin_list(&work, i);
+            break;
         }
     }
 }
@@ -88,12 +106,15 @@ enum vxd_status vxd_occupancy_run_cuda(struct vxd_queue *queue,
                                        struct vxd_err *err)
 {
     static const launch_fn launches[VXD_OCCUPANCY_N_STEPS] = {
-        launch<VXD_OCCUPANCY_NUMBER>, launch<VXD_OCCUPANCY_MARK>,
-        launch<VXD_OCCUPANCY_JOIN>,   launch<VXD_OCCUPANCY_BEGIN>,
-        launch<VXD_OCCUPANCY_JUDGE>,  launch<VXD_OCCUPANCY_FLAG>,
-        launch<VXD_OCCUPANCY_LIST>,   launch<VXD_OCCUPANCY_APPLY>,
-        launch<VXD_OCCUPANCY_FOLLOW>, launch<VXD_OCCUPANCY_COUNT>,
-        launch<VXD_OCCUPANCY_LOCATE>, launch<VXD_OCCUPANCY_READ>};
+        launch<VXD_OCCUPANCY_NUMBER>,     launch<VXD_OCCUPANCY_MARK>,
+        launch<VXD_OCCUPANCY_JOIN>,       launch<VXD_OCCUPANCY_BEGIN>,
+        launch<VXD_OCCUPANCY_JUDGE>,      launch<VXD_OCCUPANCY_FLAG>,
+        launch<VXD_OCCUPANCY_LIST>,       launch<VXD_OCCUPANCY_APPLY>,
+        launch<VXD_OCCUPANCY_FOLLOW>,     launch<VXD_OCCUPANCY_COUNT>,
+        launch<VXD_OCCUPANCY_LOCATE>,     launch<VXD_OCCUPANCY_READ>,
+        launch<VXD_OCCUPANCY_KEY>,        launch<VXD_OCCUPANCY_FADE_JUDGE>,
+        launch<VXD_OCCUPANCY_FADE_LIST>,  launch<VXD_OCCUPANCY_FADE>,
+        launch<VXD_OCCUPANCY_UNPIN_MARK>, launch<VXD_OCCUPANCY_UNPIN_LIST>};
 
     return launches[step](queue, work, n, err);
 }

@@ -18,6 +18,7 @@
 #define VXD_GPU_OCCUPANCY_OCCUPANCY_H
 
 #include "gpu/svdag/brush/brush.h"
+#include "gpu/svdag/scan/scan.h"
 #include "gpu/svdag/svdag.h"
 
 #ifdef __cplusplus
@@ -63,7 +64,8 @@ enum vxd_status vxd_occupancy_rule_of(struct vxd_occupancy_odds *odds,
 
 struct vxd_occupancy;
 
-/* errors  RESOURCE_EXHAUSTED
+/* Blocking: any queue may use the layer afterwards.
+ * errors  RESOURCE_EXHAUSTED
  * owner   the caller; empty, for scenes of this depth */
 enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
                                      const struct vxd_occupancy_rule *rule, int depth,
@@ -150,6 +152,54 @@ enum vxd_status vxd_occupancy_plan_scan(
     uint32_t root, const struct vxd_svdag_voxels *hits, size_t n_hits,
     const struct vxd_svdag_voxels *passed, size_t n_passed,
     struct vxd_occupancy_plan **out, struct vxd_svdag_voxels *freed, struct vxd_err *err);
+
+/* How evidence fades: the distance of each log-odds from 0 is multiplied by factor / 65536,
+ * rounded down, and reduced by `step` steps, to 0 at least. A voxel becomes unknown where
+ * nothing is left, and where its state would become the opposite one. All of it and no step
+ * less is no decay. */
+struct vxd_occupancy_decay {
+    uint32_t factor; /* 0 to VXD_OCCUPANCY_DECAY_ONE */
+    int32_t step;    /* 0 to 255 */
+    /* Voxels of this box alone, low <= voxel < high; and of these, with `keeps`, those whose
+     * centres are outside a ball: units, magnitudes below 2^30, the radius 0 to 2^31. */
+    int64_t low[3], high[3];
+    bool keeps;
+    int64_t centre[3];
+    int64_t radius;
+};
+
+#define VXD_OCCUPANCY_DECAY_ONE UINT32_C(65536)
+
+/* What a decay makes of a value. */
+int32_t vxd_occupancy_decayed(const struct vxd_occupancy_rule *rule,
+                              const struct vxd_occupancy_decay *decay, int32_t value);
+
+/* Plans a decay of the voxels in blocks, which scans have touched; voxels outside of them,
+ * and pinned ones, keep their states. The scene becomes what the layer says by an edit that
+ * erases *forgotten; then vxd_occupancy_apply follows.
+ *
+ * in      root, pins  of svdag: the scene, and what of it is pinned (its occupied voxels)
+ * out     as vxd_occupancy_plan_scan
+ * errors  RESOURCE_EXHAUSTED  the layer is unchanged
+ * sync    blocking */
+enum vxd_status
+vxd_occupancy_plan_decay(struct vxd_queue *queue, struct vxd_occupancy *layer,
+                         const struct vxd_svdag *svdag, uint32_t root, uint32_t pins,
+                         const struct vxd_occupancy_decay *decay,
+                         struct vxd_occupancy_plan **out,
+                         struct vxd_svdag_voxels *forgotten, struct vxd_err *err);
+
+/* Makes a list without the voxels that are pinned, with the values of the others.
+ *
+ * in      list  in device memory
+ * out     out   the caller's (vxd_svdag_voxel_list_free), also after a failure
+ * errors  RESOURCE_EXHAUSTED
+ * sync    blocking */
+enum vxd_status vxd_occupancy_unpinned(struct vxd_queue *queue,
+                                       const struct vxd_svdag *svdag, uint32_t pins,
+                                       const struct vxd_svdag_voxels *list,
+                                       struct vxd_svdag_voxel_list *out,
+                                       struct vxd_err *err);
 
 /* Updates the layer as planned; nothing else may have changed it since.
  * errors  UNAVAILABLE, INTERNAL  of the device alone

@@ -30,15 +30,33 @@ PIECE_OF(follow_piece, vxd_occupancy_follow_block)
 PIECE_OF(count_piece, vxd_occupancy_count_block)
 PIECE_OF(locate_piece, vxd_occupancy_locate)
 PIECE_OF(read_piece, vxd_occupancy_read)
+PIECE_OF(key_piece, vxd_occupancy_key)
+PIECE_OF(fade_judge_piece, vxd_occupancy_fade_judge)
+PIECE_OF(fade_list_piece, vxd_occupancy_fade_list)
+PIECE_OF(fade_piece, vxd_occupancy_fade)
+PIECE_OF(unpin_mark_piece, vxd_occupancy_unpin_mark)
+PIECE_OF(unpin_list_piece, vxd_occupancy_unpin_list)
 
 static void (*const pieces[VXD_OCCUPANCY_N_STEPS])(const struct vxd_occupancy_work *work,
                                                    size_t begin, size_t end) = {
-    [VXD_OCCUPANCY_NUMBER] = number_piece, [VXD_OCCUPANCY_MARK] = mark_piece,
-    [VXD_OCCUPANCY_JOIN] = join_piece,     [VXD_OCCUPANCY_BEGIN] = begin_piece,
-    [VXD_OCCUPANCY_JUDGE] = judge_piece,   [VXD_OCCUPANCY_FLAG] = flag_piece,
-    [VXD_OCCUPANCY_LIST] = list_piece,     [VXD_OCCUPANCY_APPLY] = apply_piece,
-    [VXD_OCCUPANCY_FOLLOW] = follow_piece, [VXD_OCCUPANCY_COUNT] = count_piece,
-    [VXD_OCCUPANCY_LOCATE] = locate_piece, [VXD_OCCUPANCY_READ] = read_piece,
+    [VXD_OCCUPANCY_NUMBER] = number_piece,
+    [VXD_OCCUPANCY_MARK] = mark_piece,
+    [VXD_OCCUPANCY_JOIN] = join_piece,
+    [VXD_OCCUPANCY_BEGIN] = begin_piece,
+    [VXD_OCCUPANCY_JUDGE] = judge_piece,
+    [VXD_OCCUPANCY_FLAG] = flag_piece,
+    [VXD_OCCUPANCY_LIST] = list_piece,
+    [VXD_OCCUPANCY_APPLY] = apply_piece,
+    [VXD_OCCUPANCY_FOLLOW] = follow_piece,
+    [VXD_OCCUPANCY_COUNT] = count_piece,
+    [VXD_OCCUPANCY_LOCATE] = locate_piece,
+    [VXD_OCCUPANCY_READ] = read_piece,
+    [VXD_OCCUPANCY_KEY] = key_piece,
+    [VXD_OCCUPANCY_FADE_JUDGE] = fade_judge_piece,
+    [VXD_OCCUPANCY_FADE_LIST] = fade_list_piece,
+    [VXD_OCCUPANCY_FADE] = fade_piece,
+    [VXD_OCCUPANCY_UNPIN_MARK] = unpin_mark_piece,
+    [VXD_OCCUPANCY_UNPIN_LIST] = unpin_list_piece,
 };
 
 static void run_piece(void *args, size_t begin, size_t end)

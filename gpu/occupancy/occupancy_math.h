@@ -33,6 +33,12 @@ enum vxd_occupancy_step {
     VXD_OCCUPANCY_COUNT,      /* blocks, by number: observed voxels */
     VXD_OCCUPANCY_LOCATE,     /* voxels: the key of their block */
     VXD_OCCUPANCY_READ,       /* voxels: their values */
+    VXD_OCCUPANCY_KEY, /* blocks, by number: their keys, to be sorted (upkeep_math.h) */
+    VXD_OCCUPANCY_FADE_JUDGE, /* leaves of blocks: which voxels become unknown */
+    VXD_OCCUPANCY_FADE_LIST,  /* leaves of blocks: writes their list */
+    VXD_OCCUPANCY_FADE,       /* leaves of blocks: values after a decay */
+    VXD_OCCUPANCY_UNPIN_MARK, /* leaves of a list: what is not pinned of them */
+    VXD_OCCUPANCY_UNPIN_LIST, /* leaves of a list: writes the list without pinned voxels */
     VXD_OCCUPANCY_N_STEPS
 };
 
@@ -70,6 +76,17 @@ struct vxd_occupancy_work {
     /* LOCATE, READ: block_keys and entries are theirs. */
     const int32_t *voxels;
     int8_t *values;
+    /* FADE: leaves i / 8 of the blocks in `entries`, which ascend by key; codes, hits (what is
+     * forgotten) and freed_at are theirs. KEY writes sorted_keys. */
+    uint32_t pins; /* root of the voxels that scans and decays leave; also of UNPIN */
+    struct vxd_occupancy_decay decay;
+    int8_t faded[256]; /* of each value, as a byte without a sign */
+    uint64_t *sorted_keys;
+    /* UNPIN: a list; hits are what is left of its masks, leaf_at and value_at count it. */
+    struct vxd_svdag_voxels list;
+    uint32_t *value_at;
+    uint32_t *list_firsts;
+    uint16_t *list_values;
 };
 
 VXD_HD int32_t vxd_occupancy_byte(uint64_t word, int k)

@@ -11,14 +11,6 @@
 
 #define MAX_ENTRIES ((size_t)1 << 30)
 
-struct vxd_occupancy_plan {
-    struct vxd_occupancy_work work;
-    uint32_t n_leaves;
-    uint32_t n_blocks;
-    struct vxd_buffer leaves; /* and blocks */
-    struct vxd_buffer list;
-};
-
 /* Arrays that only making a plan needs. */
 struct planning {
     struct vxd_queue *queue;
@@ -267,6 +259,7 @@ enum vxd_status vxd_occupancy_plan_scan(
                                                       .view = svdag->view,
                                                       .root = root,
                                                       .n_hit_entries = (uint32_t)n_hit};
+    planning.plan->step = VXD_OCCUPANCY_APPLY;
     if (planning.n > 0) {
         VXD_TRY(alloc_entries(&planning, err));
         VXD_TRY(copy_lists(&planning, hits, n_hits, &at, err));
@@ -276,6 +269,8 @@ enum vxd_status vxd_occupancy_plan_scan(
         VXD_TRY(run(&planning, VXD_OCCUPANCY_JOIN, planning.n, err));
         VXD_TRY(add_blocks(&planning, err));
         VXD_TRY(list_freed(&planning, freed, err));
+        planning.plan->n_elements =
+            (uint64_t)planning.plan->n_leaves * VXD_OCCUPANCY_LEAF_OCTETS;
     }
 out:
     /* Copies to the plan's numbers may still be queued where something failed. */
@@ -297,13 +292,12 @@ enum vxd_status vxd_occupancy_apply(struct vxd_queue *queue, struct vxd_occupanc
     struct vxd_occupancy_work work = plan->work;
     enum vxd_status status;
 
-    if (plan->n_leaves == 0) {
+    if (plan->n_elements == 0) {
         return VXD_OK;
     }
     work.rows = vxd_hashmap_values(layer->map, 0);
-    VXD_TRY(VXD_BACKEND_FN(queue, vxd_occupancy_run)(
-        queue, VXD_OCCUPANCY_APPLY, &work,
-        (uint64_t)plan->n_leaves * VXD_OCCUPANCY_LEAF_OCTETS, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_occupancy_run)(queue, plan->step, &work,
+                                                     plan->n_elements, err));
     status = vxd_queue_wait(queue, err);
 out:
     return status;
@@ -312,6 +306,7 @@ out:
 void vxd_occupancy_plan_free(struct vxd_queue *queue, struct vxd_occupancy_plan *plan)
 {
     if (plan != NULL) {
+        vxd_device_free(queue, &plan->fading);
         vxd_device_free(queue, &plan->list);
         vxd_device_free(queue, &plan->leaves);
         free(plan);

@@ -236,6 +236,10 @@ enum vxd_status vxd_surface_write(struct vxd_queue *queue,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "colours",
                         "the volume keeps no colours");
     }
+    if (outputs->labels != NULL && work.view.labels == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
+                        "the volume keeps no labels");
+    }
     if (outputs->triangles != NULL && !work.is_mesh) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "triangles", "points have none");
     }

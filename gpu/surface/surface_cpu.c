@@ -279,7 +279,7 @@ static void write_blocks(void *args, size_t begin, size_t end)
         const int32_t *neighbours = work->neighbours + 27 * (size_t)work->list[place];
 
         if (work->out.vertices != NULL || work->out.normals != NULL ||
-            work->out.colours != NULL) {
+            work->out.colours != NULL || work->out.labels != NULL) {
             write_vertices(work, place, neighbours);
         }
         if (work->out.triangles != NULL &&

@@ -21,6 +21,7 @@
 
 #include "gpu/core/core_math.h"
 #include "gpu/surface/surface_internal.h"
+#include "gpu/volume/volume_math.h"
 
 #define VXD_SURFACE_MAX_SIDE 18 /* a block of 16 and its border */
 #define VXD_SURFACE_MAX_ROWS (VXD_SURFACE_MAX_SIDE * VXD_SURFACE_MAX_SIDE)
@@ -544,6 +545,19 @@ VXD_HD void vxd_surface_write_vertex(const struct vxd_surface_work *work,
         entry = vxd_surface_locate(view, neighbours, end[0], end[1], end[2], &voxel);
         high = view->colours + 4 * vxd_surface_voxel_index(view, entry, voxel);
         vxd_surface_mix_colours(low, high, t, work->out.colours + 3 * k);
+    }
+    if (work->out.labels != NULL) {
+        uint32_t voxel;
+        int32_t entry = vxd_surface_locate(view, neighbours, x, y, z, &voxel);
+        uint32_t low =
+            vxd_volume_label(view, (size_t)vxd_surface_voxel_index(view, entry, voxel));
+        uint32_t high;
+
+        entry = vxd_surface_locate(view, neighbours, end[0], end[1], end[2], &voxel);
+        high =
+            vxd_volume_label(view, (size_t)vxd_surface_voxel_index(view, entry, voxel));
+        work->out.labels[k] =
+            (uint8_t)(low != 0 && (t <= 0.5f || high == 0) ? low : high);
     }
 }
 

@@ -79,7 +79,8 @@ static struct vxd_hashmap_spec map_spec(const struct vxd_volume_spec *spec)
     bool is_compact = spec->form == VXD_VOLUME_COMPACT;
     struct vxd_hashmap_spec map = {.key_dtype = VXD_INT32,
                                    .n_components = 3,
-                                   .n_values = spec->has_colour ? 4 : 3,
+                                   .n_values = 3 + (spec->has_colour ? 1 : 0) +
+                                               (spec->has_labels ? 1 : 0),
                                    .index = VXD_HASH_OPEN,
                                    .capacity = spec->capacity,
                                    .max_bytes = spec->max_bytes};
@@ -89,8 +90,9 @@ static struct vxd_hashmap_spec map_spec(const struct vxd_volume_spec *spec)
         (struct vxd_hashmap_array){is_compact ? VXD_FLOAT16 : VXD_FLOAT32, n_voxels};
     map.values[VXD_VOLUME_WEIGHTS] =
         (struct vxd_hashmap_array){is_compact ? VXD_UINT8 : VXD_FLOAT32, n_voxels};
-    map.values[VXD_VOLUME_COLOURS] = (struct vxd_hashmap_array){
-        spec->has_colour ? VXD_UINT16 : VXD_DTYPE_UNSPECIFIED, 4 * n_voxels};
+    for (int i = VXD_VOLUME_COLOURS; i < map.n_values; i++) { /* and labels */
+        map.values[i] = (struct vxd_hashmap_array){VXD_UINT16, 4 * n_voxels};
+    }
     return map;
 }
 
@@ -151,6 +153,67 @@ out:
     return status;
 }
 
+bool vxd_volume_is_linked(const struct vxd_volume *volume)
+{
+    return volume->neighbours.ptr != NULL && volume->n_linked == volume->n_blocks &&
+           volume->linked_removed_version == volume->removed_version &&
+           volume->neighbours.n_bytes >=
+               vxd_hashmap_capacity(volume->map) * 27 * sizeof(int32_t);
+}
+
+static enum vxd_status link_all(struct vxd_queue *queue, struct vxd_volume *volume)
+{
+    size_t capacity = vxd_hashmap_capacity(volume->map);
+    struct vxd_link_call call = {.n = volume->n_blocks, .is_for_all = true};
+    struct vxd_buffer entries = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_buffer count = {NULL, 0, VXD_SPACE_DEVICE};
+    size_t n_bytes = capacity * 27 * sizeof(int32_t);
+    enum vxd_status status;
+
+    if (volume->neighbours.n_bytes < n_bytes) {
+        vxd_device_free(queue, &volume->neighbours);
+        VXD_TRY(vxd_device_alloc(queue, n_bytes, &volume->neighbours, NULL));
+    }
+    VXD_TRY(vxd_device_alloc(queue, capacity * sizeof(int32_t), &entries, NULL));
+    VXD_TRY(vxd_device_alloc(queue, sizeof(uint32_t), &count, NULL));
+    VXD_TRY(
+        vxd_hashmap_active(queue, volume->map, entries.ptr, capacity, count.ptr, NULL));
+    vxd_volume_get_view(volume, &call.view);
+    call.neighbours = volume->neighbours.ptr;
+    call.entries = entries.ptr;
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_link)(queue, &call, NULL));
+out:
+    vxd_device_free(queue, &count);
+    vxd_device_free(queue, &entries);
+    return status;
+}
+
+void vxd_volume_link(struct vxd_queue *queue, struct vxd_volume *volume,
+                     const int32_t *entries, size_t n)
+{
+    struct vxd_link_call call = {.entries = entries, .n = n};
+    bool are_others_linked;
+    enum vxd_status status;
+
+    if (volume->n_blocks == 0 || vxd_volume_is_linked(volume)) {
+        return;
+    }
+    volume->n_linked += n;
+    are_others_linked = vxd_volume_is_linked(volume);
+    volume->n_linked = 0;
+    if (are_others_linked) {
+        vxd_volume_get_view(volume, &call.view);
+        call.neighbours = volume->neighbours.ptr;
+        status = VXD_BACKEND_FN(queue, vxd_volume_link)(queue, &call, NULL);
+    } else {
+        status = link_all(queue, volume);
+    }
+    if (status == VXD_OK) {
+        volume->n_linked = volume->n_blocks;
+        volume->linked_removed_version = volume->removed_version;
+    }
+}
+
 enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volume,
                                 struct vxd_err *err)
 {
@@ -158,6 +221,8 @@ enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volu
 
     VXD_TRY(vxd_hashmap_size(queue, volume->map, &volume->n_blocks, err));
     VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
+    volume->n_linked = 0;
+    vxd_volume_link(queue, volume, NULL, 0);
 out:
     return status;
 }
@@ -185,6 +250,8 @@ static enum vxd_status make_volume(struct vxd_queue *queue,
     VXD_TRY(vxd_volume_rebuild_table(queue, volume, err));
     VXD_TRY(vxd_device_alloc(queue, sizeof(struct vxd_frame_counts),
                              &volume->frame_counts, err));
+    vxd_volume_link(queue, volume, NULL, 0);
+    VXD_TRY(vxd_queue_wait(queue, err)); /* another queue may use it next */
     *out = volume;
     return VXD_OK;
 out:
@@ -215,6 +282,7 @@ void vxd_volume_destroy(struct vxd_queue *queue, struct vxd_volume *volume)
     }
     vxd_volume_forget_frame(queue, volume);
     vxd_device_free(queue, &volume->frame_counts);
+    vxd_device_free(queue, &volume->neighbours);
     vxd_device_free(queue, &volume->table);
     vxd_hashmap_destroy(queue, volume->map);
     free(volume);
@@ -274,6 +342,9 @@ out:
 
 void vxd_volume_begin_version(struct vxd_volume *volume, uint64_t version)
 {
+    if (vxd_volume_is_linked(volume)) {
+        volume->linked_removed_version = version;
+    }
     volume->version = version;
     volume->removed_version = version;
 }
@@ -285,9 +356,9 @@ void vxd_volume_get_info(const struct vxd_volume *volume, struct vxd_volume_info
         .n_blocks = volume->n_blocks,
         .capacity = vxd_hashmap_capacity(volume->map),
         .n_bytes = vxd_hashmap_n_bytes(volume->map) + volume->table.n_bytes +
-                   volume->frame_tags.n_bytes + volume->frame_entries.n_bytes +
-                   volume->frame_new.n_bytes + volume->frame_counts.n_bytes +
-                   volume->frame_depth.n_bytes,
+                   volume->neighbours.n_bytes + volume->frame_tags.n_bytes +
+                   volume->frame_entries.n_bytes + volume->frame_new.n_bytes +
+                   volume->frame_counts.n_bytes + volume->frame_depth.n_bytes,
         .block_bytes = vxd_volume_block_bytes(&volume->spec),
         .version = volume->version,
         .removed_version = volume->removed_version,
@@ -312,7 +383,13 @@ void vxd_volume_get_view(const struct vxd_volume *volume, struct vxd_volume_view
         .stamps = vxd_hashmap_values(map, VXD_VOLUME_STAMPS),
         .distances = vxd_hashmap_values(map, VXD_VOLUME_DISTANCES),
         .weights = vxd_hashmap_values(map, VXD_VOLUME_WEIGHTS),
-        .colours = vxd_hashmap_values(map, VXD_VOLUME_COLOURS),
+        .colours =
+            volume->spec.has_colour ? vxd_hashmap_values(map, VXD_VOLUME_COLOURS) : NULL,
+        .labels = volume->spec.has_labels
+                      ? vxd_hashmap_values(map, VXD_VOLUME_COLOURS +
+                                                    (volume->spec.has_colour ? 1 : 0))
+                      : NULL,
+        .neighbours = vxd_volume_is_linked(volume) ? volume->neighbours.ptr : NULL,
         .edge = volume->spec.block_edge,
         .shift = volume->spec.block_edge == 8 ? 3 : 4,
         .is_compact = volume->spec.form == VXD_VOLUME_COMPACT ? 1 : 0,

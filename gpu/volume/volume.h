@@ -46,6 +46,8 @@ struct vxd_volume_spec {
     enum vxd_volume_form form;
     /* r, g, b and their weight as uint16: 8 bytes a voxel. Colours are in units of 1/256. */
     bool has_colour;
+    /* Votes for labels 1 to 255: four pairs of label and count as uint16, 8 bytes a voxel. */
+    bool has_labels;
     double max_weight; /* where weights end, 1 to 65535; 0 = 255 */
     size_t capacity;   /* blocks to reserve at once; 0 is fine */
     size_t max_bytes;  /* device memory that the blocks may ever take, the copies made by
@@ -93,7 +95,8 @@ void vxd_volume_begin_version(struct vxd_volume *volume, uint64_t version);
 void vxd_volume_get_info(const struct vxd_volume *volume, struct vxd_volume_info *out);
 
 /* The hash map behind a volume, for export; borrowed. Its value arrays are, in this order,
- * the stamps (uint64), the distances, the weights, and the colours where the volume has them. */
+ * the stamps (uint64), the distances, the weights, and the colours and then the labels where the
+ * volume has them. */
 struct vxd_hashmap *vxd_volume_map(struct vxd_volume *volume);
 
 /* Makes a volume from a map that vxd_volume_map gave once (through an image, for example) and
@@ -106,6 +109,33 @@ enum vxd_status vxd_volume_adopt(struct vxd_queue *queue,
                                  struct vxd_volume **out, struct vxd_err *err);
 
 /* ---- Cameras ---- */
+
+#define VXD_LIDAR_MAX_ROWS 1024
+#define VXD_LIDAR_MAX_COLUMNS 16384
+
+/* Rows and columns of beams, in a frame with x forward, y left, z up. Row 0 is the highest beam.
+ * Column u has the azimuths from azimuth_begin_deg + u / columns * azimuth_span_deg on,
+ * counter-clockwise seen from above, from the x axis on; a negative span turns clockwise. The
+ * border between two rows is half way between their elevations, and the first and last row end as
+ * far outside. */
+struct vxd_volume_lidar {
+    int rows; /* 2 to VXD_LIDAR_MAX_ROWS */
+    int columns;
+    /* rows elevations in degrees, falling, within +-89 (as a camera: 90); host memory. NULL: evenly
+     * from top_deg to bottom_deg. */
+    const double *elevations_deg;
+    double top_deg;
+    double bottom_deg;
+    double azimuth_begin_deg; /* within +-720 */
+    double azimuth_span_deg;  /* within +-360, 0.1 or more */
+};
+
+/* The elevation of a row, degrees. */
+double vxd_volume_lidar_elevation(const struct vxd_volume_lidar *lidar, int row);
+
+/* errors  INVALID_ARGUMENT  an elevation beyond max_deg, or another number outside of its range */
+enum vxd_status vxd_volume_check_lidar(const struct vxd_volume_lidar *lidar,
+                                       double max_deg, struct vxd_err *err);
 
 /* A pinhole camera with the distortion of ROS and OpenCV (plumb_bob, rational_polynomial).
  * Pixel (0, 0) is top left and integer coordinates are centres of pixels. */
@@ -152,12 +182,22 @@ struct vxd_volume_frame {
     struct vxd_volume_pose
         T_depth_colour; /* pose of the colour camera in the depth camera */
 
+    /* height x width: a vote for the label in voxels where -mu < d < mu; 0 = none. NULL: none.
+     * Ignored by a volume without labels. */
+    const uint8_t *labels;
+
+    /* Blocks with an observation whose centre is so near to the camera are fused too, where the
+     * frame touches them not: voxels before what the frame shows learn that they are free, so what
+     * is gone vanishes. 0 = none; at most 1000 */
+    double carve_m;
+
     enum vxd_volume_weighting weighting;
     double weight; /* > 0, at most 65535; 0 = 1 */
 };
 
 struct vxd_volume_activation {
-    size_t n_blocks;  /* touched by the frame */
+    size_t n_blocks;  /* touched by the frame, and n_carved */
+    size_t n_carved;  /* of these, the blocks that carve_m adds */
     size_t n_new;     /* of these, new in the volume */
     size_t n_dropped; /* pixels whose rays leave the range of keys */
 };
@@ -199,9 +239,34 @@ enum vxd_status vxd_volume_integrate(struct vxd_queue *queue, struct vxd_volume 
                                      struct vxd_volume_activation *out,
                                      struct vxd_err *err);
 
+/* Refuses what activate refuses, and does nothing else. */
+enum vxd_status vxd_volume_check_frame(const struct vxd_volume *volume,
+                                       const struct vxd_volume_frame *frame,
+                                       struct vxd_err *err);
+
 /* Frees the frame map of the last activation and its depths, in queue order, and with them the
  * touched blocks: fuse and LOCAL casts need another activation. The blocks stay. */
 void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume);
+
+/* What integration by other means than frames needs (gpu/volume/scan).
+ *
+ * prepare: makes the table right after an earlier failure; blocking only then.
+ * add: adds n blocks that the volume has not, each once, given as Morton codes (volume_math.h) in
+ *     any order; codes is overwritten. entries becomes theirs in Morton order. Grows.
+ * begin_change: raises the version and returns it.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_prepare(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   struct vxd_err *err);
+enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume *volume,
+                                      uint64_t *codes, size_t n, int32_t *entries,
+                                      struct vxd_err *err);
+uint64_t vxd_volume_begin_change(struct vxd_volume *volume);
+
+/* errors  INVALID_ARGUMENT with `field` */
+enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
+                                      const char *field, struct vxd_err *err);
+enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
+                                        struct vxd_err *err);
 
 /* ---- Ray casting ---- */
 
@@ -215,6 +280,9 @@ enum vxd_volume_cast_mode {
 
 struct vxd_volume_cast_args {
     struct vxd_volume_camera camera;
+    /* Instead of the camera: a picture of a row a beam and a column an azimuth, for lidars and
+     * panoramas. Its depths are ranges, and the pose's frame is the lidar's. NULL: none. */
+    const struct vxd_volume_lidar *lidar;
     struct vxd_volume_pose T_map_camera;
     double depth_min_m; /* 0 <= min < max <= 1000 */
     double depth_max_m;
@@ -232,6 +300,8 @@ struct vxd_volume_cast_args {
     float *normal;   /* unit length, map frame, out of the surface */
     uint8_t *colour; /* rgb8 */
     uint8_t *mask;   /* 1 where a surface was hit */
+    uint8_t *label;  /* of the voxel that the surface is in; 0: none */
+    float *weight;   /* of that voxel */
 };
 
 /* Casts a ray for each pixel and finds the first change of the distance from + to -.
@@ -242,10 +312,11 @@ struct vxd_volume_cast_args {
  * surface the distance is trilinear over the eight voxel centres around where all of them are
  * known, else the voxel's own. A change from - to + (seen from behind) ends the ray.
  *
- * errors  INVALID_ARGUMENT    arguments outside the ranges above, colour of a volume without it
+ * errors  INVALID_ARGUMENT    arguments outside the ranges above, colour or labels of a volume
+ *                             without them
  *         FAILED_PRECONDITION LOCAL without an activation
  * order   equal on every backend, bit for bit
- * sync    asynchronous
+ * sync    asynchronous; with a lidar, whose angles are uploaded, it waits for the queue
  * source  ASH, algorithm 3, with its errata mended (README.md) */
 enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volume,
                                 const struct vxd_volume_cast_args *args,
@@ -270,6 +341,106 @@ enum vxd_status vxd_volume_clear(struct vxd_queue *queue, struct vxd_volume *vol
                                  const struct vxd_volume_region *region,
                                  size_t *n_removed, struct vxd_err *err);
 
+/* Removes blocks by key, and raises the version. Blocking.
+ * in      keys  n x 3 int32, device memory; those that are not there are fine
+ * errors  RESOURCE_EXHAUSTED  no scratch; the volume is unchanged */
+enum vxd_status vxd_volume_remove(struct vxd_queue *queue, struct vxd_volume *volume,
+                                  const int32_t *keys, size_t n, struct vxd_err *err);
+
+struct vxd_volume_decay {
+    struct vxd_volume_region region;
+    double factor;     /* 0 to 1 */
+    double min_weight; /* 0 to 65535 */
+};
+
+/* Multiplies the weights in the region by the factor (of a ball: those of blocks outside), and
+ * removes blocks of the region of which no voxel weighs min_weight afterwards, or anything.
+ * Products are rounded to float32; uint8 weights and those of colours then down to whole numbers.
+ * A voxel whose weight becomes 0 is forgotten. Blocking.
+ *
+ * errors  INVALID_ARGUMENT    a region as in clear, a factor or weight outside its range
+ *         RESOURCE_EXHAUSTED  no scratch; the volume is unchanged
+ * order   equal on every backend, bit for bit */
+enum vxd_status vxd_volume_decay(struct vxd_queue *queue, struct vxd_volume *volume,
+                                 const struct vxd_volume_decay *decay, size_t *n_removed,
+                                 struct vxd_err *err);
+
+/* Makes room after an activation that was refused: removes the blocks whose centres are farthest
+ * from a point, but none that the activation touched. As many as it lacked are removed, and a
+ * sixteenth of the capacity besides, where there are so many; nothing is, where even all would be
+ * too few. Of blocks equally far those of greater entries go first. Blocking.
+ *
+ * in      point     metres, map frame
+ * out     take_keys n_keys x 3 int32, host memory, for the caller to free: what was removed, the
+ *                   farthest last; NULL where nothing was
+ * errors  RESOURCE_EXHAUSTED   no scratch; the volume is unchanged
+ * order   equal on every backend */
+enum vxd_status vxd_volume_forget_farthest(struct vxd_queue *queue,
+                                           struct vxd_volume *volume,
+                                           const double point[3], int32_t **take_keys,
+                                           size_t *n_keys, struct vxd_err *err);
+
+/* ---- Blocks as arrays on the host, for files and journals ---- */
+
+#define VXD_VOLUME_MAX_LAYERS (VXD_HASHMAP_MAX_VALUES - 1)
+
+/* One layer of every block. */
+struct vxd_volume_layer {
+    const char *name; /* "distance", "weight", "colour", ...: static */
+    enum vxd_dtype dtype;
+    uint32_t n_elements; /* a block */
+};
+
+/* Returns how many layers a volume has. */
+int vxd_volume_get_layers(const struct vxd_volume *volume,
+                          struct vxd_volume_layer out[VXD_VOLUME_MAX_LAYERS]);
+
+/* Blocks in host memory, rows in the order of `entries`. Arrays that were read belong to the
+ * buffers; those to be written are the caller's. */
+struct vxd_volume_blocks {
+    size_t n;
+    const int32_t *entries; /* ascending */
+    const int32_t *keys;    /* 3 each */
+    const uint64_t *stamps;
+    const void *layers[VXD_VOLUME_MAX_LAYERS]; /* as vxd_volume_get_layers */
+    struct vxd_context *context;               /* of the buffers; NULL: none */
+    struct vxd_buffer device[VXD_HASHMAP_MAX_VALUES + 1];
+    struct vxd_buffer host[VXD_HASHMAP_MAX_VALUES + 1];
+};
+
+/* Reads n blocks by their entries (int32, host memory). Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_blocks(struct vxd_queue *queue,
+                                       const struct vxd_volume *volume,
+                                       const int32_t *entries, size_t n, bool with_layers,
+                                       struct vxd_volume_blocks *out,
+                                       struct vxd_err *err);
+void vxd_volume_blocks_free(struct vxd_queue *queue, struct vxd_volume_blocks *blocks);
+
+/* Lists what changed after a version: blocks with a later stamp, and those without any, which an
+ * activation made; with since 0, all blocks. Ascending, malloc'd for the caller. Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_list_changed(struct vxd_queue *queue,
+                                        const struct vxd_volume *volume, uint64_t since,
+                                        int32_t **take_entries, size_t *n,
+                                        struct vxd_err *err);
+
+/* Gives blocks their rows again: new ones are made, which must get the entries that the blocks
+ * say, and the volume gets the versions. A layer that is NULL is left alone (zeros of new
+ * blocks). Blocking; after a failure the volume is to be thrown away.
+ * errors  DATA_LOSS           a key out of range, or another entry than the blocks say
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_write_blocks(struct vxd_queue *queue,
+                                        struct vxd_volume *volume,
+                                        const struct vxd_volume_blocks *blocks,
+                                        uint64_t version, uint64_t removed_version,
+                                        struct vxd_err *err);
+
+/* Removes the blocks whose keys are not among these (n x 3 int32, host memory). Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_keep_only(struct vxd_queue *queue, struct vxd_volume *volume,
+                                     const int32_t *keys, size_t n, struct vxd_err *err);
+
 /* ---- Access for extraction ---- */
 
 /* One slot of the block table: open addressing over a power of two of slots. */
@@ -292,8 +463,11 @@ struct vxd_volume_view {
     void *distances;   /* float32 or float16, block_edge^3 an entry */
     void *weights;     /* float32 or uint8 */
     uint16_t *colours; /* r, g, b, weight; NULL: none */
-    int edge;          /* voxels a block's side */
-    int shift;         /* log2 of the edge */
+    uint16_t *labels;  /* four votes (volume_math.h); NULL: none */
+    /* 27 entries an entry, as vxd_volume_neighbours; NULL: they are found by the table */
+    const int32_t *neighbours;
+    int edge;  /* voxels a block's side */
+    int shift; /* log2 of the edge */
     int is_compact;
     float max_weight;
     float voxel_size;

@@ -38,18 +38,67 @@ static __global__ void __launch_bounds__(RANGE_THREADS)
     }
 }
 
-static __global__ void __launch_bounds__(CAST_THREADS)
-    cast_kernel(const __grid_constant__ struct vxd_cast_call call)
+static __device__ __forceinline__ void cast_own_pixel(const struct vxd_cast_call *call)
 {
     unsigned lane = threadIdx.x & 31;
     unsigned warp = threadIdx.x >> 5;
     int u = (int)(blockIdx.x * CAST_WIDTH + (warp & 1) * 8 + (lane & 7));
-    int v = (int)((blockIdx.y + call.first_row) * CAST_HEIGHT + (warp >> 1) * 4 +
+    int v = (int)((blockIdx.y + call->first_row) * CAST_HEIGHT + (warp >> 1) * 4 +
                   (lane >> 3));
 
-    if (u < call.camera.width && v < call.camera.height) {
-        vxd_cast_pixel(&call, u, v);
+    if (u < call->camera.width && v < call->camera.height) {
+        vxd_cast_pixel(call, u, v);
     }
+}
+
+/* For volumes whose neighbours are not known. */
+static __global__ void __launch_bounds__(CAST_THREADS)
+    cast_unlinked_kernel(const __grid_constant__ struct vxd_cast_call call)
+{
+    cast_own_pixel(&call);
+}
+
+/* What is the same for all rays of a kind of volume is a constant of its kernel: the code of the
+ * march must stay small, or warps wait for instructions. */
+template <int SHIFT, bool IS_COMPACT, bool HAS_COLOUR>
+static __global__ void __launch_bounds__(CAST_THREADS)
+    cast_kernel(const __grid_constant__ struct vxd_cast_call call)
+{
+    struct vxd_cast_call own = call;
+
+    own.view.shift = SHIFT;
+    own.view.edge = 1 << SHIFT;
+    own.view.is_compact = IS_COMPACT ? 1 : 0;
+    own.colour = HAS_COLOUR ? call.colour : NULL;
+    __builtin_assume(own.view.neighbours != NULL);
+    cast_own_pixel(&own);
+}
+
+using launch_fn = void (*)(const struct vxd_cast_call *call, dim3 grid,
+                           cudaStream_t stream);
+
+static void launch_unlinked(const struct vxd_cast_call *call, dim3 grid,
+                            cudaStream_t stream)
+{
+    cast_unlinked_kernel<<<grid, CAST_THREADS, 0, stream>>>(*call);
+}
+
+template <int SHIFT, bool IS_COMPACT, bool HAS_COLOUR>
+static void launch(const struct vxd_cast_call *call, dim3 grid, cudaStream_t stream)
+{
+    cast_kernel<SHIFT, IS_COMPACT, HAS_COLOUR><<<grid, CAST_THREADS, 0, stream>>>(*call);
+}
+
+template <int SHIFT> static launch_fn launch_of(const struct vxd_cast_call *call)
+{
+    bool is_compact = call->view.is_compact != 0;
+
+    if (call->view.neighbours == NULL) {
+        return launch_unlinked;
+    }
+    return call->colour != NULL
+               ? (is_compact ? launch<SHIFT, true, true> : launch<SHIFT, false, true>)
+               : (is_compact ? launch<SHIFT, true, false> : launch<SHIFT, false, false>);
 }
 
 enum vxd_status vxd_volume_cast_cuda(struct vxd_queue *queue,
@@ -59,6 +108,8 @@ enum vxd_status vxd_volume_cast_cuda(struct vxd_queue *queue,
     dim3 grid((unsigned)(call->camera.width + CAST_WIDTH - 1) / CAST_WIDTH,
               (unsigned)(call->end_row - call->first_row));
     cudaStream_t stream = (cudaStream_t)queue->stream;
+    launch_fn launch_cast =
+        call->view.shift == 3 ? launch_of<3>(call) : launch_of<4>(call);
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
@@ -67,7 +118,7 @@ enum vxd_status vxd_volume_cast_cuda(struct vxd_queue *queue,
                        RANGE_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "range_kernel", err));
     }
-    cast_kernel<<<grid, CAST_THREADS, 0, stream>>>(*call);
+    launch_cast(call, grid, stream);
     VXD_TRY(vxd_cuda_launched(queue->context, "cast_kernel", err));
 out:
     return status;

@@ -22,6 +22,9 @@
 #define VXD_CAST_LEAST 0.5f
 #define VXD_CAST_NEAR 2.0f
 
+/* Samples of unknown space that are taken at once. */
+#define VXD_CAST_BATCH 4
+
 /* How far behind the exit of a block the next sample is, voxels. */
 #define VXD_CAST_PAST_EXIT 0.01f
 
@@ -54,6 +57,12 @@ struct vxd_cast_call {
     float *normal;
     uint8_t *colour;
     uint8_t *mask;
+    uint8_t *label;
+    float *weight;
+
+    /* Cosine and sine of the elevation of each row, then of the azimuth of each column, of a lidar;
+     * NULL: the camera. */
+    const float *beams;
 };
 
 /* ---- The range image ---- */
@@ -201,12 +210,21 @@ VXD_HD int32_t vxd_cast_entry(const struct vxd_cast_call *call, struct vxd_cast_
     int32_t bx = x >> call->view.shift;
     int32_t by = y >> call->view.shift;
     int32_t bz = z >> call->view.shift;
+    uint32_t dx = (uint32_t)bx - (uint32_t)ray->block[0] + 1; /* 0 to 2: a neighbour */
+    uint32_t dy = (uint32_t)by - (uint32_t)ray->block[1] + 1;
+    uint32_t dz = (uint32_t)bz - (uint32_t)ray->block[2] + 1;
 
-    if (bx != ray->block[0] || by != ray->block[1] || bz != ray->block[2]) {
+    if (dx != 1 || dy != 1 || dz != 1) {
         ray->block[0] = bx;
         ray->block[1] = by;
         ray->block[2] = bz;
-        ray->entry = vxd_cast_find(call, bx, by, bz);
+        if (ray->entry != VXD_NO_ENTRY && call->view.neighbours != NULL && dx <= 2 &&
+            dy <= 2 && dz <= 2) {
+            ray->entry =
+                call->view.neighbours[27 * (size_t)ray->entry + 9 * dx + 3 * dy + dz];
+        } else {
+            ray->entry = vxd_cast_find(call, bx, by, bz);
+        }
     }
     return ray->entry;
 }
@@ -250,74 +268,43 @@ struct vxd_cast_cell {
     float f[3]; /* the position between the centres, 0 to 1 */
 };
 
-/* The rows of a cell that lies in two to eight blocks, each of which is looked up once. Returns
- * false where one is not allocated. */
-VXD_HD bool vxd_cast_cell_across(const struct vxd_cast_call *call, const int32_t v[3],
-                                 struct vxd_cast_cell *cell)
-{
-    const struct vxd_volume_view *view = &call->view;
-    int32_t last = view->edge - 1;
-    int across = ((v[0] & last) == last ? 1 : 0) | ((v[1] & last) == last ? 2 : 0) |
-                 ((v[2] & last) == last ? 4 : 0);
-    int32_t entries[8];
-    bool is_whole = true;
-
-    for (int block = 0; block < 8; block++) {
-        entries[block] = 0;
-        if ((block & ~across) == 0) {
-            entries[block] = vxd_cast_find(call, (v[0] >> view->shift) + (block & 1),
-                                           (v[1] >> view->shift) + (block >> 1 & 1),
-                                           (v[2] >> view->shift) + (block >> 2));
-            is_whole = is_whole && entries[block] != VXD_NO_ENTRY;
-        }
-    }
-    if (!is_whole) {
-        return false;
-    }
-    for (int corner = 0; corner < 8; corner++) {
-        uint32_t index = vxd_voxel_index(view, v[0] + (corner & 1),
-                                         v[1] + (corner >> 1 & 1), v[2] + (corner >> 2));
-
-        cell->rows[corner] = vxd_voxel_row(view, entries[corner & across], index);
-    }
-    return true;
-}
-
-/* Returns false where a voxel is not known. */
+/* The cell around a position, which may lie in up to eight blocks. Returns false where a voxel is
+ * not known. */
 VXD_HD bool vxd_cast_cell_at(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
                              const float p[3], struct vxd_cast_cell *cell)
 {
     const struct vxd_volume_view *view = &call->view;
     int32_t last = view->edge - 1;
     int32_t v[3];
-    bool is_inside = true;
+    int across = 0; /* the axes on which the cell ends in the next block */
+    int32_t entry;
     bool is_known = true;
 
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         float at = vxd_subf(p[axis], 0.5f);
 
         v[axis] = vxd_cast_floor(at);
         cell->f[axis] = vxd_subf(at, (float)v[axis]);
-        is_inside = is_inside && (v[axis] & last) != last;
+        across |= (v[axis] & last) == last ? 1 << axis : 0;
     }
-    if (is_inside) { /* in one block */
-        int32_t entry = vxd_cast_entry(call, ray, v[0], v[1], v[2]);
-        size_t row;
-
-        if (entry == VXD_NO_ENTRY) {
-            return false;
-        }
-        row = vxd_voxel_row(view, entry, vxd_voxel_index(view, v[0], v[1], v[2]));
-        for (int corner = 0; corner < 8; corner++) {
-            cell->rows[corner] = row + (size_t)(corner & 1) +
-                                 ((size_t)(corner >> 1 & 1) << view->shift) +
-                                 ((size_t)(corner >> 2) << (2 * view->shift));
-        }
-    } else if (!vxd_cast_cell_across(call, v, cell)) {
+    entry = vxd_cast_entry(call, ray, v[0], v[1], v[2]);
+    if (entry == VXD_NO_ENTRY) {
         return false;
     }
-    for (int corner = 0; corner < 8;
-         corner++) { /* all loads at once: none waits for another */
+    VXD_UNROLL
+    for (int corner = 0; corner < 8; corner++) {
+        int other = corner & across;
+        int32_t of = vxd_block_neighbour(
+            view, entry, 13 + 9 * (other & 1) + 3 * (other >> 1 & 1) + (other >> 2));
+        uint32_t index = vxd_voxel_index(view, v[0] + (corner & 1),
+                                         v[1] + (corner >> 1 & 1), v[2] + (corner >> 2));
+
+        is_known = is_known && of != VXD_NO_ENTRY;
+        cell->rows[corner] = vxd_voxel_row(view, of != VXD_NO_ENTRY ? of : entry, index);
+    }
+    VXD_UNROLL
+    for (int corner = 0; corner < 8; corner++) { /* no load waits for another */
         is_known = vxd_cast_load(call, cell->rows[corner], &cell->d[corner]) && is_known;
     }
     return is_known;
@@ -339,41 +326,11 @@ VXD_HD float vxd_cast_mix8(const float d[8], const float f[3])
     return vxd_cast_mix(low, high, f[2]);
 }
 
-VXD_HD bool vxd_cast_trilinear(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
-                               const float p[3], float *distance)
-{
-    struct vxd_cast_cell cell;
-
-    if (!vxd_cast_cell_at(call, ray, p, &cell)) {
-        return false;
-    }
-    *distance = vxd_cast_mix8(cell.d, cell.f);
-    return true;
-}
-
 VXD_HD bool vxd_cast_is_near_surface(const struct vxd_cast_call *call, float d)
 {
     float voxels = vxd_mulf(d, call->mu_voxels);
 
     return voxels < VXD_CAST_NEAR && voxels > -VXD_CAST_NEAR;
-}
-
-/* The distance at depth t: trilinear near the surface where that is known. */
-VXD_HD bool vxd_cast_sample_at(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
-                               float t, float *distance)
-{
-    float p[3];
-
-    for (int axis = 0; axis < 3; axis++) {
-        p[axis] = vxd_cast_position(call, ray, axis, t);
-    }
-    if (vxd_cast_nearest(call, ray, p, distance) != VXD_CAST_KNOWN) {
-        return false;
-    }
-    if (vxd_cast_is_near_surface(call, *distance)) {
-        (void)vxd_cast_trilinear(call, ray, p, distance);
-    }
-    return true;
 }
 
 /* ---- The march ---- */
@@ -387,6 +344,7 @@ VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray
     float to_border[3]; /* depths */
     float past = vxd_mulf(VXD_CAST_PAST_EXIT, ray->inverse_length);
 
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         float direction = ray->direction[axis];
         float border = (float)(ray->block[axis] + (direction > 0 ? 1 : 0));
@@ -401,6 +359,7 @@ VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray
         int axis = to_border[1] < to_border[0] ? 1 : 0;
 
         axis = to_border[2] < (axis == 1 ? to_border[1] : to_border[0]) ? 2 : axis;
+        VXD_UNROLL
         for (int each = 0; each < 3; each++) { /* constant indices keep it in registers */
             if (each == axis) {
                 float by = vxd_mulf(edge, ray->inverse[each]);
@@ -421,33 +380,13 @@ VXD_HD float vxd_cast_skip(const struct vxd_cast_call *call, struct vxd_cast_ray
     return vxd_addf(t, past);
 }
 
-/* The crossing between a sample in front (t0, d0 > 0) and one behind (t1, d1 <= 0): linear, then
- * linear once more in the part that holds it. */
-VXD_HD float vxd_cast_crossing(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
-                               float t0, float d0, float t1, float d1)
-{
-    float t = vxd_addf(t0, vxd_mulf(vxd_subf(t1, t0), vxd_divf(d0, vxd_subf(d0, d1))));
-    float d;
-
-    if (!vxd_cast_sample_at(call, ray, t, &d)) {
-        return t;
-    }
-    if (d > 0) {
-        t0 = t;
-        d0 = d;
-    } else {
-        t1 = t;
-        d1 = d;
-    }
-    return vxd_addf(t0, vxd_mulf(vxd_subf(t1, t0), vxd_divf(d0, vxd_subf(d0, d1))));
-}
-
 /* Whether all positions of a ray up to a depth are near enough to be rounded. */
 VXD_HD bool vxd_cast_is_near(const struct vxd_cast_call *call,
                              const struct vxd_cast_ray *ray, float t_end)
 {
     bool is_near = true;
 
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         float end = vxd_cast_position(call, ray, axis, t_end);
 
@@ -471,71 +410,47 @@ VXD_HD enum vxd_cast_what vxd_cast_what_of(float last_d, float d)
                                  : VXD_CAST_GO;
 }
 
-/* The next depth after a sample: a part of the distance, or a voxel where it was not known. */
+/* The next depth after a sample: a part of its distance. */
 VXD_HD float vxd_cast_next(const struct vxd_cast_call *call,
-                           const struct vxd_cast_ray *ray, float t, bool is_known,
-                           float d)
+                           const struct vxd_cast_ray *ray, float t, float d)
 {
     float voxels = vxd_mulf(vxd_mulf(d > 0 ? d : -d, call->mu_voxels), VXD_CAST_PART);
 
     voxels = voxels > VXD_CAST_LEAST ? voxels : VXD_CAST_LEAST;
-    return vxd_addf(t, vxd_mulf(is_known ? voxels : 1, ray->inverse_length));
+    return vxd_addf(t, vxd_mulf(voxels, ray->inverse_length));
 }
 
-/* Returns the depth of the first surface between two depths, or 0. The inner loop runs until the
- * surface is near: rays of a warp come together behind it for the costly samples. */
-VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
-                            float t, float t_end)
+/* Walks on from an unknown voxel, a voxel at a time, in the block of the last sample. Returns the
+ * depth of the first sample that is known or in another block, or the one after so many. The loads
+ * wait for nothing but their positions, so that rays through much unknown space are not slow. */
+VXD_HD float vxd_cast_pass_unknown(const struct vxd_cast_call *call,
+                                   const struct vxd_cast_ray *ray, float t)
 {
-    float last_t = 0;
-    float last_d = 0; /* 0: the last sample was not known */
-    int n_steps = 0;
+    const struct vxd_volume_view *view = &call->view;
+    float at[VXD_CAST_BATCH + 1];
+    bool stops[VXD_CAST_BATCH];
 
-    for (;;) {
-        enum vxd_cast_what what = VXD_CAST_GO;
-        float p[3];
-        float d = 0;
+    at[0] = vxd_addf(t, ray->inverse_length);
+    VXD_UNROLL
+    for (int i = 0; i < VXD_CAST_BATCH; i++) {
+        int32_t x = vxd_cast_floor(vxd_cast_position(call, ray, 0, at[i]));
+        int32_t y = vxd_cast_floor(vxd_cast_position(call, ray, 1, at[i]));
+        int32_t z = vxd_cast_floor(vxd_cast_position(call, ray, 2, at[i]));
+        float weight = vxd_volume_weight(
+            view, vxd_voxel_row(view, ray->entry, vxd_voxel_index(view, x, y, z)));
 
-        while (what == VXD_CAST_GO) {
-            enum vxd_cast_sample sample;
-
-            if (!(t <= t_end) || n_steps++ >= VXD_CAST_MAX_STEPS) {
-                return 0;
-            }
-            for (int axis = 0; axis < 3; axis++) {
-                p[axis] = vxd_cast_position(call, ray, axis, t);
-            }
-            sample = vxd_cast_nearest(call, ray, p, &d);
-            if (sample == VXD_CAST_UNALLOCATED) { /* the ray's block is the sample's */
-                t = vxd_cast_skip(call, ray, t, t_end, &n_steps);
-                last_d = 0;
-            } else if (sample == VXD_CAST_UNKNOWN) {
-                t = vxd_cast_next(call, ray, t, false, 0);
-                last_d = 0;
-            } else if (vxd_cast_is_near_surface(call, d)) {
-                what = VXD_CAST_IS_NEAR;
-            } else {
-                what = vxd_cast_what_of(last_d, d);
-                if (what == VXD_CAST_GO) {
-                    last_t = t;
-                    last_d = d;
-                    t = vxd_cast_next(call, ray, t, true, d);
-                }
-            }
-        }
-        if (what == VXD_CAST_IS_NEAR) {
-            (void)vxd_cast_trilinear(call, ray, p, &d);
-            what = vxd_cast_what_of(last_d, d);
-        }
-        if (what != VXD_CAST_GO) {
-            return what == VXD_CAST_HIT
-                       ? vxd_cast_crossing(call, ray, last_t, last_d, t, d)
-                       : 0;
-        }
-        last_t = t;
-        last_d = d;
-        t = vxd_cast_next(call, ray, t, true, d);
+        stops[i] = x >> view->shift != ray->block[0] ||
+                   y >> view->shift != ray->block[1] ||
+                   z >> view->shift != ray->block[2] ||
+                   (weight > 0 && weight >= call->weight_threshold);
+        at[i + 1] = vxd_addf(at[i], ray->inverse_length);
     }
+    t = at[VXD_CAST_BATCH];
+    VXD_UNROLL
+    for (int i = VXD_CAST_BATCH - 1; i >= 0; i--) {
+        t = stops[i] ? at[i] : t;
+    }
+    return t;
 }
 
 /* ---- What a pixel shows ---- */
@@ -545,12 +460,24 @@ VXD_HD void vxd_cast_aim(const struct vxd_cast_call *call, int u, int v,
 {
     float x;
     float y;
+    float z = 1;
     float squares = 0;
 
-    vxd_camera_ray(&call->camera, (float)u, (float)v, &x, &y);
+    if (call->beams != NULL) {
+        const float *row = call->beams + 2 * (size_t)v;
+        const float *column = call->beams + 2 * ((size_t)call->camera.height + (size_t)u);
+
+        x = vxd_mulf(row[0], column[0]);
+        y = vxd_mulf(row[0], column[1]);
+        z = row[1];
+    } else {
+        vxd_camera_ray(&call->camera, (float)u, (float)v, &x, &y);
+    }
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         const float *r = &call->to_voxels[3 * (size_t)axis];
-        float d = vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), r[2]);
+        float d =
+            vxd_addf(vxd_addf(vxd_mulf(r[0], x), vxd_mulf(r[1], y)), vxd_mulf(r[2], z));
 
         ray->direction[axis] = d;
         ray->inverse[axis] = vxd_divf(1.0f, d);
@@ -567,6 +494,7 @@ VXD_HD void vxd_cast_gradient(const float d[8], const float f[3], float normal[3
     float squares = 0;
     float inverse;
 
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         int bit = 1 << axis;
         int first = axis == 0 ? 2 : 1; /* bits of the other two axes */
@@ -583,6 +511,7 @@ VXD_HD void vxd_cast_gradient(const float d[8], const float f[3], float normal[3
         squares = vxd_addf(squares, vxd_mulf(normal[axis], normal[axis]));
     }
     inverse = squares > 0 ? vxd_divf(1.0f, vxd_volume_sqrtf(squares)) : 0;
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         normal[axis] = vxd_mulf(normal[axis], inverse);
     }
@@ -595,46 +524,207 @@ VXD_HD void vxd_cast_colour(const struct vxd_cast_call *call,
     float sum[3] = {0, 0, 0};
     float total = 0;
 
+    VXD_UNROLL
     for (int corner = 0; corner < 8; corner++) {
         const uint16_t *voxel = call->view.colours + 4 * cell->rows[corner];
         float part = voxel[3] != 0 ? 1.0f : 0.0f;
 
+        VXD_UNROLL
         for (int axis = 0; axis < 3; axis++) {
             float f = cell->f[axis];
 
             part = vxd_mulf(part, (corner >> axis & 1) != 0 ? f : vxd_subf(1.0f, f));
         }
+        VXD_UNROLL
         for (int c = 0; c < 3; c++) {
             sum[c] = vxd_addf(sum[c], vxd_mulf(part, (float)voxel[c]));
         }
         total = vxd_addf(total, part);
     }
+    VXD_UNROLL
     for (int c = 0; c < 3; c++) {
         rgb[c] = total > 0 ? vxd_colour_byte((uint32_t)vxd_divf(sum[c], total)) : 0;
     }
 }
 
-/* Writes the normal and the colour of a hit at depth t; zero where the eight voxels around are
- * not all known. */
-VXD_HD void vxd_cast_shade(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
-                           float t, float normal[3], uint8_t rgb[3])
-{
-    struct vxd_cast_cell cell;
-    float p[3];
+/* What a ray has found: the samples before and behind the surface, later their crossing. */
+struct vxd_cast_hit {
+    float t[2];
+    float d[2];
+    float normal[3];
+    uint8_t rgb[3];
+};
 
-    for (int axis = 0; axis < 3; axis++) {
-        p[axis] = vxd_cast_position(call, ray, axis, t);
-        normal[axis] = 0;
-        rgb[axis] = 0;
+/* Where the distance is 0 between the two samples, if it is linear. */
+VXD_HD float vxd_cast_crossing(const struct vxd_cast_hit *hit)
+{
+    float part = vxd_divf(hit->d[0], vxd_subf(hit->d[0], hit->d[1]));
+
+    return vxd_addf(hit->t[0], vxd_mulf(vxd_subf(hit->t[1], hit->t[0]), part));
+}
+
+/* Walks on from depth *t until the surface is near or between the last two samples, by the nearest
+ * voxels' distances. VXD_CAST_BEHIND: the ray ends without a hit. */
+VXD_HD enum vxd_cast_what vxd_cast_approach(const struct vxd_cast_call *call,
+                                            struct vxd_cast_ray *ray,
+                                            struct vxd_cast_hit *hit, float t_end,
+                                            int *n_steps)
+{
+    enum vxd_cast_what what = VXD_CAST_GO;
+    float t = hit->t[1];
+    float d = 0;
+
+    while (what == VXD_CAST_GO) {
+        enum vxd_cast_sample sample;
+        float p[3];
+
+        if (!(t <= t_end) || (*n_steps)++ >= VXD_CAST_MAX_STEPS) {
+            return VXD_CAST_BEHIND;
+        }
+        VXD_UNROLL
+        for (int axis = 0; axis < 3; axis++) {
+            p[axis] = vxd_cast_position(call, ray, axis, t);
+        }
+        sample = vxd_cast_nearest(call, ray, p, &d);
+        if (sample == VXD_CAST_UNALLOCATED) { /* the ray's block is the sample's */
+            t = vxd_cast_skip(call, ray, t, t_end, n_steps);
+            hit->d[0] = 0;
+        } else if (sample == VXD_CAST_UNKNOWN) {
+            t = vxd_cast_pass_unknown(call, ray, t);
+            *n_steps += VXD_CAST_BATCH;
+            hit->d[0] = 0;
+        } else if (vxd_cast_is_near_surface(call, d)) {
+            what = VXD_CAST_IS_NEAR;
+        } else {
+            what = vxd_cast_what_of(hit->d[0], d);
+            if (what == VXD_CAST_GO) {
+                hit->t[0] = t;
+                hit->d[0] = d;
+                t = vxd_cast_next(call, ray, t, d);
+            }
+        }
     }
-    if (!vxd_cast_cell_at(call, ray, p, &cell)) {
-        return;
-    }
+    hit->t[1] = t;
+    hit->d[1] = d;
+    return what;
+}
+
+/* Writes the normal and the colour of a cell. */
+VXD_HD void vxd_cast_shade(const struct vxd_cast_call *call,
+                           const struct vxd_cast_cell *cell, struct vxd_cast_hit *hit)
+{
     if (call->normal != NULL) {
-        vxd_cast_gradient(cell.d, cell.f, normal);
+        vxd_cast_gradient(cell->d, cell->f, hit->normal);
     }
     if (call->colour != NULL) {
-        vxd_cast_colour(call, &cell, rgb);
+        vxd_cast_colour(call, cell, hit->rgb);
+    }
+}
+
+/* Returns the depth of the first surface between two depths, or 0. Near a surface samples are
+ * trilinear where that is known; between a sample in front of it and one behind, the crossing is
+ * taken as linear, then as linear once more in the part that holds it; normal and colour are those
+ * of the cell there, zero where it is not all known.
+ *
+ * All trilinear samples are taken at one place in the loop, so that rays of a warp take them
+ * together, whichever of them a ray needs, and the code stays small. */
+VXD_HD float vxd_cast_march(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                            float t_begin, float t_end, struct vxd_cast_hit *hit)
+{
+    enum {
+        MARCH,
+        CROSS,
+        SHADE
+    } phase = MARCH;
+    float t = 0;
+    int n_steps = 0;
+
+    hit->t[1] = t_begin;
+    for (;;) {
+        enum vxd_cast_what what = VXD_CAST_GO;
+        struct vxd_cast_cell cell;
+        float p[3];
+        bool is_known;
+        float d;
+
+        if (phase == MARCH) {
+            what = vxd_cast_approach(call, ray, hit, t_end, &n_steps);
+            if (what == VXD_CAST_BEHIND) {
+                return 0;
+            }
+            t = hit->t[1];
+        }
+        VXD_UNROLL
+        for (int axis = 0; axis < 3; axis++) {
+            p[axis] = vxd_cast_position(call, ray, axis, t);
+        }
+        is_known = vxd_cast_cell_at(call, ray, p, &cell);
+        d = is_known ? vxd_cast_mix8(cell.d, cell.f) : hit->d[1];
+        if (phase == SHADE) {
+            if (is_known) {
+                vxd_cast_shade(call, &cell, hit);
+            }
+            return t;
+        }
+        if (phase == CROSS) {
+            if (is_known) {
+                if (d > 0) { /* constant indices keep them in registers */
+                    hit->t[0] = t;
+                    hit->d[0] = d;
+                } else {
+                    hit->t[1] = t;
+                    hit->d[1] = d;
+                }
+                t = vxd_cast_crossing(hit);
+            }
+            if (call->normal == NULL && call->colour == NULL) {
+                return t;
+            }
+            phase = SHADE;
+            continue;
+        }
+        if (what == VXD_CAST_IS_NEAR) {
+            hit->d[1] = d;
+            what = vxd_cast_what_of(hit->d[0], d);
+        }
+        if (what == VXD_CAST_BEHIND) {
+            return 0;
+        }
+        if (what == VXD_CAST_HIT) {
+            t = vxd_cast_crossing(hit);
+            phase = CROSS;
+        } else {
+            hit->t[0] = t;
+            hit->d[0] = d;
+            hit->t[1] = vxd_cast_next(call, ray, t, d);
+        }
+    }
+}
+
+/* Writes the label and the weight of the voxel that a hit at depth t is in; t = 0: of no hit. */
+VXD_HD void vxd_cast_note(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                          float t, size_t pixel)
+{
+    int32_t entry = VXD_NO_ENTRY;
+    size_t row = 0;
+
+    if (t > 0) {
+        int32_t x = vxd_cast_floor(vxd_cast_position(call, ray, 0, t));
+        int32_t y = vxd_cast_floor(vxd_cast_position(call, ray, 1, t));
+        int32_t z = vxd_cast_floor(vxd_cast_position(call, ray, 2, t));
+
+        entry = vxd_cast_entry(call, ray, x, y, z);
+        row = entry != VXD_NO_ENTRY ? vxd_voxel_row(&call->view, entry,
+                                                    vxd_voxel_index(&call->view, x, y, z))
+                                    : 0;
+    }
+    if (call->label != NULL) {
+        call->label[pixel] =
+            (uint8_t)(entry != VXD_NO_ENTRY ? vxd_volume_label(&call->view, row) : 0);
+    }
+    if (call->weight != NULL) {
+        call->weight[pixel] =
+            entry != VXD_NO_ENTRY ? vxd_volume_weight(&call->view, row) : 0;
     }
 }
 
@@ -659,18 +749,15 @@ VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
 {
     size_t pixel = (size_t)v * (size_t)call->camera.width + (size_t)u;
     struct vxd_cast_ray ray = {{0, 0, 0}, {0, 0, 0}, 0, {0, 0, 0}, VXD_NO_ENTRY};
-    float normal[3] = {0, 0, 0};
-    uint8_t rgb[3] = {0, 0, 0};
+    struct vxd_cast_hit hit = {{0, 0}, {0, 0}, {0, 0, 0}, {0, 0, 0}};
     float from;
     float to;
     float t = 0;
 
     if (vxd_cast_range(call, u, v, &from, &to)) {
         vxd_cast_aim(call, u, v, &ray);
-        t = vxd_cast_is_near(call, &ray, to) ? vxd_cast_march(call, &ray, from, to) : 0;
-        if (t > 0 && (call->normal != NULL || call->colour != NULL)) {
-            vxd_cast_shade(call, &ray, t, normal, rgb);
-        }
+        t = vxd_cast_is_near(call, &ray, to) ? vxd_cast_march(call, &ray, from, to, &hit)
+                                             : 0;
     }
     if (call->depth != NULL) {
         call->depth[pixel] = t;
@@ -678,6 +765,10 @@ VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
     if (call->mask != NULL) {
         call->mask[pixel] = t > 0 ? 1 : 0;
     }
+    if (call->label != NULL || call->weight != NULL) {
+        vxd_cast_note(call, &ray, t, pixel);
+    }
+    VXD_UNROLL
     for (int axis = 0; axis < 3; axis++) {
         size_t at = 3 * pixel + (size_t)axis;
 
@@ -687,10 +778,10 @@ VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
             call->vertex[at] = t > 0 ? vxd_addf(call->at[axis], vxd_mulf(metres, t)) : 0;
         }
         if (call->normal != NULL) {
-            call->normal[at] = normal[axis];
+            call->normal[at] = hit.normal[axis];
         }
         if (call->colour != NULL) {
-            call->colour[at] = rgb[axis];
+            call->colour[at] = hit.rgb[axis];
         }
     }
 }

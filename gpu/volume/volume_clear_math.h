@@ -57,6 +57,103 @@ VXD_HD void vxd_clear_voxel(const struct vxd_volume_view *view, size_t row)
     for (int c = 0; view->colours != NULL && c < 4; c++) {
         view->colours[4 * row + (size_t)c] = 0;
     }
+    for (int c = 0; view->labels != NULL && c < 4; c++) {
+        view->labels[4 * row + (size_t)c] = 0;
+    }
+}
+
+/* The weight of a voxel after a decay: whole numbers are rounded down. */
+VXD_HD float vxd_decayed_weight(const struct vxd_decay_call *call, size_t row)
+{
+    const struct vxd_volume_view *view = &call->clear.view;
+
+    if (view->is_compact != 0) {
+        return (float)(int)vxd_mulf((float)((const uint8_t *)view->weights)[row],
+                                    call->factor);
+    }
+    return vxd_mulf(((const float *)view->weights)[row], call->factor);
+}
+
+/* Lowers the weights of one voxel. */
+VXD_HD void vxd_decay_voxel(const struct vxd_decay_call *call, size_t row)
+{
+    const struct vxd_volume_view *view = &call->clear.view;
+    float weight = vxd_decayed_weight(call, row);
+
+    if (weight == 0) {
+        vxd_clear_voxel(view, row);
+        return;
+    }
+    if (view->is_compact != 0) {
+        ((uint8_t *)view->weights)[row] = (uint8_t)weight;
+    } else {
+        ((float *)view->weights)[row] = weight;
+    }
+    if (view->colours != NULL) {
+        uint16_t *colour = view->colours + 4 * row;
+
+        colour[3] = (uint16_t)vxd_mulf((float)colour[3], call->factor);
+        for (int c = 0; colour[3] == 0 && c < 3; c++) {
+            colour[c] = 0;
+        }
+    }
+}
+
+/* The weight of a voxel of a block as a decay of the part from[] to to[] leaves it. */
+VXD_HD float vxd_decay_weight_at(const struct vxd_decay_call *call, int32_t entry,
+                                 uint32_t index, const int from[3], const int to[3])
+{
+    const struct vxd_volume_view *view = &call->clear.view;
+    size_t row = vxd_voxel_row(view, entry, index);
+    int x = (int)index & (view->edge - 1);
+    int y = (int)(index >> view->shift) & (view->edge - 1);
+    int z = (int)(index >> (2 * view->shift));
+
+    if (x >= from[0] && x < to[0] && y >= from[1] && y < to[1] && z >= from[2] &&
+        z < to[2]) {
+        return vxd_decayed_weight(call, row);
+    }
+    return view->is_compact != 0 ? (float)((const uint8_t *)view->weights)[row]
+                                 : ((const float *)view->weights)[row];
+}
+
+/* Finds the voxels of a block that a decay is about, from[] to to[]; false: none. */
+VXD_HD bool vxd_decay_of(const struct vxd_decay_call *call, const int32_t key[3],
+                         int from[3], int to[3])
+{
+    enum vxd_clear_what what = vxd_clear_of(&call->clear, key, from, to);
+
+    for (int axis = 0; axis < 3 && what == VXD_CLEAR_BLOCK; axis++) {
+        from[axis] = 0;
+        to[axis] = call->clear.view.edge;
+    }
+    return what != VXD_CLEAR_NOTHING;
+}
+
+/* Whether a block goes of which no voxel weighs more than `most` after a decay. */
+VXD_HD bool vxd_decay_removes(const struct vxd_decay_call *call, float most)
+{
+    return most == 0 || most < call->min_weight;
+}
+
+/* Rises with the distance of a block's centre from the point: the bits of the square. */
+VXD_HD uint64_t vxd_rank_of(const struct vxd_rank_call *call, int32_t entry)
+{
+    const int32_t *key = call->view.keys + 3 * (size_t)entry;
+    double squares = 0;
+    uint64_t bits;
+
+    if (call->is_touched[entry] != 0) {
+        return 0;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        double at = vxd_addd(vxd_muld(vxd_addd((double)key[axis], 0.5), call->block_size),
+                             -call->point[axis]);
+
+        squares = vxd_addd(squares, vxd_muld(at, at));
+    }
+    memcpy(&bits, &squares, sizeof bits);
+    return bits + 1;
 }
 
 #endif

@@ -180,6 +180,45 @@ out:
     return status;
 }
 
+double vxd_volume_lidar_elevation(const struct vxd_volume_lidar *lidar, int row)
+{
+    double step = (lidar->bottom_deg - lidar->top_deg) / (lidar->rows - 1);
+
+    return lidar->elevations_deg != NULL ? lidar->elevations_deg[row]
+                                         : lidar->top_deg + row * step;
+}
+
+enum vxd_status vxd_volume_check_lidar(const struct vxd_volume_lidar *lidar,
+                                       double max_deg, struct vxd_err *err)
+{
+    if (lidar->rows < 2 || lidar->rows > VXD_LIDAR_MAX_ROWS || lidar->columns < 1 ||
+        lidar->columns > VXD_LIDAR_MAX_COLUMNS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar",
+                        "%d rows and %d columns, must be 2 to %d and 1 to %d",
+                        lidar->rows, lidar->columns, VXD_LIDAR_MAX_ROWS,
+                        VXD_LIDAR_MAX_COLUMNS);
+    }
+    if (!(fabs(lidar->azimuth_begin_deg) <= 720) ||
+        !(fabs(lidar->azimuth_span_deg) <= 360 && fabs(lidar->azimuth_span_deg) >= 0.1)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar.azimuth_span_deg",
+                        "azimuths begin at %g and span %g degrees; must be within +-720, "
+                        "and 0.1 to 360 either way",
+                        lidar->azimuth_begin_deg, lidar->azimuth_span_deg);
+    }
+    for (int row = 0; row < lidar->rows; row++) {
+        double here = vxd_volume_lidar_elevation(lidar, row);
+        double above = row > 0 ? vxd_volume_lidar_elevation(lidar, row - 1) : 1e3;
+
+        if (!(fabs(here) <= max_deg && above - here >= 1e-3)) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar.elevations_deg",
+                            "row %d is at %g degrees; must be within +-%g, and below the "
+                            "row above it by 0.001 at least",
+                            row, here, max_deg);
+        }
+    }
+    return VXD_OK;
+}
+
 static enum vxd_status check_image(const struct vxd_volume_frame *frame,
                                    struct vxd_err *err)
 {
@@ -204,6 +243,10 @@ static enum vxd_status check_image(const struct vxd_volume_frame *frame,
     if (frame->weight != 0 && !(frame->weight >= 1e-6 && frame->weight <= MAX_WEIGHT)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "weight", "%g, must be 1e-6 to %g",
                         frame->weight, MAX_WEIGHT);
+    }
+    if (!(frame->carve_m >= 0 && frame->carve_m <= MAX_DEPTH_M)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "carve_m",
+                        "%g metres, must be 0 to %g", frame->carve_m, MAX_DEPTH_M);
     }
     return vxd_volume_check_depths(frame->depth_min_m, frame->depth_max_m, err);
 }
@@ -267,6 +310,9 @@ enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
     if (volume->spec.has_colour) {
         out->colour = frame->colour;
     }
+    if (volume->spec.has_labels) {
+        out->labels = frame->labels;
+    }
     if (out->colour != NULL && frame->has_colour_camera) {
         VXD_TRY(vxd_camera_form_init(&frame->colour_camera, "colour_camera",
                                      &out->colour_camera, err));
@@ -285,4 +331,13 @@ enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
     }
 out:
     return status;
+}
+
+enum vxd_status vxd_volume_check_frame(const struct vxd_volume *volume,
+                                       const struct vxd_volume_frame *frame,
+                                       struct vxd_err *err)
+{
+    struct vxd_frame_form form;
+
+    return vxd_frame_form_init(volume, frame, &form, err);
 }

@@ -19,6 +19,7 @@ struct vxd_frame_form {
     const void *depth;
     const uint8_t *mask;
     const uint8_t *colour;
+    const uint8_t *labels;
     int is_u16;
     int has_colour_camera;
     float depth_scale;
@@ -87,13 +88,6 @@ VXD_HD float vxd_frame_position(const struct vxd_frame_form *frame, int axis,
     return at < VXD_RAY_FAR ? at : VXD_RAY_FAR;
 }
 
-VXD_HD int32_t vxd_frame_floor(float at)
-{
-    int32_t cell = (int32_t)at;
-
-    return cell - ((float)cell > at ? 1 : 0);
-}
-
 /* The depths between which a pixel's ray touches blocks. */
 VXD_HD float vxd_frame_near(const struct vxd_frame_form *frame, float z)
 {
@@ -105,68 +99,6 @@ VXD_HD float vxd_frame_near(const struct vxd_frame_form *frame, float z)
 VXD_HD float vxd_frame_far(const struct vxd_frame_form *frame, float z)
 {
     return vxd_addf(z, frame->truncation);
-}
-
-/* A walk over the cells of a grid along a segment, from the cell of its start to that of its end.
- * The numbers of steps on each axis are known at once, so it ends there whatever is rounded. */
-struct vxd_cell_walk {
-    int32_t cell[3];
-    int32_t step[3];
-    int32_t n_left[3];
-    float t[3];
-    float dt[3];
-};
-
-#define VXD_WALK_NEVER 3.0e38f
-
-VXD_HD void vxd_cell_walk_start(struct vxd_cell_walk *walk, const float from[3],
-                                const float to[3], const int32_t from_cell[3],
-                                const int32_t to_cell[3])
-{
-    for (int axis = 0; axis < 3; axis++) {
-        int32_t n = to_cell[axis] - from_cell[axis];
-        float length = vxd_subf(to[axis], from[axis]);
-        float to_border = n > 0 ? vxd_subf((float)(from_cell[axis] + 1), from[axis])
-                                : vxd_subf(from[axis], (float)from_cell[axis]);
-        float inverse = vxd_divf(1.0f, n > 0 ? length : -length);
-
-        walk->cell[axis] = from_cell[axis];
-        walk->step[axis] = n > 0 ? 1 : -1;
-        walk->n_left[axis] = n > 0 ? n : -n;
-        walk->dt[axis] = inverse;
-        walk->t[axis] = n != 0 ? vxd_mulf(to_border, inverse) : VXD_WALK_NEVER;
-    }
-}
-
-VXD_HD int vxd_cell_walk_n_left(const struct vxd_cell_walk *walk)
-{
-    return walk->n_left[0] + walk->n_left[1] + walk->n_left[2];
-}
-
-VXD_HD void vxd_cell_walk_next(struct vxd_cell_walk *walk)
-{
-    int axis = walk->n_left[0] > 0 ? 0 : walk->n_left[1] > 0 ? 1 : 2;
-
-    for (int other = axis + 1; other < 3; other++) {
-        if (walk->n_left[other] > 0 && walk->t[other] < walk->t[axis]) {
-            axis = other;
-        }
-    }
-    for (int each = 0; each < 3;
-         each++) { /* constant indices keep the walk in registers */
-        if (each == axis) {
-            walk->cell[each] += walk->step[each];
-            walk->t[each] = vxd_addf(walk->t[each], walk->dt[each]);
-            walk->n_left[each]--;
-        }
-    }
-}
-
-VXD_HD bool vxd_block_in_range(const int32_t key[3])
-{
-    return key[0] >= -VXD_BLOCK_LIMIT && key[0] <= VXD_BLOCK_LIMIT &&
-           key[1] >= -VXD_BLOCK_LIMIT && key[1] <= VXD_BLOCK_LIMIT &&
-           key[2] >= -VXD_BLOCK_LIMIT && key[2] <= VXD_BLOCK_LIMIT;
 }
 
 /* Whether a walk is short enough and within the range of keys, which the box of its ends shows.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fuses a frame into blocks on a GPU. A thread takes a column of voxels along z, so that a warp
- * reads and writes whole lines, eight voxels at a time: first it gathers what was measured at all
- * eight, then it loads the eight averages, then it stores them, so that no load waits for another.
+ * reads and writes whole lines, four voxels at a time: first it gathers what was measured at all
+ * four, then it loads the four averages, then it stores them, so that no load waits for another;
+ * of eight, fewer warps would fit.
  * The depth image (1.2 MB of 640 x 480) stays in the second-level cache. Voxels that observe
  * nothing are not read.
  *
@@ -11,7 +12,7 @@
 #include "gpu/volume/volume_internal.h"
 
 #define N_THREADS 256
-#define N_BATCH 8
+#define N_BATCH 4
 
 /* A voxel's colour is one load and one store of 8 bytes. */
 static __device__ __forceinline__ void mix_colour(const struct vxd_fuse_call *call,
@@ -28,7 +29,7 @@ static __device__ __forceinline__ void mix_colour(const struct vxd_fuse_call *ca
           (uint64_t)voxel[3] << 48;
 }
 
-/* Eight voxels of a column: what they observe, then their averages. */
+/* Some voxels of a column: what they observe, then their averages. */
 struct batch {
     float p[N_BATCH][3]; /* in the camera's frame */
     int32_t pixel[N_BATCH];
@@ -37,7 +38,7 @@ struct batch {
     float weight[N_BATCH]; /* 0: observes nothing */
 };
 
-/* Observations of voxels z to z + 7 of column (x, y). */
+/* Observations of the batch of voxels from z on of column (x, y). */
 static __device__ __forceinline__ bool observe(const struct vxd_fuse_call *call,
                                                const double at[3], float x, int y, int z,
                                                struct batch *batch)
@@ -124,10 +125,27 @@ static __device__ __forceinline__ void mix_colours(const struct vxd_fuse_call *c
     }
 }
 
-template <int EDGE>
-static __global__ void __launch_bounds__(N_THREADS)
-    fuse_kernel(const __grid_constant__ struct vxd_fuse_call call)
+static __device__ __forceinline__ void vote(const struct vxd_fuse_call *call,
+                                            size_t first, size_t stride,
+                                            const struct batch *batch)
 {
+#pragma unroll
+    for (int i = 0; i < N_BATCH; i++) {
+        uint32_t label = batch->weight[i] > 0 && batch->distance[i] < 1.0f
+                             ? call->frame.labels[batch->pixel[i]]
+                             : 0;
+
+        if (label != 0) {
+            vxd_volume_vote(&call->view, first + (size_t)i * stride, label);
+        }
+    }
+}
+
+template <int EDGE, bool IS_COMPACT, bool HAS_COLOUR, bool HAS_LABELS>
+static __global__ void __launch_bounds__(N_THREADS)
+    fuse_kernel(const __grid_constant__ struct vxd_fuse_call all)
+{
+    struct vxd_fuse_call call = all;
     const int n_columns = EDGE * EDGE; /* whole warps a block */
     size_t block = (size_t)blockIdx.x * (N_THREADS / n_columns) + threadIdx.x / n_columns;
     unsigned column = threadIdx.x % n_columns;
@@ -137,6 +155,10 @@ static __global__ void __launch_bounds__(N_THREADS)
     double at[3];
     bool any = false;
 
+    call.view.edge = EDGE; /* the same for all blocks, so constants */
+    call.view.shift = EDGE == 8 ? 3 : 4;
+    call.view.is_compact = IS_COMPACT ? 1 : 0;
+    call.frame.colour = HAS_COLOUR ? all.frame.colour : NULL;
     if (block >= call.n) {
         return;
     }
@@ -153,6 +175,9 @@ static __global__ void __launch_bounds__(N_THREADS)
             if (call.frame.colour != NULL) {
                 mix_colours(&call, first, n_columns, &batch);
             }
+            if (HAS_LABELS) {
+                vote(&call, first, n_columns, &batch);
+            }
         }
     }
     if (__any_sync(0xffffffffu, any ? 1 : 0) != 0 && (threadIdx.x & 31) == 0) {
@@ -161,19 +186,32 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
+template <int EDGE, bool IS_COMPACT>
+static void launch(const struct vxd_fuse_call *call, cudaStream_t stream)
+{
+    unsigned n = (unsigned)(EDGE == 8 ? (call->n + 3) / 4 : call->n);
+
+    if (call->frame.labels != NULL) { /* rarer: it looks whether there are colours */
+        fuse_kernel<EDGE, IS_COMPACT, true, true><<<n, N_THREADS, 0, stream>>>(*call);
+    } else if (call->frame.colour != NULL) {
+        fuse_kernel<EDGE, IS_COMPACT, true, false><<<n, N_THREADS, 0, stream>>>(*call);
+    } else {
+        fuse_kernel<EDGE, IS_COMPACT, false, false><<<n, N_THREADS, 0, stream>>>(*call);
+    }
+}
+
 enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
                                      const struct vxd_fuse_call *call,
                                      struct vxd_err *err)
 {
+    cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     if (call->view.edge == 8) {
-        fuse_kernel<8><<<(unsigned)((call->n + 3) / 4), N_THREADS, 0,
-                         (cudaStream_t)queue->stream>>>(*call);
+        (call->view.is_compact != 0 ? launch<8, true> : launch<8, false>)(call, stream);
     } else {
-        fuse_kernel<16>
-            <<<(unsigned)call->n, N_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
+        (call->view.is_compact != 0 ? launch<16, true> : launch<16, false>)(call, stream);
     }
     VXD_TRY(vxd_cuda_launched(queue->context, "fuse_kernel", err));
 out:

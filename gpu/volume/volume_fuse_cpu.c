@@ -167,6 +167,20 @@ static void mix_colours(const struct vxd_fuse_call *call, const struct slice *sl
     }
 }
 
+static void vote(const struct vxd_fuse_call *call, const struct slice *slice, int n,
+                 size_t row)
+{
+    for (int i = 0; i < n; i++) {
+        uint32_t label = slice->weight[i] > 0 && slice->distance[i] < 1
+                             ? call->frame.labels[slice->item[i] - 1]
+                             : 0;
+
+        if (label != 0) {
+            vxd_volume_vote(&call->view, row + (size_t)i, label);
+        }
+    }
+}
+
 static ALWAYS_INLINE void fuse_block(const struct vxd_fuse_call *call, int32_t entry,
                                      int edge)
 {
@@ -208,6 +222,9 @@ static ALWAYS_INLINE void fuse_block(const struct vxd_fuse_call *call, int32_t e
         }
         if (frame->colour != NULL) {
             mix_colours(call, &slice, n, view->colours + 4 * row);
+        }
+        if (frame->labels != NULL) {
+            vote(call, &slice, n, row);
         }
     }
     if (any) {

@@ -22,6 +22,8 @@ void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume)
     vxd_device_free(queue, &volume->frame_tags);
     volume->frame_slots = 0;
     volume->n_active = 0;
+    volume->n_known = 0;
+    volume->n_lacking = 0;
     volume->frame_width = 0;
     volume->frame_height = 0;
 }
@@ -122,13 +124,21 @@ static enum vxd_status grow(struct vxd_queue *queue, struct vxd_volume *volume,
     return status;
 }
 
-/* Adds the new blocks behind the known ones of the frame, in Morton order. */
-static enum vxd_status add_new(struct vxd_queue *queue, struct vxd_volume *volume,
-                               const struct vxd_frame_counts *counts, struct vxd_err *err)
+enum vxd_status vxd_volume_prepare(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   struct vxd_err *err)
 {
-    size_t n = counts->n_new;
-    uint64_t *codes = volume->frame_new.ptr;
-    int32_t *entries = (int32_t *)volume->frame_entries.ptr + counts->n_known;
+    return volume->table_is_stale ? vxd_volume_mend(queue, volume, err) : VXD_OK;
+}
+
+uint64_t vxd_volume_begin_change(struct vxd_volume *volume)
+{
+    return ++volume->version;
+}
+
+enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume *volume,
+                                      uint64_t *codes, size_t n, int32_t *entries,
+                                      struct vxd_err *err)
+{
     size_t sort_bytes = vxd_sort_pairs_scratch_bytes(queue, n);
     struct vxd_hashmap_insert_args insert = {
         .n = n, .order = VXD_HASH_FIRST, .max_new = n, .indices = entries};
@@ -160,13 +170,68 @@ static enum vxd_status add_new(struct vxd_queue *queue, struct vxd_volume *volum
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_code_keys)(
         queue, codes, n, (int32_t *)(void *)(at + keys), err));
     VXD_TRY(grow(queue, volume, n, err));
+    volume->table_is_stale =
+        true; /* a refused insert may leave the map's bound too high */
     VXD_TRY(vxd_hashmap_insert(queue, volume->map, &insert, err));
-    volume->table_is_stale = true;
     volume->n_blocks += n;
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_table_add)(queue, volume, entries, n, err));
     volume->table_is_stale = false;
+    vxd_volume_link(queue, volume, entries, n);
 out:
     vxd_device_free(queue, &scratch);
+    return status;
+}
+
+/* Lists the blocks that the frame carves behind those that it touches. Blocking. */
+static enum vxd_status reach(struct vxd_queue *queue, struct vxd_volume *volume,
+                             const struct vxd_volume_frame *frame, struct vxd_err *err)
+{
+    size_t capacity = vxd_hashmap_capacity(volume->map);
+    size_t touched_bytes = volume->n_touched * sizeof(int32_t);
+    struct vxd_buffer active = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_buffer entries = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_buffer host = {NULL, 0, VXD_SPACE_HOST};
+    struct vxd_reach_call call = {.tags = volume->frame_tags.ptr,
+                                  .slot_mask = (uint32_t)volume->frame_slots - 1,
+                                  .n = volume->n_blocks,
+                                  .block_size =
+                                      volume->spec.voxel_size_m * volume->spec.block_edge,
+                                  .reach = frame->carve_m};
+    const void *read = NULL;
+    enum vxd_status status;
+
+    /* The list of all blocks, their number, and the number of those that are listed. */
+    VXD_TRY(vxd_device_alloc(queue, (capacity + 2) * sizeof(int32_t), &active, err));
+    VXD_TRY(vxd_device_alloc(queue,
+                             touched_bytes + volume->n_blocks * sizeof(int32_t) +
+                                 volume->frame_entries.n_bytes,
+                             &entries, err));
+    call.active = active.ptr;
+    call.n_reached = (uint32_t *)active.ptr + capacity + 1;
+    call.entries = (int32_t *)entries.ptr + volume->n_touched;
+    for (int axis = 0; axis < 3; axis++) {
+        call.camera_at[axis] =
+            frame->T_map_camera.translation[axis] - volume->spec.origin_m[axis];
+    }
+    vxd_volume_get_view(volume, &call.view);
+    VXD_TRY(vxd_queue_fill(queue, call.n_reached, 0, sizeof(uint32_t), err));
+    VXD_TRY(vxd_hashmap_active(queue, volume->map, active.ptr, capacity,
+                               (uint32_t *)active.ptr + capacity, err));
+    if (touched_bytes > 0) {
+        VXD_TRY(vxd_queue_copy(queue, entries.ptr, volume->frame_entries.ptr,
+                               touched_bytes, err));
+    }
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_reach)(queue, &call, err));
+    VXD_TRY(vxd_download(queue, call.n_reached, sizeof(uint32_t), &host, &read, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    volume->n_active = volume->n_touched + *(const uint32_t *)read;
+    vxd_device_free(queue, &volume->frame_entries);
+    volume->frame_entries = entries;
+    entries = (struct vxd_buffer){NULL, 0, VXD_SPACE_DEVICE};
+out:
+    vxd_host_free(queue->context, &host);
+    vxd_device_free(queue, &entries);
+    vxd_device_free(queue, &active);
     return status;
 }
 
@@ -183,23 +248,36 @@ enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *
     *out = (struct vxd_volume_activation){0};
     VXD_TRY(vxd_frame_form_init(volume, frame, &form, err));
     volume->n_active = 0;
+    volume->n_known = 0;
+    volume->n_lacking = 0;
     volume->frame_width = 0;
     volume->frame_height = 0;
-    if (volume->table_is_stale) {
-        VXD_TRY(vxd_volume_mend(queue, volume, err));
-    }
+    VXD_TRY(vxd_volume_prepare(queue, volume, err));
     n_pixels = (size_t)form.camera.width * (size_t)form.camera.height;
     VXD_TRY(resize(queue, &volume->frame_depth, (n_pixels + 1) * sizeof(float), err));
     VXD_TRY(touch_all(queue, volume, &form, &counts, err));
     if (counts.n_new > 0) {
-        VXD_TRY(add_new(queue, volume, &counts, err));
+        volume->n_known = counts.n_known;
+        volume->n_lacking = counts.n_new;
+        /* The new blocks come behind the known ones of the frame. */
+        VXD_TRY(vxd_volume_add_blocks(
+            queue, volume, volume->frame_new.ptr, counts.n_new,
+            (int32_t *)volume->frame_entries.ptr + counts.n_known, err));
     }
-    volume->n_active = (size_t)counts.n_known + counts.n_new;
+    volume->n_known = 0;
+    volume->n_lacking = 0;
+    volume->n_touched = (size_t)counts.n_known + counts.n_new;
+    volume->n_active = volume->n_touched;
+    if (frame->carve_m > 0 && volume->n_blocks > 0) {
+        VXD_TRY(reach(queue, volume, frame, err));
+    }
     volume->frame_width = form.camera.width;
     volume->frame_height = form.camera.height;
-    *out = (struct vxd_volume_activation){.n_blocks = volume->n_active,
-                                          .n_new = counts.n_new,
-                                          .n_dropped = counts.n_dropped};
+    *out =
+        (struct vxd_volume_activation){.n_blocks = volume->n_active,
+                                       .n_carved = volume->n_active - volume->n_touched,
+                                       .n_new = counts.n_new,
+                                       .n_dropped = counts.n_dropped};
 out:
     return status;
 }

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Value arrays of the map. */
+/* Value arrays of the map. The labels come behind the colours, or in their place. */
 enum vxd_volume_array {
     VXD_VOLUME_STAMPS = 0,
     VXD_VOLUME_DISTANCES = 1,
@@ -44,6 +44,12 @@ struct vxd_volume {
     /* struct vxd_block_slot, a power of two of at least 2 * capacity */
     struct vxd_buffer table;
 
+    /* The 27 neighbours of each entry's block, int32, made for n_linked blocks since the removal
+     * of linked_removed_version. Without memory for them nothing fails: the table finds them. */
+    struct vxd_buffer neighbours;
+    size_t n_linked;
+    uint64_t linked_removed_version;
+
     /* The frame map of the last activation: tags of frame_slots, VXD_BLOCK_EMPTY where free;
      * for half as many blocks the entries (int32) and the Morton codes of new ones (uint64). */
     size_t frame_slots;
@@ -53,7 +59,12 @@ struct vxd_volume {
     struct vxd_buffer frame_counts; /* struct vxd_frame_counts */
     /* float32, metres, 0 = no depth: an item that stands for no pixel, then the pixels */
     struct vxd_buffer frame_depth;
-    size_t n_active; /* touched blocks of the last activation */
+    size_t n_active;  /* blocks that the last activation's frame touches or carves */
+    size_t n_touched; /* the first of them, which it touches */
+    /* Of an activation that found no memory for its new blocks: how many it touched that are there,
+     * the first of frame_entries, and how many are lacking; else 0. */
+    size_t n_known;
+    size_t n_lacking;
     int frame_width; /* of the last activation; 0: there was none */
     int frame_height;
 };
@@ -70,19 +81,21 @@ size_t vxd_volume_table_slots(size_t capacity);
 enum vxd_status vxd_volume_rebuild_table(struct vxd_queue *queue,
                                          struct vxd_volume *volume, struct vxd_err *err);
 
+/* Whether the neighbours are those of the blocks that there are. */
+bool vxd_volume_is_linked(const struct vxd_volume *volume);
+
+/* Makes the neighbours of n new entries known, whose blocks are in the table, and theirs; those of
+ * all blocks where they are not known yet. Asynchronous; where memory or the queue fails, the
+ * neighbours stay unknown. */
+void vxd_volume_link(struct vxd_queue *queue, struct vxd_volume *volume,
+                     const int32_t *entries, size_t n);
+
 /* Makes the table right after a failure between the map and the table. Blocking.
  * errors  RESOURCE_EXHAUSTED; the table stays stale */
 enum vxd_status vxd_volume_mend(struct vxd_queue *queue, struct vxd_volume *volume,
                                 struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT with `field` */
-enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
-                                      const char *field, struct vxd_err *err);
-enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
-                                        struct vxd_err *err);
-enum vxd_status vxd_camera_form_init(const struct vxd_volume_camera *camera,
-                                     const char *field, struct vxd_camera_form *out,
-                                     struct vxd_err *err);
 enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
                                     const struct vxd_volume_frame *frame,
                                     struct vxd_frame_form *out, struct vxd_err *err);
@@ -111,6 +124,56 @@ enum vxd_status vxd_volume_touch_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_volume_touch_cuda(struct vxd_queue *queue,
                                       const struct vxd_touch_call *call,
                                       struct vxd_err *err);
+
+/* Lists those of the volume's n active blocks that hold an observation, whose centre is within
+ * reach of the camera and which the frame map has not. */
+struct vxd_reach_call {
+    struct vxd_volume_view view;
+    const uint64_t *tags;
+    uint32_t slot_mask;
+    const int32_t *active;
+    size_t n;
+    int32_t *entries;    /* n fit */
+    uint32_t *n_reached; /* 0 before */
+    double camera_at[3]; /* metres from the origin */
+    double block_size;
+    double reach;
+};
+
+enum vxd_status vxd_volume_reach_cpu(struct vxd_queue *queue,
+                                     const struct vxd_reach_call *call,
+                                     struct vxd_err *err);
+enum vxd_status vxd_volume_reach_cuda(struct vxd_queue *queue,
+                                      const struct vxd_reach_call *call,
+                                      struct vxd_err *err);
+
+/* Whether one of them is. */
+VXD_HD bool vxd_volume_reaches(const struct vxd_reach_call *call, int32_t entry)
+{
+    const int32_t *key = call->view.keys + 3 * (size_t)entry;
+    uint64_t tag = vxd_block_tag(key[0], key[1], key[2]);
+    uint32_t slot = vxd_block_hash(tag) & call->slot_mask;
+    double squares = 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        double centre = vxd_muld((double)key[axis] + 0.5, call->block_size);
+        double way = vxd_addd(centre, -call->camera_at[axis]);
+
+        squares = vxd_addd(squares, vxd_muld(way, way));
+    }
+    if (call->view.stamps[entry] == 0 ||
+        !(squares <= vxd_muld(call->reach, call->reach))) {
+        return false;
+    }
+    for (uint32_t n = 0; n <= call->slot_mask && call->tags[slot] != VXD_BLOCK_EMPTY;
+         n++) {
+        if (call->tags[slot] == tag) {
+            return false;
+        }
+        slot = (slot + 1) & call->slot_mask;
+    }
+    return true;
+}
 
 /* Writes the keys (3 int32 each) of n sorted Morton codes. */
 enum vxd_status vxd_volume_code_keys_cpu(struct vxd_queue *queue, const uint64_t *codes,
@@ -179,6 +242,54 @@ enum vxd_status vxd_volume_clear_cuda(struct vxd_queue *queue,
                                       const int32_t *entries, size_t n,
                                       struct vxd_err *err);
 
+/* A decay, in the blocks and voxels of a removal's region. */
+struct vxd_decay_call {
+    struct vxd_clear_call clear; /* its list gets the blocks whose weight is too little */
+    float factor;
+    float min_weight;
+};
+
+/* Lists as a removal does, and changes nothing. */
+enum vxd_status vxd_volume_decay_list_cpu(struct vxd_queue *queue,
+                                          const struct vxd_decay_call *call,
+                                          const int32_t *entries, size_t n,
+                                          struct vxd_err *err);
+enum vxd_status vxd_volume_decay_list_cuda(struct vxd_queue *queue,
+                                           const struct vxd_decay_call *call,
+                                           const int32_t *entries, size_t n,
+                                           struct vxd_err *err);
+
+/* Lowers the weights of the region in these blocks. */
+enum vxd_status vxd_volume_decay_cpu(struct vxd_queue *queue,
+                                     const struct vxd_decay_call *call,
+                                     const int32_t *entries, size_t n,
+                                     struct vxd_err *err);
+enum vxd_status vxd_volume_decay_cuda(struct vxd_queue *queue,
+                                      const struct vxd_decay_call *call,
+                                      const int32_t *entries, size_t n,
+                                      struct vxd_err *err);
+
+/* Ranks blocks by their distance from a point. */
+struct vxd_rank_call {
+    struct vxd_volume_view view;
+    double point[3]; /* metres from the origin */
+    double block_size;
+    const int32_t *entries; /* n of them */
+    size_t n;
+    const int32_t *touched; /* n_touched entries, which rank as nearest of all */
+    size_t n_touched;
+    uint8_t *is_touched; /* of each entry; 0 before */
+    uint64_t *ranks;     /* rises with the distance; 0 of touched ones */
+    uint32_t *values;    /* the entries */
+};
+
+enum vxd_status vxd_volume_rank_cpu(struct vxd_queue *queue,
+                                    const struct vxd_rank_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_rank_cuda(struct vxd_queue *queue,
+                                     const struct vxd_rank_call *call,
+                                     struct vxd_err *err);
+
 /* The backends of the block table. The caller has filled new tables with VXD_BLOCK_EMPTY.
  * add: puts n entries, whose keys are in the map, into the table; none is in it.
  * changed: as vxd_volume_changed_since; counts is scratch of capacity + 1 uint32 with the number
@@ -191,6 +302,22 @@ enum vxd_status vxd_volume_table_add_cuda(struct vxd_queue *queue,
                                           const struct vxd_volume *volume,
                                           const int32_t *entries, size_t n,
                                           struct vxd_err *err);
+/* Writes the 27 neighbours of n entries; also their own numbers in the rows of their neighbours
+ * where the call is not for all blocks. */
+struct vxd_link_call {
+    struct vxd_volume_view view; /* without neighbours */
+    int32_t *neighbours;
+    const int32_t *entries;
+    size_t n;
+    bool is_for_all;
+};
+
+enum vxd_status vxd_volume_link_cpu(struct vxd_queue *queue,
+                                    const struct vxd_link_call *call,
+                                    struct vxd_err *err);
+enum vxd_status vxd_volume_link_cuda(struct vxd_queue *queue,
+                                     const struct vxd_link_call *call,
+                                     struct vxd_err *err);
 enum vxd_status vxd_volume_changed_cpu(struct vxd_queue *queue,
                                        const struct vxd_volume *volume, uint64_t since,
                                        int32_t *entries, uint32_t *counts, void *scratch,

@@ -86,6 +86,9 @@ VXD_HD int32_t vxd_block_neighbour(const struct vxd_volume_view *view, int32_t e
     if (entry < 0 || (uint32_t)entry >= view->capacity) {
         return VXD_NO_ENTRY;
     }
+    if (view->neighbours != NULL) {
+        return view->neighbours[27 * (size_t)entry + (size_t)column];
+    }
     key = view->keys + 3 * (size_t)entry;
     return vxd_volume_find_block(view, vxd_block_tag(key[0] + column / 9 - 1,
                                                      key[1] + column / 3 % 3 - 1,
@@ -150,6 +153,75 @@ VXD_HD uint8_t vxd_colour_byte(uint32_t value)
     return (uint8_t)(rounded > 255 ? 255 : rounded);
 }
 
+/* ---- Labels ---- */
+
+/* A voxel's votes are four pairs of a label (high byte) and a count. A vote counts for its label;
+ * where four others have votes, it takes one from each of them (Misra and Gries), so a label that
+ * got more than a fifth of all votes always stays. At 255 all counts are halved, which lets newer
+ * votes outweigh old ones. */
+VXD_HD uint64_t vxd_label_vote(uint64_t votes, uint32_t label)
+{
+    int same = -1;
+    int empty = -1;
+
+    for (int i = 3; i >= 0; i--) {
+        uint32_t pair = (uint32_t)(votes >> (16 * i)) & 0xffffu;
+
+        same = (pair & 255u) != 0 && pair >> 8 == label ? i : same;
+        empty = (pair & 255u) == 0 ? i : empty;
+    }
+    if (same >= 0 && (votes >> (16 * same) & 255u) == 255u) {
+        uint64_t halved = 0;
+
+        for (int i = 0; i < 4; i++) {
+            uint64_t pair = votes >> (16 * i) & 0xffffu;
+
+            halved |= ((pair & 0xff00u) | (pair & 255u) >> 1) << (16 * i);
+        }
+        votes = halved;
+    }
+    if (same >= 0) {
+        return votes + ((uint64_t)1 << (16 * same));
+    }
+    if (empty >= 0) {
+        votes &= ~((uint64_t)0xffff << (16 * empty));
+        return votes | (uint64_t)(label << 8 | 1u) << (16 * empty);
+    }
+    return votes - 0x0001000100010001ULL;
+}
+
+/* The label with the most votes, of equal ones the lowest; 0: there is none. */
+VXD_HD uint32_t vxd_label_of_votes(uint64_t votes)
+{
+    uint32_t best = 0;
+    uint32_t most = 0;
+
+    for (int i = 0; i < 4; i++) {
+        uint32_t pair = (uint32_t)(votes >> (16 * i)) & 0xffffu;
+        uint32_t count = pair & 255u;
+        uint32_t label = pair >> 8;
+
+        if (count > most || (count == most && count > 0 && label < best)) {
+            best = label;
+            most = count;
+        }
+    }
+    return best;
+}
+
+VXD_HD void vxd_volume_vote(const struct vxd_volume_view *view, size_t row,
+                            uint32_t label)
+{
+    uint64_t *at = (uint64_t *)(void *)view->labels + row;
+
+    *at = vxd_label_vote(*at, label);
+}
+
+VXD_HD uint32_t vxd_volume_label(const struct vxd_volume_view *view, size_t row)
+{
+    return vxd_label_of_votes(((const uint64_t *)(const void *)view->labels)[row]);
+}
+
 /* ---- The running average (equation 12) ---- */
 
 /* (w * d + w_new * d_new) / (w + w_new) as d + (d_new - d) * w_new / (w + w_new): one rounding of
@@ -180,6 +252,18 @@ struct vxd_camera_form {
     float k[8];
     float max_r2; /* beyond it the distortion's polynomial means nothing */
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* Host.
+ * errors  INVALID_ARGUMENT with `field` */
+enum vxd_status vxd_camera_form_init(const struct vxd_volume_camera *camera,
+                                     const char *field, struct vxd_camera_form *out,
+                                     struct vxd_err *err);
+#ifdef __cplusplus
+}
+#endif
 
 /* Distorts normalized coordinates x / z, y / z (OpenCV's rational model). */
 VXD_HD void vxd_camera_distort(const struct vxd_camera_form *camera, float x, float y,
@@ -287,6 +371,77 @@ VXD_HD int32_t vxd_camera_pixel(const struct vxd_camera_form *camera, float x, f
         return -1;
     }
     return (int32_t)v * camera->width + (int32_t)u;
+}
+
+/* ---- Walks ---- */
+
+VXD_HD int32_t vxd_frame_floor(float at)
+{
+    int32_t cell = (int32_t)at;
+
+    return cell - ((float)cell > at ? 1 : 0);
+}
+
+/* A walk over the cells of a grid along a segment, from the cell of its start to that of its end.
+ * The numbers of steps on each axis are known at once, so it ends there whatever is rounded. */
+struct vxd_cell_walk {
+    int32_t cell[3];
+    int32_t step[3];
+    int32_t n_left[3];
+    float t[3];
+    float dt[3];
+};
+
+#define VXD_WALK_NEVER 3.0e38f
+
+VXD_HD void vxd_cell_walk_start(struct vxd_cell_walk *walk, const float from[3],
+                                const float to[3], const int32_t from_cell[3],
+                                const int32_t to_cell[3])
+{
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t n = to_cell[axis] - from_cell[axis];
+        float length = vxd_subf(to[axis], from[axis]);
+        float to_border = n > 0 ? vxd_subf((float)(from_cell[axis] + 1), from[axis])
+                                : vxd_subf(from[axis], (float)from_cell[axis]);
+        float inverse = vxd_divf(1.0f, n > 0 ? length : -length);
+
+        walk->cell[axis] = from_cell[axis];
+        walk->step[axis] = n > 0 ? 1 : -1;
+        walk->n_left[axis] = n > 0 ? n : -n;
+        walk->dt[axis] = inverse;
+        walk->t[axis] = n != 0 ? vxd_mulf(to_border, inverse) : VXD_WALK_NEVER;
+    }
+}
+
+VXD_HD int vxd_cell_walk_n_left(const struct vxd_cell_walk *walk)
+{
+    return walk->n_left[0] + walk->n_left[1] + walk->n_left[2];
+}
+
+VXD_HD void vxd_cell_walk_next(struct vxd_cell_walk *walk)
+{
+    int axis = walk->n_left[0] > 0 ? 0 : walk->n_left[1] > 0 ? 1 : 2;
+
+    for (int other = axis + 1; other < 3; other++) {
+        if (walk->n_left[other] > 0 && walk->t[other] < walk->t[axis]) {
+            axis = other;
+        }
+    }
+    for (int each = 0; each < 3;
+         each++) { /* constant indices keep the walk in registers */
+        if (each == axis) {
+            walk->cell[each] += walk->step[each];
+            walk->t[each] = vxd_addf(walk->t[each], walk->dt[each]);
+            walk->n_left[each]--;
+        }
+    }
+}
+
+VXD_HD bool vxd_block_in_range(const int32_t key[3])
+{
+    return key[0] >= -VXD_BLOCK_LIMIT && key[0] <= VXD_BLOCK_LIMIT &&
+           key[1] >= -VXD_BLOCK_LIMIT && key[1] <= VXD_BLOCK_LIMIT &&
+           key[2] >= -VXD_BLOCK_LIMIT && key[2] <= VXD_BLOCK_LIMIT;
 }
 
 #endif

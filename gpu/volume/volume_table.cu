@@ -57,6 +57,40 @@ out:
     return status;
 }
 
+/* Two new neighbours write the same numbers into each other's rows. */
+static __global__ void __launch_bounds__(N_THREADS)
+    link_kernel(const __grid_constant__ struct vxd_link_call call)
+{
+    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
+    size_t column = i % 27;
+    int32_t entry;
+    int32_t found;
+
+    if (i >= 27 * call.n) {
+        return;
+    }
+    entry = call.entries[i / 27];
+    found = vxd_block_neighbour(&call.view, entry, (int)column);
+    call.neighbours[27 * (size_t)entry + column] = found;
+    if (found != VXD_NO_ENTRY && !call.is_for_all) {
+        call.neighbours[27 * (size_t)found + 26 - column] = entry;
+    }
+}
+
+enum vxd_status vxd_volume_link_cuda(struct vxd_queue *queue,
+                                     const struct vxd_link_call *call,
+                                     struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    link_kernel<<<grid_of(27 * call->n), N_THREADS, 0, (cudaStream_t)queue->stream>>>(
+        *call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "link_kernel", err));
+out:
+    return status;
+}
+
 static __global__ void __launch_bounds__(N_THREADS)
     changed_kernel(struct vxd_volume_view view, uint64_t since, uint32_t *flags)
 {

@@ -57,6 +57,45 @@ enum vxd_status vxd_volume_table_add_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, add_job, &add, sizeof add, err);
 }
 
+static void link_piece(void *args, size_t begin, size_t end)
+{
+    const struct vxd_link_call *call = args;
+
+    for (size_t i = begin; i < end; i++) {
+        int32_t *row = call->neighbours + 27 * (size_t)call->entries[i];
+
+        for (int column = 0; column < 27; column++) {
+            row[column] = vxd_block_neighbour(&call->view, call->entries[i], column);
+        }
+    }
+}
+
+static enum vxd_status link_job(struct vxd_pool *pool, const void *args,
+                                struct vxd_err *err)
+{
+    struct vxd_link_call call = *(const struct vxd_link_call *)args;
+
+    (void)err;
+    vxd_parallel_for(pool, call.n, PIECE_BLOCKS, link_piece, &call);
+    for (size_t i = 0; i < call.n && !call.is_for_all; i++) {
+        const int32_t *row = call.neighbours + 27 * (size_t)call.entries[i];
+
+        for (int column = 0; column < 27; column++) {
+            if (row[column] != VXD_NO_ENTRY) {
+                call.neighbours[27 * (size_t)row[column] + 26 - (size_t)column] =
+                    call.entries[i];
+            }
+        }
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_volume_link_cpu(struct vxd_queue *queue,
+                                    const struct vxd_link_call *call, struct vxd_err *err)
+{
+    return vxd_queue_push(queue, link_job, call, sizeof *call, err);
+}
+
 static enum vxd_status changed_job(struct vxd_pool *pool, const void *args,
                                    struct vxd_err *err)
 {

@@ -210,3 +210,27 @@ enum vxd_status vxd_volume_code_keys_cuda(struct vxd_queue *queue, const uint64_
 out:
     return status;
 }
+
+static __global__ void __launch_bounds__(N_THREADS)
+    reach_kernel(const __grid_constant__ struct vxd_reach_call call)
+{
+    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
+
+    if (i < call.n && vxd_volume_reaches(&call, call.active[i])) {
+        call.entries[atomicAdd(call.n_reached, 1u)] = call.active[i];
+    }
+}
+
+enum vxd_status vxd_volume_reach_cuda(struct vxd_queue *queue,
+                                      const struct vxd_reach_call *call,
+                                      struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    reach_kernel<<<(unsigned)((call->n + N_THREADS - 1) / N_THREADS), N_THREADS, 0,
+                   (cudaStream_t)queue->stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "reach_kernel", err));
+out:
+    return status;
+}

@@ -10,6 +10,7 @@
 
 #define STRIP 256
 #define PIECE_ROWS ((size_t)8)
+#define PIECE_BLOCKS ((size_t)1024)
 #define N_RECENT 1024 /* a power of two */
 
 struct touch {
@@ -243,6 +244,35 @@ enum vxd_status vxd_volume_touch_cpu(struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
     return vxd_queue_push(queue, touch_job, call, sizeof *call, err);
+}
+
+static void reach_piece(void *args, size_t begin, size_t end)
+{
+    const struct vxd_reach_call *call = args;
+
+    for (size_t i = begin; i < end; i++) {
+        if (vxd_volume_reaches(call, call->active[i])) {
+            call->entries[__atomic_fetch_add(call->n_reached, 1, __ATOMIC_RELAXED)] =
+                call->active[i];
+        }
+    }
+}
+
+static enum vxd_status reach_job(struct vxd_pool *pool, const void *args,
+                                 struct vxd_err *err)
+{
+    struct vxd_reach_call call = *(const struct vxd_reach_call *)args;
+
+    (void)err;
+    vxd_parallel_for(pool, call.n, PIECE_BLOCKS, reach_piece, &call);
+    return VXD_OK;
+}
+
+enum vxd_status vxd_volume_reach_cpu(struct vxd_queue *queue,
+                                     const struct vxd_reach_call *call,
+                                     struct vxd_err *err)
+{
+    return vxd_queue_push(queue, reach_job, call, sizeof *call, err);
 }
 
 struct code_keys {

@@ -4,9 +4,11 @@
 #include <math.h>
 
 #include "gpu/core/core_cpu.h"
+#include "gpu/voxel/cloud_math.h"
 #include "gpu/voxel/voxel_backends.h"
 
 #define MAX_POINT_STEP 65535
+#define LEAST_ANGLE 1e-7 /* of which sines are linear to the last bit */
 
 static enum vxd_status check_field(const struct vxd_field *field, uint32_t point_step,
                                    const char *name, int index, struct vxd_err *err)
@@ -67,6 +69,73 @@ static enum vxd_status check_pose(const struct vxd_cloud *cloud, struct vxd_err 
     return VXD_OK;
 }
 
+static double dot(const double a[4], const double b[4])
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3];
+}
+
+void vxd_cloud_set_motion(struct vxd_cloud *cloud, const struct vxd_field *time,
+                          const double begin[4], const double end[4], double scale,
+                          const double translation[3])
+{
+    struct vxd_cloud_motion *motion = &cloud->motion;
+    /* A rotation is two quaternions; between those that are nearer is the shorter way. */
+    double sign = dot(begin, end) < 0 ? -1 : 1;
+    double difference[4];
+    double sum[4];
+
+    *motion = (struct vxd_cloud_motion){.is_moving = true, .time = *time, .scale = scale};
+    for (int i = 0; i < 4; i++) {
+        motion->begin[i] = begin[i];
+        motion->end[i] = sign * end[i];
+        difference[i] = motion->end[i] - motion->begin[i];
+        sum[i] = motion->end[i] + motion->begin[i];
+    }
+    motion->angle = 2 * atan2(sqrt(dot(difference, difference)), sqrt(dot(sum, sum)));
+    motion->inverse_sine = motion->angle > LEAST_ANGLE ? 1 / sin(motion->angle) : 0;
+    for (int i = 0; i < 3; i++) {
+        motion->translation[i] = translation[i];
+    }
+}
+
+void vxd_cloud_field_range(const struct vxd_cloud *cloud, const struct vxd_field *field,
+                           double *low, double *high)
+{
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (size_t i = 0; i < cloud->n_points; i++) {
+        double value =
+            vxd_field_value(field, (const uint8_t *)cloud->data + i * cloud->point_step);
+
+        if (isfinite(value)) {
+            *low = value < *low ? value : *low;
+            *high = value > *high ? value : *high;
+        }
+    }
+    if (*low > *high) {
+        *low = *high = 0;
+    }
+}
+
+static enum vxd_status check_motion(const struct vxd_cloud *cloud, struct vxd_err *err)
+{
+    const struct vxd_cloud_motion *motion = &cloud->motion;
+    bool is_finite = isfinite(motion->angle) && isfinite(motion->scale) &&
+                     isfinite(motion->inverse_sine);
+
+    if (!motion->is_moving) {
+        return VXD_OK;
+    }
+    for (int i = 0; i < 4; i++) {
+        is_finite = is_finite && isfinite(motion->begin[i]) && isfinite(motion->end[i]) &&
+                    (i == 3 || isfinite(motion->translation[i]));
+    }
+    if (!is_finite) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "motion", "is not finite");
+    }
+    return check_field(&motion->time, cloud->point_step, "time", 0, err);
+}
+
 static enum vxd_status check_sizes(const struct vxd_cloud *cloud, const float *positions,
                                    const float *features, struct vxd_err *err)
 {
@@ -108,6 +177,7 @@ enum vxd_status vxd_cloud_decode(struct vxd_queue *queue, const struct vxd_cloud
 
     VXD_TRY(check_sizes(cloud, positions, features, err));
     VXD_TRY(check_pose(cloud, err));
+    VXD_TRY(check_motion(cloud, err));
     for (int i = 0; i < 3; i++) {
         VXD_TRY(check_field(&cloud->position[i], cloud->point_step, "position", i, err));
     }

@@ -36,6 +36,19 @@ struct vxd_channel {
     struct vxd_field field;
 };
 
+/* How a sensor moved during its scan: at time 0 it has the cloud's pose, at time 1 the end's,
+ * and in between it moves at constant velocity: the translation is linear, the rotation
+ * turns about one axis at constant speed (slerp). Made by vxd_cloud_set_motion. */
+struct vxd_cloud_motion {
+    bool is_moving;
+    struct vxd_field time;   /* of a point; below 0 counts as 0, above 1 as 1 */
+    double begin[4], end[4]; /* unit quaternions x, y, z, w, their product not negative */
+    double angle;            /* between them, 0 to pi / 2 */
+    double inverse_sine;     /* of it; 0: they are so near that it is linear */
+    double scale;            /* of the rotations */
+    double translation[3];   /* at the end */
+};
+
 /* One buffer of point records with its pose. position_out = R * position_raw + t in
  * double, in the order ((r0*x + r1*y) + r2*z) + t, where each operation rounds once,
  * then rounded to float32. The caller subtracts the map origin from t in double
@@ -49,7 +62,22 @@ struct vxd_cloud {
     double translation[3];
     int n_channels; /* 0 to VXD_MAX_CHANNELS */
     struct vxd_channel channels[VXD_MAX_CHANNELS];
+    struct vxd_cloud_motion motion; /* moving: in place of rotation and translation */
+    float
+        *origins; /* n x 3, device memory: where the sensor was at each point; or NULL */
 };
+
+/* Makes a cloud's motion from the rotations at its begin and end (unit quaternions x, y, z, w),
+ * times `scale`, and the translation at its end. cloud->translation is the one at its
+ * begin. A point without a finite time has no finite position. */
+void vxd_cloud_set_motion(struct vxd_cloud *cloud, const struct vxd_field *time,
+                          const double begin[4], const double end[4], double scale,
+                          const double translation[3]);
+
+/* The least and greatest finite value of a field of a cloud in host memory; 0 and 0 where there
+ * is none. */
+void vxd_cloud_field_range(const struct vxd_cloud *cloud, const struct vxd_field *field,
+                           double *low, double *high);
 
 /* Decodes one cloud.
  *
@@ -58,7 +86,7 @@ struct vxd_cloud {
  *         features   n x n_channels float32; device memory; NULL when n_channels is 0
  * errors  INVALID_ARGUMENT  a field's type unknown or its end past point_step, a pose that
  *                           is not finite, n_points * point_step overflows; err.field
- *                           names it as "position[1]", "channels[3]", "rotation", ...
+ *                           names it as "position[1]", "channels[3]", "rotation", "time[0]" ...
  * order   row i is point i; equal on every backend, bit for bit
  * sync    asynchronous
  * Non-finite positions are passed on: vxd_voxelize drops and counts them. */

@@ -72,6 +72,21 @@ static void decode_positions(const struct vxd_cloud *cloud, const uint8_t *recor
     }
 }
 
+/* The same point by point, where each has a pose of its own, or its origin is asked for. */
+static void decode_moving(const struct vxd_cloud *cloud, size_t first,
+                          const uint8_t *records, size_t n, float *positions)
+{
+    for (size_t i = 0; i < n; i++) {
+        float origin[3];
+
+        vxd_cloud_place(cloud, records + i * cloud->point_step, positions + 3 * i,
+                        origin);
+        for (size_t axis = 0; axis < 3 && cloud->origins != NULL; axis++) {
+            cloud->origins[3 * (first + i) + axis] = origin[axis];
+        }
+    }
+}
+
 static void decode_channel(const struct vxd_cloud *cloud, int index,
                            const uint8_t *records, const float *positions, size_t n,
                            float *features)
@@ -112,7 +127,11 @@ static void decode_piece(void *args, size_t begin, size_t end)
         const uint8_t *records = (const uint8_t *)cloud->data + i * cloud->point_step;
         float *positions = decode->positions + 3 * i;
 
-        decode_positions(cloud, records, n, positions);
+        if (cloud->motion.is_moving || cloud->origins != NULL) {
+            decode_moving(cloud, i, records, n, positions);
+        } else {
+            decode_positions(cloud, records, n, positions);
+        }
         for (int c = 0; c < cloud->n_channels; c++) {
             decode_channel(cloud, c, records, positions, n,
                            decode->features + i * (size_t)cloud->n_channels);

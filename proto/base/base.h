@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What every layer shares: status codes, the error record, element types and
- * overflow-checked sizes. Pure C, no other header of ours, never installed. */
+ * overflow-checked sizes. Pure C, no other header of ours. Installed with the
+ * engine, never with the client. */
 #ifndef VXD_PROTO_BASE_BASE_H
 #define VXD_PROTO_BASE_BASE_H
 

@@ -127,6 +127,8 @@ class CClient:
             return [f"VXD_TRY(vxd_exchange_vec3(call, {source}, &{target}));"]
         if f.is_message and f.message_of.name == "Pose":
             return [f"VXD_TRY(vxd_exchange_pose(call, &{source}, &{target}));"]
+        if f.is_message and f.message_of.name == "Cloud" and not f.is_repeated:
+            return [f"VXD_TRY(vxd_exchange_cloud(call, {source}, &{target}));"]
         if f.is_message:
             record = self.build_record(f.message_of)
             return [
@@ -138,6 +140,12 @@ class CClient:
             return [
                 f'VXD_TRY(vxd_exchange_names(call, "{f.name}", {source}, {at}n_{member}, '
                 f"&{target}));",
+                f"{target.replace(f.name, 'n_' + f.name)} = {at}n_{member};",
+            ]
+        if f.is_repeated and f.type == Types.TYPE_DOUBLE:
+            return [
+                f'VXD_TRY(vxd_exchange_check_list(call, "{f.name}", {source}, {at}n_{member}));',
+                f"{target} = (double *)(uintptr_t){source};",
                 f"{target.replace(f.name, 'n_' + f.name)} = {at}n_{member};",
             ]
         if f.is_repeated:
@@ -282,6 +290,8 @@ out:
                 ]
             elif f.is_message and f.message_of.name == "Vec3":
                 lines.append(f"vxd_reply_vec3({source}, {out}{member});")
+            elif f.is_message and f.message_of.name == "Pose":
+                lines.append(f"vxd_reply_pose({at}{f.name.lower()}, &{out}{member});")
             elif f.is_message and f.is_repeated:
                 record = self.read_record(f.message_of)
                 count = f"{at}n_{f.name}"
@@ -462,6 +472,8 @@ out:
                 lines.append(f"r->n_{member} = in->n_{f.name};")
             elif f.is_message and f.message_of.name == "Vec3":
                 lines.append(f"vxd_reply_vec3(in->{f.name}, r->{member});")
+            elif f.is_message and f.message_of.name == "Pose":
+                lines.append(f"vxd_reply_pose(in->{f.name.lower()}, &r->{member});")
             elif f.is_message and f.is_repeated:
                 name, n = self.read_record(f.message_of), f"in->n_{f.name}"
                 call = f"reply, in->{f.name}, {n}, &r->{member}, err"

@@ -102,6 +102,8 @@ class CHeader:
             return [f"double {name}[3]"]
         if f.is_message and f.message_of.name == "Pose":
             return [f"struct voxeld_pose {name}"]
+        if f.is_message and f.message_of.name == "Cloud" and not f.is_repeated:
+            return [f"const struct voxeld_cloud *{name}"]
         if f.is_message and f.is_repeated:
             record = self.client.record(f.message_of)
             return [f"const struct {record} *{name}", f"size_t n_{name}"]
@@ -113,6 +115,8 @@ class CHeader:
             return [f"{C_TYPES[f.type]}{name}[{self.face['fixed'][f.path]}]"]
         if f.is_repeated and f.type == Types.TYPE_STRING:
             return [f"const char *const *{name}", f"size_t n_{name}"]
+        if f.is_repeated and f.type == Types.TYPE_DOUBLE:
+            return [f"const double *{name}", f"size_t n_{name}"]
         if f.type == Types.TYPE_BYTES:
             return [f"const uint8_t *{name}", f"size_t n_{name}_bytes"]
         if f.is_enum:

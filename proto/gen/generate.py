@@ -16,6 +16,7 @@ from pathlib import Path
 import c_client
 import c_header
 import command_line
+import objects
 import openapi
 import python_client
 import reference
@@ -39,6 +40,7 @@ def all_outputs() -> dict[str, str]:
     made = stock.outputs()
     made |= openapi.outputs(schema, project_version())
     made |= reference.outputs(schema)
+    made |= objects.outputs(schema)
     faces = {p.stem: tomllib.loads(p.read_text()) for p in sorted((HERE / "faces").glob("*.toml"))}
     made |= shells.outputs(schema, faces)
     for noun, face in faces.items():

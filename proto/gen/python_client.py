@@ -336,7 +336,7 @@ class PythonClient:
         head = HEAD.format(
             schema=self.source, noun=self.noun, doc=f"What calls on {self.noun}s give."
         )
-        code = "\n".join(enums) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
+        code = ("\n".join(enums) + "\n\n\n" if enums else "") + "\n\n\n".join(blocks) + "\n"
         return head + self.record_imports(code) + code
 
     def record_imports(self, code: str) -> str:
@@ -347,10 +347,11 @@ class PythonClient:
         imports += f"{numpy}\n" if numpy else ""
         if self.module in code:
             imports += f"from voxeld.v1 import {self.module}\n\n"
-        imports += f"from .. import exchange{', wire' if 'wire.' in code else ''}\n"
+        ours = [n for n in ("exchange", "wire") if f"{n}." in code]
+        imports += f"from .. import {', '.join(ours)}\n" if ours else ""
         if re.search(r"\bDType\b", code):
             imports += "from ..cloud import DType\n"
-        return f"{imports}\n"
+        return f"{imports.rstrip()}\n\n" + ("" if self.face["choices"] else "\n")
 
     # Methods ----------------------------------------------------------------------------------
 
@@ -451,8 +452,9 @@ class PythonClient:
                 given = f"{p.name} or {{}}" if p.default == "None" else p.name
                 parts.append(f"*self._rows(message, {given})")
             elif p.field.is_repeated and p.field.type == Types.TYPE_STRING:
-                before.append(f"names = exchange.names_of({p.name})")
-                values[""][p.name] = "names"
+                given = "names" if "names" not in values[""].values() else f"of_{p.name}"
+                before.append(f"{given} = exchange.names_of({p.name})")
+                values[""][p.name] = given
             else:
                 values.setdefault(p.owner, {}).update(self.value(p))
         values[""] |= face.get("set", {})

@@ -48,7 +48,8 @@ void vxd_config_default(struct vxd_config *config)
     config->max_timeout_ms = 60000;
     config->bulk_points = 1000000;
     config->replay_bytes = UINT64_C(32) << 20;
-    config->replay_clients = 1024;
+    config->replay_clients = 4096;
+    config->replay_seconds = 30;
     config->n_scenes = 1024;
     config->scene_edit_regions = UINT64_C(1) << 29; /* the engine's own limit */
     config->n_watchers = 192;

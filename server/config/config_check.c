@@ -60,17 +60,16 @@ static bool is_loopback(const char *host)
     return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-#define HTTPS "https://"
 #define TLS_TCP "tls+tcp://"
 
-bool vxd_config_http_is_tls(const struct vxd_config *config)
+bool vxd_config_http_is_tls(const char *http)
 {
-    return strncmp(config->http, HTTPS, strlen(HTTPS)) == 0;
+    return strncmp(http, VXD_CONFIG_HTTPS, strlen(VXD_CONFIG_HTTPS)) == 0;
 }
 
-const char *vxd_config_http_address(const struct vxd_config *config)
+const char *vxd_config_http_address(const char *http)
 {
-    return config->http + (vxd_config_http_is_tls(config) ? strlen(HTTPS) : 0);
+    return http + (vxd_config_http_is_tls(http) ? strlen(VXD_CONFIG_HTTPS) : 0);
 }
 
 /* Whether whoever connects has shown a certificate that we accept. */
@@ -136,7 +135,8 @@ static enum vxd_status check_rpc(const struct vxd_config *config, size_t i,
 
 static bool has_tls_listener(const struct vxd_config *config)
 {
-    bool has = vxd_config_http_is_tls(config);
+    bool has =
+        vxd_config_http_is_tls(config->http) || vxd_config_http_is_tls(config->foxglove);
 
     for (size_t i = 0; i < config->n_rpc; i++) {
         has = has || strncmp(config->rpc[i], TLS_TCP, strlen(TLS_TCP)) == 0;
@@ -170,6 +170,20 @@ static enum vxd_status check_client_names(const struct vxd_config *config,
     return VXD_OK;
 }
 
+static enum vxd_status check_unix(const char *path, struct vxd_err *err)
+{
+    if (path[0] != '/' || path[1] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http",
+                        "\"unix:%.100s\" must be unix:/PATH", path);
+    }
+    if (strlen(path) > IPC_PATH_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http",
+                        "the socket's path has %zu bytes, the system allows %d",
+                        strlen(path), IPC_PATH_BYTES);
+    }
+    return VXD_OK;
+}
+
 static enum vxd_status check_tls(const struct vxd_config *config, struct vxd_err *err)
 {
     bool has_certificate = config->tls_certificate[0] != '\0';
@@ -181,8 +195,8 @@ static enum vxd_status check_tls(const struct vxd_config *config, struct vxd_err
     }
     if (has_certificate && !has_tls_listener(config)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "tls.certificate",
-                        "nobody would use it: listen.http is no https://HOST:PORT, and "
-                        "listen.rpc has no tls+tcp://HOST:PORT");
+                        "nobody would use it: neither listen.http nor listen.foxglove is "
+                        "https://HOST:PORT, and listen.rpc has no tls+tcp://HOST:PORT");
     }
     if (!has_certificate && config->tls_client_ca[0] != '\0') {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "tls.client_ca",
@@ -230,9 +244,16 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
     for (size_t i = 0; i < config->n_rpc; i++) {
         VXD_TRY(check_rpc(config, i, err));
     }
-    if (config->http[0] != '\0') {
-        VXD_TRY(check_reach(config, "listen.http", vxd_config_http_address(config),
-                            vxd_config_http_is_tls(config), err));
+    if (config->foxglove[0] != '\0') {
+        VXD_TRY(check_reach(config, "listen.foxglove",
+                            vxd_config_http_address(config->foxglove),
+                            vxd_config_http_is_tls(config->foxglove), err));
+    }
+    if (strncmp(config->http, "unix:", 5) == 0) {
+        VXD_TRY(check_unix(config->http + 5, err));
+    } else if (config->http[0] != '\0') {
+        VXD_TRY(check_reach(config, "listen.http", vxd_config_http_address(config->http),
+                            vxd_config_http_is_tls(config->http), err));
     }
     VXD_TRY(check_tls(config, err));
     if (!is_backend(config->backend)) {

@@ -16,13 +16,14 @@
 
 struct vxd_config {
     /* listen: rpc URLs (ipc:///path, tcp://host:port, tls+tcp://host:port; port 0 = any free
-     * one) and the HTTP address host:port or https://host:port ("" = no HTTP). Default: ipc in
-     * the runtime directory and 127.0.0.1:8420. */
+     * one) and the HTTP address host:port, https://host:port or unix:/path ("" = no HTTP).
+     * Default: ipc in the runtime directory and 127.0.0.1:8420. */
     char rpc[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     size_t n_rpc;
     uint32_t ipc_mode; /* permission bits of ipc sockets, 0660 */
     char http[VXD_PATH_BYTES];
-    bool allow_insecure; /* non-loopback without tokens */
+    char foxglove[VXD_PATH_BYTES]; /* host:port for Foxglove viewers alone; "" = none */
+    bool allow_insecure;           /* non-loopback without tokens */
 
     char data_dir[VXD_PATH_BYTES]; /* "" = keeps nothing, takes no lock */
 
@@ -48,8 +49,9 @@ struct vxd_config {
     uint32_t default_timeout_ms;
     uint32_t max_timeout_ms;
     uint32_t bulk_points;    /* requests of more points run on bulk lanes only */
-    uint64_t replay_bytes;   /* of remembered outcomes (exactly_once.h) */
-    uint32_t replay_clients; /* whose outcomes are remembered */
+    uint64_t replay_bytes;   /* of remembered outcomes of a token (exactly_once.h) */
+    uint32_t replay_clients; /* of a token, whose outcomes are remembered */
+    uint32_t replay_seconds; /* for which they are at least */
     uint64_t map_bytes;      /* device memory of all named maps; 0 = half of the budget */
     uint64_t scene_edit_regions; /* that one edit may look at */
     uint64_t token_map_bytes;    /* of those of one token; 0 = as map_bytes */
@@ -89,6 +91,7 @@ struct vxd_config {
     size_t n_allowed_hosts;
     char allowed_origins[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES];
     size_t n_allowed_origins;
+    bool http_require_token; /* over HTTP everybody needs a token, tokens_file or not */
     uint32_t http_threads;
 
     char log_level[16];
@@ -109,9 +112,10 @@ enum vxd_status vxd_config_read(const char *path, struct vxd_config *config,
 enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_bytes,
                                  struct vxd_config *config, struct vxd_err *err);
 
-/* Whether config->http asks for TLS, and its address without the scheme. */
-bool vxd_config_http_is_tls(const struct vxd_config *config);
-const char *vxd_config_http_address(const struct vxd_config *config);
+/* Whether an HTTP address asks for TLS, and the address without the scheme. */
+#define VXD_CONFIG_HTTPS "https://"
+bool vxd_config_http_is_tls(const char *http);
+const char *vxd_config_http_address(const char *http);
 
 /* Returns the path of the index-th key of the file ("limits.queue"), or NULL after the
  * last. A test compares the manual with the parser by it. */

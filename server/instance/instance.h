@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/access/access.h"
 #include "server/config/config.h"
 
 #define VXD_VERSION "0.1.0"
@@ -45,6 +46,7 @@ struct vxd_schedule_calls;
 struct vxd_scheduler;
 struct vxd_slowlog;
 struct vxd_tls;
+struct vxd_tickets;
 struct vxd_volumes;
 struct vxd_watch;
 struct vxd_whys;
@@ -60,9 +62,11 @@ struct vxd_limits {
 struct vxd_server {
     struct vxd_config config;
     const struct vxd_method_table *methods; /* borrowed */
+    struct vxd_method_names method_names;   /* what rules of tokens may name */
     struct vxd_limits limits;
     struct vxd_auth *auth;
-    struct vxd_tls *tls; /* NULL = no listener speaks it */
+    struct vxd_tls *tls;         /* NULL = no listener speaks it */
+    struct vxd_tickets *tickets; /* of browsers, for WebSockets */
     struct vxd_metrics *metrics;
     struct vxd_slowlog *slowlog;
     struct vxd_whys *whys;
@@ -92,6 +96,7 @@ struct vxd_server {
     /* What the listeners are really bound to, for the log, status and tests. */
     char rpc_bound[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     char http_bound[VXD_PATH_BYTES];
+    char foxglove_bound[VXD_PATH_BYTES];
 };
 
 /* Enters another state, unless the engine is lost, which is the last state. Any thread. */

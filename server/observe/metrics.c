@@ -14,8 +14,8 @@ const double vxd_metrics_small_bounds[VXD_METRICS_BUCKETS] = {
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 3e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1, 1};
 
 const char *const vxd_metrics_reasons[VXD_METRICS_REASONS] = {
-    "queue_full", "inflight_bytes", "message_bytes",     "draining",    "lost",
-    "token",      "failed_logins",  "permission_denied", "connections", "other"};
+    "queue_full",    "inflight_bytes",    "message_bytes", "draining", "lost", "token",
+    "failed_logins", "permission_denied", "connections",   "quota",    "other"};
 
 const char *const vxd_outcome_names[VXD_OUTCOMES] = {"ok", "failed", "refused",
                                                      "cancelled"};

@@ -31,7 +31,7 @@ struct vxd_method_metrics {
 };
 
 /* Known reasons of rejection; anything else counts as the last. */
-#define VXD_METRICS_REASONS 10
+#define VXD_METRICS_REASONS 11
 extern const char *const vxd_metrics_reasons[VXD_METRICS_REASONS];
 
 /* What became of requests, as far as it concerns their token. */

@@ -9,11 +9,12 @@
  *   change    a record and the request's reply are one transaction; when it is decided, the
  *             request's lane goes on (commit.h)
  *   snapshot  when a family's journal has grown to its max_bytes, a thread of its own has the
- *             kind write a file; no request waits for it */
+ *             kind write a file; no request waits for it. A clean stop writes one of each family
+ *             that has many records */
 #ifndef VXD_SERVER_REGISTRY_REGISTRY_H
 #define VXD_SERVER_REGISTRY_REGISTRY_H
 
-#include "gpu/core/core.h"
+#include "gpu/hash/hash.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/recovery/recovery.h"
@@ -88,6 +89,10 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
                                           struct vxd_once *once,
                                           const struct vxd_data_dir *dir,
                                           struct vxd_err *err);
+
+/* Before a clean stop: writes snapshots of families of which a start would have to replay much.
+ * Blocks for a few seconds at most. Does nothing without a journal. */
+void vxd_registry_save_grown(struct vxd_registry *registry);
 
 /* Writes what waits and closes the journal. Nothing may run any more. Does nothing
  * without a journal. */
@@ -167,5 +172,49 @@ enum vxd_status vxd_registry_write_snapshot(
 void vxd_registry_count_snapshots(const struct vxd_registry *registry,
                                   const struct vxd_durable_kind *kind,
                                   uint64_t *n_written, uint64_t *n_failed);
+
+/* --- bringing a thing back, any thread ---------------------------------------------------- */
+
+/* What makes a thing again, from a snapshot or from nothing, and from records. */
+struct vxd_rebuilder {
+    void *user;
+    /* Begins from nothing, where no snapshot is good. */
+    enum vxd_status (*begin)(void *user, struct vxd_err *err);
+    /* Begins from a snapshot file, whose end is checked afterwards. */
+    enum vxd_status (*load)(void *user, struct vxd_snapshot_reader *reader,
+                            struct vxd_err *err);
+    /* Drops what was loaded of a snapshot that is no good, if anything was, and logs why. */
+    void (*discard)(void *user, const struct vxd_err *why);
+    enum vxd_status (*apply)(void *user, const struct vxd_journal_record *record,
+                             struct vxd_err *err);
+};
+
+/* Makes a family as the disk has it up to a sequence number, from its newest valid snapshot of at
+ * most that and the records after it. It only reads, beside the journal's writer. Blocking. After a
+ * failure the caller drops what there is.
+ * errors  DATA_LOSS, NOT_FOUND, RESOURCE_EXHAUSTED, UNAVAILABLE, those of `apply` */
+enum vxd_status vxd_registry_rebuild(struct vxd_journal *journal,
+                                     const struct vxd_data_dir *dir, uint32_t family,
+                                     uint64_t sequence,
+                                     const struct vxd_rebuilder *rebuild,
+                                     struct vxd_err *err);
+
+/* --- hash maps in snapshot files (registry_image.c describes the bytes), any thread -------- */
+
+/* Writes all entries of a map that nobody changes meanwhile, piece by piece, so that the memory it
+ * takes does not grow with the rows; on a queue of the CPU. Blocking.
+ * errors  RESOURCE_EXHAUSTED, UNAVAILABLE */
+enum vxd_status vxd_registry_write_image(struct vxd_snapshot_writer *writer,
+                                         struct vxd_queue *queue,
+                                         struct vxd_hashmap *hashmap,
+                                         struct vxd_err *err);
+
+/* Makes the map of a snapshot file, on the queue's context. Keys and arrays are as the spec says.
+ * The caller checks the file's end. Blocking.
+ * errors  DATA_LOSS, RESOURCE_EXHAUSTED, UNAVAILABLE */
+enum vxd_status vxd_registry_read_image(struct vxd_snapshot_reader *reader,
+                                        const struct vxd_hashmap_spec *of,
+                                        struct vxd_queue *queue, struct vxd_hashmap **out,
+                                        struct vxd_err *err);
 
 #endif

@@ -40,6 +40,8 @@ void vxd_registry_saver_begin(struct vxd_registry_saver *saver);
 /* Stops the thread after the file that it is writing, which needs the journal. Snapshots
  * that are asked for later are not written. */
 void vxd_registry_saver_stop(struct vxd_registry_saver *saver);
+/* Waits until nothing is asked for that is not written. */
+void vxd_registry_saver_wait(struct vxd_registry_saver *saver, uint32_t timeout_ms);
 /* Frees it. The thread must be stopped, and the journal, whose own thread asks for
  * snapshots, closed. */
 void vxd_registry_saver_destroy(struct vxd_registry_saver *saver);

@@ -13,7 +13,12 @@
 
 enum {
     CUT_NAME = 42, /* of a long name, in a family's */
-    LOG_STEP_NS = 1000000000
+    LOG_STEP_NS = 1000000000,
+    /* A stop writes a family with as many records after its snapshot, or as many bytes of
+     * them; it waits as long for all of them. */
+    STOP_RECORDS = 256,
+    STOP_BYTES = 1 << 20,
+    STOP_MS = 5000
 };
 
 enum vxd_status vxd_registry_create(struct vxd_context *context,
@@ -306,6 +311,40 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
 out:
     free(listing.ids);
     return status;
+}
+
+/* Asks for snapshots of families of which a start would have to replay much. */
+static void ask_grown(struct vxd_registry *registry, const struct listing *listing)
+{
+    struct vxd_journal_state state;
+
+    for (size_t i = 0; i < listing->n; i++) {
+        if (vxd_journal_get_state(registry->journal, listing->ids[i], &state, NULL) ==
+                VXD_OK &&
+            (state.last_sequence - state.snapshot_sequence >= STOP_RECORDS ||
+             state.journal_bytes >= STOP_BYTES)) {
+            vxd_registry_ask_snapshot(registry, listing->ids[i]);
+        }
+    }
+}
+
+void vxd_registry_save_grown(struct vxd_registry *registry)
+{
+    struct listing listing = {.registry = registry};
+    struct vxd_err err = {0};
+
+    if (registry == NULL || !registry->is_recovered ||
+        vxd_context_is_lost(registry->context)) {
+        return;
+    }
+    if (vxd_journal_read_families(registry->journal, list_family, &listing, &err) ==
+        VXD_OK) {
+        ask_grown(registry, &listing);
+        vxd_registry_saver_wait(registry->saver, STOP_MS);
+    } else {
+        vxd_log(VXD_LOG_ERROR, "no snapshot was written", "error", err.message);
+    }
+    free(listing.ids);
 }
 
 void vxd_registry_close_journal(struct vxd_registry *registry)

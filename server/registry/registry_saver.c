@@ -25,6 +25,7 @@ struct vxd_registry_saver {
     size_t n_due;
     size_t capacity;
     bool may_begin; /* all families are there */
+    bool is_saving;
     bool stopping;
 };
 
@@ -189,6 +190,7 @@ static void *run(void *argument)
         }
         id = saver->due[0];
         saver->n_due--;
+        saver->is_saving = true;
         memmove(saver->due, saver->due + 1, saver->n_due * sizeof *saver->due);
         (void)pthread_mutex_unlock(&saver->mutex);
         is_done = save_family(saver, id);
@@ -197,6 +199,7 @@ static void *run(void *argument)
             vxd_registry_ask_snapshot(saver->registry, id);
         }
         (void)pthread_mutex_lock(&saver->mutex);
+        saver->is_saving = false;
         if (!is_done) {
             wait_to_retry(saver);
         }
@@ -279,6 +282,26 @@ void vxd_registry_saver_stop(struct vxd_registry_saver *saver)
     (void)pthread_cond_signal(&saver->wake);
     (void)pthread_mutex_unlock(&saver->mutex);
     (void)pthread_join(saver->thread, NULL);
+}
+
+static bool has_work(struct vxd_registry_saver *saver)
+{
+    bool result;
+
+    (void)pthread_mutex_lock(&saver->mutex);
+    result = saver->n_due > 0 || saver->is_saving;
+    (void)pthread_mutex_unlock(&saver->mutex);
+    return result;
+}
+
+void vxd_registry_saver_wait(struct vxd_registry_saver *saver, uint32_t timeout_ms)
+{
+    const struct timespec step = {.tv_nsec = 2000000};
+    int64_t end_ns = vxd_clock_ns() + timeout_ms * INT64_C(1000000);
+
+    while (has_work(saver) && vxd_clock_ns() < end_ns) {
+        (void)nanosleep(&step, NULL);
+    }
 }
 
 void vxd_registry_saver_destroy(struct vxd_registry_saver *saver)

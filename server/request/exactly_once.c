@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Each client has a short array of records. Clients are in a hash table, and in a list
+/* Each client has a short array of records. Clients are in a hash table and, of each owner, in a list
  * ordered by the time of their last request. */
 #include "server/request/exactly_once.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base/clock.h"
 #include "server/request/exactly_once_internal.h"
 #include "server/request/request_prerequisite.h"
 #include "server/instance/instance.h"
@@ -44,6 +45,11 @@ enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
     return VXD_OK;
 }
 
+void vxd_once_set_life(struct vxd_once *once, uint32_t seconds)
+{
+    once->min_life_ns = seconds * INT64_C(1000000000);
+}
+
 uint32_t vxd_once_hash(const char *principal, const char *client_id)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
@@ -64,19 +70,51 @@ static struct vxd_once_client **bucket_of(struct vxd_once *once, const char *pri
     return &once->buckets[vxd_once_hash(principal, client_id) % VXD_ONCE_BUCKETS];
 }
 
-static void leave_list(struct vxd_once *once, struct vxd_once_client *client)
+static void leave_list(struct vxd_once_client *client)
 {
-    *(client->newer != NULL ? &client->newer->older : &once->newest) = client->older;
-    *(client->older != NULL ? &client->older->newer : &once->oldest) = client->newer;
+    struct vxd_once_owner *owner = client->owner;
+
+    *(client->newer != NULL ? &client->newer->older : &owner->newest) = client->older;
+    *(client->older != NULL ? &client->older->newer : &owner->oldest) = client->newer;
     client->newer = NULL;
     client->older = NULL;
 }
 
-static void enter_list(struct vxd_once *once, struct vxd_once_client *client)
+static void enter_list(struct vxd_once_client *client, int64_t now_ns)
 {
-    client->older = once->newest;
-    *(once->newest != NULL ? &once->newest->newer : &once->oldest) = client;
-    once->newest = client;
+    struct vxd_once_owner *owner = client->owner;
+
+    client->used_ns = now_ns;
+    client->older = owner->newest;
+    *(owner->newest != NULL ? &owner->newest->newer : &owner->oldest) = client;
+    owner->newest = client;
+}
+
+struct vxd_once_owner *vxd_once_find_owner(struct vxd_once *once, const char *principal)
+{
+    struct vxd_once_owner **bucket =
+        &once->owners[vxd_once_hash(principal, "") % VXD_ONCE_OWNER_BUCKETS];
+    struct vxd_once_owner *owner = *bucket;
+
+    while (owner != NULL && strcmp(owner->principal, principal) != 0) {
+        owner = owner->in_bucket;
+    }
+    if (owner == NULL) {
+        owner = calloc(1, sizeof *owner);
+        if (owner != NULL) {
+            (void)snprintf(owner->principal, sizeof owner->principal, "%s", principal);
+            owner->in_bucket = *bucket;
+            *bucket = owner;
+        }
+    }
+    return owner;
+}
+
+void vxd_once_count_bytes(struct vxd_once *once, struct vxd_once_owner *owner,
+                          uint64_t taken, uint64_t given_back)
+{
+    owner->n_bytes += taken - given_back;
+    once->usage.n_bytes += taken - given_back;
 }
 
 uint64_t vxd_once_record_bytes(const struct vxd_once_record *record)
@@ -100,7 +138,7 @@ static void forget(struct vxd_once_record *record)
     client->n_running -= record->is_done ? 0 : 1;
     client->n_on_disk -= record->is_on_disk && record->key[0] == '\0' ? 1 : 0;
     once->usage.n_outcomes--;
-    once->usage.n_bytes -= vxd_once_record_bytes(record);
+    vxd_once_count_bytes(once, client->owner, 0, vxd_once_record_bytes(record));
     free(record->reply);
     free(record);
 }
@@ -130,9 +168,10 @@ static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
         at = &(*at)->in_bucket;
     }
     *at = client->in_bucket;
-    leave_list(once, client);
+    leave_list(client);
+    client->owner->n_clients--;
     once->usage.n_clients--;
-    once->usage.n_bytes -= sizeof *client;
+    vxd_once_count_bytes(once, client->owner, 0, sizeof *client);
     free(client);
     vxd_once_keep_watermark(once, watermark);
 }
@@ -142,27 +181,44 @@ void vxd_once_destroy(struct vxd_once *once)
     if (once == NULL) {
         return;
     }
-    while (once->oldest != NULL) {
-        forget_client(once, once->oldest);
+    for (size_t i = 0; i < VXD_ONCE_OWNER_BUCKETS; i++) {
+        for (struct vxd_once_owner *o = once->owners[i]; o != NULL; o = o->in_bucket) {
+            while (o->oldest != NULL) {
+                forget_client(once, o->oldest);
+            }
+        }
     }
     vxd_once_free_watermarks(once);
+    for (size_t i = 0; i < VXD_ONCE_OWNER_BUCKETS; i++) {
+        while (once->owners[i] != NULL) {
+            struct vxd_once_owner *owner = once->owners[i];
+
+            once->owners[i] = owner->in_bucket;
+            free(owner);
+        }
+    }
     (void)pthread_mutex_destroy(&once->mutex);
     free(once->forgotten);
     free(once);
 }
 
-/* Finds the client that has been silent longest, of those of which nothing runs; never
- * `spared`. */
+/* Finds the owner's client that has been silent longest, of those of which nothing runs; never
+ * `spared`, and none whose least time is not over. now_ns 0: at a start, when it does not count. */
 static struct vxd_once_client *find_silent(const struct vxd_once *once,
-                                           const struct vxd_once_client *spared)
+                                           const struct vxd_once_owner *owner,
+                                           const struct vxd_once_client *spared,
+                                           int64_t now_ns)
 {
-    struct vxd_once_client *client = once->oldest;
+    struct vxd_once_client *client = owner->oldest;
 
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): whoever was forgotten left the list
     while (client != NULL && (client->n_running > 0 || client == spared)) {
         client = client->newer;
     }
-    return client;
+    return client != NULL && client->used_ns > 0 &&
+                   now_ns - client->used_ns < once->min_life_ns
+               ? NULL
+               : client;
 }
 
 /* Finds the outcome that the client's next one may replace: the one with the lowest
@@ -188,12 +244,13 @@ static void forget_outcome(struct vxd_once_record *record)
     forget(record);
 }
 
-/* Forgets until n_bytes more fit the limit. */
-static bool reserve_bytes(struct vxd_once *once, struct vxd_once_client *client,
-                          uint64_t n_bytes)
+/* Forgets until n_bytes more fit the owner's limit. */
+static bool reserve_bytes(struct vxd_once *once, struct vxd_once_owner *owner,
+                          struct vxd_once_client *client, uint64_t n_bytes,
+                          int64_t now_ns)
 {
-    while (once->usage.n_bytes + n_bytes > once->max_bytes) {
-        struct vxd_once_client *silent = find_silent(once, client);
+    while (owner->n_bytes + n_bytes > once->max_bytes) {
+        struct vxd_once_client *silent = find_silent(once, owner, client, now_ns);
         struct vxd_once_record *lowest = client != NULL ? find_lowest(client) : NULL;
 
         if (silent != NULL) {
@@ -220,64 +277,90 @@ struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
     return client;
 }
 
+/* Who sends: the client id, or without one the sender's host, so that a key is shared by those of
+ * one address and no others. No client id begins with the mark of a host. */
+static void name_client(const struct vxd_request *request, char out[VXD_NAME_BYTES])
+{
+    const char *host = strchr(request->peer, ' ');
+    const char *colon = strrchr(request->peer, ':');
+
+    if (request->client_id[0] != '\0' || host == NULL) {
+        (void)snprintf(out, VXD_NAME_BYTES, "%s", request->client_id);
+        return;
+    }
+    host++;
+    (void)snprintf(
+        out, VXD_NAME_BYTES, "@%.*s",
+        (int)(colon != NULL && colon > host ? (size_t)(colon - host) : strlen(host)),
+        host);
+}
+
 /* Takes the watermark over, unless it fails. */
 static enum vxd_status add_client(struct vxd_once *once,
                                   const struct vxd_request *request,
-                                  struct vxd_once_watermark *watermark,
+                                  const char *client_id,
+                                  struct vxd_once_watermark *watermark, int64_t now_ns,
                                   struct vxd_once_client **out, struct vxd_err *err)
 {
-    struct vxd_once_client *client;
+    struct vxd_once_owner *owner = vxd_once_find_owner(once, request->principal.name);
+    struct vxd_once_client *client = NULL;
     struct vxd_once_client **bucket;
 
-    while (once->usage.n_clients >= once->max_clients) {
-        struct vxd_once_client *silent = find_silent(once, NULL);
+    while (owner != NULL && owner->n_clients >= once->max_clients) {
+        struct vxd_once_client *silent = find_silent(once, owner, NULL, now_ns);
 
         if (silent == NULL) {
             return vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                            "requests of %zu clients run, limits.replay_clients is %u; "
-                            "try again later",
-                            once->usage.n_clients, once->max_clients);
+                            "%zu clients of %.63s were there lately, "
+                            "limits.replay_clients is %u; try again later",
+                            owner->n_clients, owner->principal, once->max_clients);
         }
         forget_client(once, silent);
     }
-    client = reserve_bytes(once, NULL, sizeof *client) ? calloc(1, sizeof *client) : NULL;
+    if (owner != NULL && reserve_bytes(once, owner, NULL, sizeof *client, now_ns)) {
+        client = calloc(1, sizeof *client);
+    }
     if (client == NULL || watermark == NULL) {
         free(client);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "no memory to remember outcomes of another client");
+                        "no memory to remember outcomes of another client "
+                        "(limits.replay_bytes)");
     }
+    client->owner = owner;
     client->watermark = watermark;
     (void)snprintf(client->principal, sizeof client->principal, "%s",
                    request->principal.name);
-    (void)snprintf(client->client_id, sizeof client->client_id, "%s", request->client_id);
+    (void)snprintf(client->client_id, sizeof client->client_id, "%s", client_id);
     bucket = bucket_of(once, client->principal, client->client_id);
     client->in_bucket = *bucket;
     *bucket = client;
-    enter_list(once, client);
+    enter_list(client, now_ns);
+    owner->n_clients++;
     once->usage.n_clients++;
-    once->usage.n_bytes += sizeof *client;
+    vxd_once_count_bytes(once, owner, sizeof *client, 0);
     *out = client;
     return VXD_OK;
 }
 
 enum vxd_status vxd_once_find_client(struct vxd_once *once,
-                                     const struct vxd_request *request,
+                                     const struct vxd_request *request, int64_t now_ns,
                                      struct vxd_once_client **out, struct vxd_err *err)
 {
+    char client_id[VXD_NAME_BYTES];
     struct vxd_once_watermark *watermark;
     enum vxd_status status;
 
-    *out = vxd_once_look_up(once, request->principal.name, request->client_id);
+    name_client(request, client_id);
+    *out = vxd_once_look_up(once, request->principal.name, client_id);
     if (*out != NULL) {
-        leave_list(once, *out);
-        enter_list(once, *out);
+        leave_list(*out);
+        enter_list(*out, now_ns);
         return VXD_OK;
     }
     /* This comes first, because the watermark of a client that is forgotten may push out
      * the oldest one. */
-    watermark =
-        vxd_once_take_watermark(once, request->principal.name, request->client_id);
-    status = add_client(once, request, watermark, out, err);
+    watermark = vxd_once_take_watermark(once, request->principal.name, client_id);
+    status = add_client(once, request, client_id, watermark, now_ns, out, err);
     if (status != VXD_OK && watermark != NULL) {
         vxd_once_keep_watermark(once, watermark);
     }
@@ -343,7 +426,8 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     if (status != VXD_OK) {
         return status;
     }
-    if (reserve_bytes(once, client, sizeof *record + VXD_ONCE_REPLY_BYTES)) {
+    if (reserve_bytes(once, client->owner, client, sizeof *record + VXD_ONCE_REPLY_BYTES,
+                      client->used_ns)) {
         record = calloc(1, sizeof *record);
     }
     if (record != NULL) {
@@ -352,7 +436,7 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     if (record == NULL || record->reply == NULL) {
         free(record);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "no memory to remember the outcome");
+                        "no memory to remember the outcome (limits.replay_bytes)");
     }
     record->once = once;
     record->client = client;
@@ -362,7 +446,7 @@ enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_clien
     client->records[client->n_records++] = record;
     client->n_running++;
     once->usage.n_outcomes++;
-    once->usage.n_bytes += vxd_once_record_bytes(record);
+    vxd_once_count_bytes(once, client->owner, vxd_once_record_bytes(record), 0);
     request->once = record;
     return VXD_OK;
 }
@@ -449,7 +533,7 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&once->mutex);
-    VXD_TRY(vxd_once_find_client(once, request, &client, err));
+    VXD_TRY(vxd_once_find_client(once, request, vxd_clock_ns(), &client, err));
     record = vxd_once_find_record(client, request);
     if (record == NULL) {
         *role = VXD_ONCE_FIRST;
@@ -473,6 +557,20 @@ out:
     return status;
 }
 
+bool vxd_once_is_known(struct vxd_once *once, const struct vxd_request *request)
+{
+    char client_id[VXD_NAME_BYTES];
+    const struct vxd_once_client *client;
+    bool is_known;
+
+    name_client(request, client_id);
+    (void)pthread_mutex_lock(&once->mutex);
+    client = vxd_once_look_up(once, request->principal.name, client_id);
+    is_known = client != NULL && vxd_once_find_record(client, request) != NULL;
+    (void)pthread_mutex_unlock(&once->mutex);
+    return is_known;
+}
+
 /* Takes all waiting requests; the mutex is held. */
 static struct vxd_request *take_waiting(struct vxd_once_record *record)
 {
@@ -491,6 +589,7 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
     struct vxd_once_record *record = request->once;
     struct vxd_once *once = record->once;
     struct vxd_request *waiting;
+    uint64_t before;
     uint8_t *smaller;
 
     request->once = NULL;
@@ -508,13 +607,14 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
     if (err != NULL) {
         forget(record);
     } else {
-        once->usage.n_bytes -= vxd_once_record_bytes(record);
+        before = vxd_once_record_bytes(record);
         record->arrays_dropped = vxd_once_pack(output, record->reply, &record->n_bytes);
         record->is_done = true;
         record->client->n_running--;
         smaller = realloc(record->reply, record->n_bytes > 0 ? record->n_bytes : 1);
         record->reply = smaller != NULL ? smaller : record->reply;
-        once->usage.n_bytes += vxd_once_record_bytes(record);
+        vxd_once_count_bytes(once, record->client->owner, vxd_once_record_bytes(record),
+                             before);
     }
     (void)pthread_mutex_unlock(&once->mutex);
 }
@@ -565,20 +665,28 @@ void vxd_once_abandon(struct vxd_request *request)
     drop_answered_list(dropped);
 }
 
+static struct vxd_request *find_waiting_of(const struct vxd_once_client *client)
+{
+    struct vxd_request *found = NULL;
+
+    for (size_t i = 0; i < client->n_records && found == NULL; i++) {
+        found = client->records[i]->waiting;
+        while (found != NULL && atomic_load(&found->answered) != 0) {
+            found = found->next_repeat;
+        }
+    }
+    return found;
+}
+
 struct vxd_request *vxd_once_find_waiting(struct vxd_once *once)
 {
     struct vxd_request *found = NULL;
 
     (void)pthread_mutex_lock(&once->mutex);
-    for (struct vxd_once_client *c = once->newest; c != NULL && found == NULL;
-         c = c->older) {
-        for (size_t i = 0; i < c->n_records && found == NULL; i++) {
-            struct vxd_request *r = c->records[i]->waiting;
-
-            while (r != NULL && atomic_load(&r->answered) != 0) {
-                r = r->next_repeat;
-            }
-            found = r;
+    for (size_t i = 0; i < VXD_ONCE_BUCKETS && found == NULL; i++) {
+        for (const struct vxd_once_client *c = once->buckets[i];
+             c != NULL && found == NULL; c = c->in_bucket) {
+            found = find_waiting_of(c);
         }
     }
     if (found != NULL) {

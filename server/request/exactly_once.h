@@ -11,11 +11,12 @@
  *   finish   it ran: a success is kept, an error is forgotten; waiting requests get the same
  *   abandon  it never began: it is forgotten, and the first waiting request takes its place
  *
- * Memory is bounded by VXD_ONCE_OUTCOMES for a client and by limits.replay_* in all. The
- * clients that have been silent longest are forgotten first, as wholes. Of each forgotten
- * client its highest sequence stays as a watermark, and requests up to it are refused,
- * since it is unknown what they did. VXD_ONCE_WATERMARKS of them are kept, the latest
- * ones. Beyond that, and for keys, which have no order, a repeated request that was
+ * Memory is bounded by VXD_ONCE_OUTCOMES for a client and by limits.replay_* for a token (or a user
+ * without one), so that nobody's memory is pushed out by another. The token's clients that have
+ * been silent longest are forgotten first, as wholes, but for those of the last limits.replay_seconds:
+ * rather than them a new client is refused. Of each forgotten client its highest sequence stays as a
+ * watermark, and requests up to it are refused, since it is unknown what they did.
+ * VXD_ONCE_WATERMARKS of a token's are kept, the latest ones. Beyond that, and for keys, which have no order, a repeated request that was
  * forgotten counts as a new one. The disk keeps outcomes of changes of durable things,
  * and no others. All functions are thread-safe; no reply is given with the lock held. */
 #ifndef VXD_SERVER_REQUEST_EXACTLY_ONCE_H
@@ -26,7 +27,7 @@
 
 enum {
     VXD_ONCE_OUTCOMES = 64,      /* of one client */
-    VXD_ONCE_WATERMARKS = 65536, /* forgotten clients; some 100 bytes each */
+    VXD_ONCE_WATERMARKS = 65536, /* forgotten clients of a token; some 100 bytes each */
     VXD_ONCE_REPLY_BYTES = 4096, /* larger replies lose their arrays */
     VXD_ONCE_MAX_WAITING = 64,   /* repeated requests that wait, of all clients */
     VXD_ONCE_DIGEST_BYTES = 16
@@ -44,6 +45,9 @@ struct vxd_once_usage {
 /* errors  RESOURCE_EXHAUSTED, INTERNAL (no random numbers) */
 enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
                                 struct vxd_once **out, struct vxd_err *err);
+
+/* No client is forgotten for another one so soon after its last request; 0 before. */
+void vxd_once_set_life(struct vxd_once *once, uint32_t seconds);
 
 /* No request may use it any more. NULL is fine. */
 void vxd_once_destroy(struct vxd_once *once);
@@ -111,6 +115,9 @@ enum vxd_once_role {
 enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *request,
                                const uint8_t digest[VXD_ONCE_DIGEST_BYTES],
                                enum vxd_once_role *role, struct vxd_err *err);
+
+/* Whether a request that has a number, decoded or not, repeats one that ran or runs. */
+bool vxd_once_is_known(struct vxd_once *once, const struct vxd_request *request);
 
 /* Ends the record of a request that ran to its end and was answered, or expired
  * meanwhile. err is NULL where it succeeded, and then output is the reply; a large one

@@ -292,7 +292,8 @@ static void fill_record(struct vxd_once_record *record, const void *reply,
     struct vxd_once *once = record->once;
     size_t n_marks = has_dropped(reply, n_reply_bytes) ? 1 : 0;
 
-    once->usage.n_bytes -= vxd_once_record_bytes(record);
+    uint64_t before = vxd_once_record_bytes(record);
+
     record->n_bytes = n_reply_bytes - n_marks;
     memcpy(record->reply, (const uint8_t *)reply + n_marks, record->n_bytes);
     record->arrays_dropped = n_marks > 0;
@@ -300,7 +301,8 @@ static void fill_record(struct vxd_once_record *record, const void *reply,
     record->is_on_disk = true;
     record->client->n_on_disk += record->key[0] == '\0' ? 1 : 0;
     record->client->n_running--;
-    once->usage.n_bytes += vxd_once_record_bytes(record);
+    vxd_once_count_bytes(once, record->client->owner, vxd_once_record_bytes(record),
+                         before);
 }
 
 enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
@@ -322,7 +324,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
         return restore_watermark(once, &asked, reply, n_reply_bytes, err);
     }
     (void)pthread_mutex_lock(&once->mutex);
-    status = vxd_once_find_client(once, &asked, &owner, err);
+    status = vxd_once_find_client(once, &asked, 0, &owner, err);
     if (status == VXD_OK && vxd_once_find_record(owner, &asked) == NULL) {
         status = vxd_once_add_record(once, owner, &asked, digest, err);
     }

@@ -12,12 +12,28 @@
 
 enum {
     VXD_ONCE_BUCKETS = 1024,
+    VXD_ONCE_OWNER_BUCKETS = 256,
     VXD_ONCE_WATERMARK_BUCKETS = 16384,
     VXD_ONCE_MAX_FORGOTTEN = 4096
 };
 
+/* The clients of one principal: limits hold for each of these by itself, so nobody's memory is
+ * pushed out by another. Owners stay until the end; there are as many as tokens and users. */
+struct vxd_once_owner {
+    struct vxd_once_owner *in_bucket;
+    char principal[VXD_NAME_BYTES];
+    size_t n_clients;
+    uint64_t n_bytes;
+    struct vxd_once_client *newest;
+    struct vxd_once_client *oldest;
+    struct vxd_once_watermark *newest_watermark; /* of forgotten clients */
+    struct vxd_once_watermark *oldest_watermark;
+    size_t n_watermarks;
+};
+
 /* What stays of a client when its outcomes are forgotten. */
 struct vxd_once_watermark {
+    struct vxd_once_owner *owner;
     struct vxd_once_watermark *in_bucket; /* these three are for a forgotten client */
     struct vxd_once_watermark *newer;     /* forgotten later */
     struct vxd_once_watermark *older;
@@ -27,6 +43,8 @@ struct vxd_once_watermark {
 };
 
 struct vxd_once_client {
+    struct vxd_once_owner *owner;
+    int64_t used_ns; /* its last request came; 0: in an earlier process */
     char principal[VXD_NAME_BYTES];
     char client_id[VXD_NAME_BYTES];
     struct vxd_once_record
@@ -64,20 +82,18 @@ struct vxd_once_forgotten {
 };
 
 struct vxd_once {
-    uint64_t max_bytes;
+    uint64_t max_bytes; /* of one owner, like the next two */
     uint32_t max_clients;
+    int64_t min_life_ns;     /* no client is forgotten for another one sooner */
     struct umac128_ctx hash; /* with the key set and nothing hashed yet */
     pthread_mutex_t mutex;   /* guards all below */
     struct vxd_once_client *buckets[VXD_ONCE_BUCKETS];
-    struct vxd_once_client *newest;
-    struct vxd_once_client *oldest;
+    struct vxd_once_owner *owners[VXD_ONCE_OWNER_BUCKETS];
     struct vxd_once_usage usage;
     struct vxd_once_watermark
         *watermarks[VXD_ONCE_WATERMARK_BUCKETS]; /* of forgotten clients */
-    struct vxd_once_watermark *newest_watermark;
-    struct vxd_once_watermark *oldest_watermark;
     size_t n_watermarks;
-    size_t max_watermarks;                /* VXD_ONCE_WATERMARKS; tests lower it */
+    size_t max_watermarks; /* of an owner: VXD_ONCE_WATERMARKS; tests lower it */
     struct vxd_once_forgotten *forgotten; /* the first to come first */
     size_t n_forgotten;
     size_t forgotten_capacity;
@@ -88,12 +104,17 @@ struct vxd_once {
 /* Finds the client of these names; NULL where there is none. */
 struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
                                          const char *principal, const char *client_id);
-/* Finds the client of a request and makes one where there is none; its last request came
- * now. Clients that have been silent longest are forgotten for it.
+/* Finds the client of a request and makes one where there is none; its last request came at
+ * now_ns. Clients of the same owner that have been silent longest are forgotten for it.
  * errors  UNAVAILABLE, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_once_find_client(struct vxd_once *once,
-                                     const struct vxd_request *request,
+                                     const struct vxd_request *request, int64_t now_ns,
                                      struct vxd_once_client **out, struct vxd_err *err);
+/* Finds the owner of this name, and makes one; NULL where there is no memory. */
+struct vxd_once_owner *vxd_once_find_owner(struct vxd_once *once, const char *principal);
+/* Counts bytes that a client of the owner takes, or gives back. */
+void vxd_once_count_bytes(struct vxd_once *once, struct vxd_once_owner *owner,
+                          uint64_t taken, uint64_t given_back);
 /* Finds the record of the request's number or key; NULL where there is none. */
 struct vxd_once_record *vxd_once_find_record(const struct vxd_once_client *client,
                                              const struct vxd_request *request);

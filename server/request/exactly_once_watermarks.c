@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What stays of a forgotten client: the highest sequence that took effect. A late
  * repetition of that request, or of an earlier one, is refused instead of being done
- * again. Watermarks are in a hash table and in a list ordered by when their clients were
- * forgotten; the oldest ones are dropped when there are VXD_ONCE_WATERMARKS. Each client
+ * again. Watermarks are in a hash table and, of each owner, in a list ordered by when their clients
+ * were forgotten; the oldest ones are dropped when an owner has VXD_ONCE_WATERMARKS. Each client
  * gets its watermark when it is first seen, so forgetting it needs no memory. */
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,7 @@ static struct vxd_once_watermark **bucket_of(struct vxd_once *once, const char *
 
 static void leave(struct vxd_once *once, struct vxd_once_watermark *watermark)
 {
+    struct vxd_once_owner *owner = watermark->owner;
     struct vxd_once_watermark **at = bucket_of(
         once, watermark->names, watermark->names + strlen(watermark->names) + 1);
 
@@ -32,10 +33,11 @@ static void leave(struct vxd_once *once, struct vxd_once_watermark *watermark)
         at = &(*at)->in_bucket;
     }
     *at = watermark->in_bucket;
-    *(watermark->newer != NULL ? &watermark->newer->older : &once->newest_watermark) =
+    *(watermark->newer != NULL ? &watermark->newer->older : &owner->newest_watermark) =
         watermark->older;
-    *(watermark->older != NULL ? &watermark->older->newer : &once->oldest_watermark) =
+    *(watermark->older != NULL ? &watermark->older->newer : &owner->oldest_watermark) =
         watermark->newer;
+    owner->n_watermarks--;
     once->n_watermarks--;
 }
 
@@ -57,6 +59,7 @@ struct vxd_once_watermark *vxd_once_take_watermark(struct vxd_once *once,
 {
     struct vxd_once_watermark *watermark =
         vxd_once_find_watermark(once, principal, client_id);
+    struct vxd_once_owner *owner = vxd_once_find_owner(once, principal);
     size_t n_principal = strlen(principal) + 1;
     size_t n_client_id = strlen(client_id) + 1;
 
@@ -64,8 +67,10 @@ struct vxd_once_watermark *vxd_once_take_watermark(struct vxd_once *once,
         leave(once, watermark);
         return watermark;
     }
-    watermark = calloc(1, sizeof *watermark + n_principal + n_client_id);
+    watermark =
+        owner != NULL ? calloc(1, sizeof *watermark + n_principal + n_client_id) : NULL;
     if (watermark != NULL) {
+        watermark->owner = owner;
         memcpy(watermark->names, principal, n_principal);
         memcpy(watermark->names + n_principal, client_id, n_client_id);
     }
@@ -75,6 +80,7 @@ struct vxd_once_watermark *vxd_once_take_watermark(struct vxd_once *once,
 void vxd_once_keep_watermark(struct vxd_once *once,
                              struct vxd_once_watermark *take_watermark)
 {
+    struct vxd_once_owner *owner = take_watermark->owner;
     struct vxd_once_watermark **bucket;
 
     if (take_watermark->sequence == 0) { /* it used keys only, which have no order */
@@ -86,12 +92,13 @@ void vxd_once_keep_watermark(struct vxd_once *once,
     take_watermark->in_bucket = *bucket;
     *bucket = take_watermark;
     take_watermark->newer = NULL;
-    take_watermark->older = once->newest_watermark;
-    *(once->newest_watermark != NULL ? &once->newest_watermark->newer
-                                     : &once->oldest_watermark) = take_watermark;
-    once->newest_watermark = take_watermark;
-    if (++once->n_watermarks > once->max_watermarks) {
-        struct vxd_once_watermark *oldest = once->oldest_watermark;
+    take_watermark->older = owner->newest_watermark;
+    *(owner->newest_watermark != NULL ? &owner->newest_watermark->newer
+                                      : &owner->oldest_watermark) = take_watermark;
+    owner->newest_watermark = take_watermark;
+    once->n_watermarks++;
+    if (++owner->n_watermarks > once->max_watermarks) {
+        struct vxd_once_watermark *oldest = owner->oldest_watermark;
 
         leave(once, oldest);
         (void)vxd_once_note_watermark(once, oldest);
@@ -101,12 +108,14 @@ void vxd_once_keep_watermark(struct vxd_once *once,
 
 void vxd_once_free_watermarks(struct vxd_once *once)
 {
-    struct vxd_once_watermark *next = once->oldest_watermark;
+    for (size_t i = 0; i < VXD_ONCE_WATERMARK_BUCKETS; i++) {
+        struct vxd_once_watermark *next = once->watermarks[i];
 
-    while (next != NULL) {
-        struct vxd_once_watermark *watermark = next;
+        while (next != NULL) {
+            struct vxd_once_watermark *watermark = next;
 
-        next = watermark->newer;
-        free(watermark);
+            next = watermark->in_bucket;
+            free(watermark);
+        }
     }
 }

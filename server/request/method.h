@@ -9,7 +9,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "gpu/core/core.h"
-#include "server/request/auth.h"
+#include "server/access/access.h"
 
 struct vxd_body;
 struct vxd_request;
@@ -106,6 +106,7 @@ struct vxd_method {
      * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */
     enum vxd_status (*from_file)(struct vxd_request *request, const struct vxd_body *body,
                                  struct vxd_err *err);
+    bool takes_parts; /* from_file takes several files, as multipart/form-data */
 };
 
 /* The methods of a server, in the order of the schema's field numbers. */
@@ -119,6 +120,12 @@ const struct vxd_method *vxd_method_by_tag(const struct vxd_method_table *table,
                                            uint32_t tag);
 const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table,
                                             const char *name);
+
+/* What rules of tokens may name: the methods, and "metrics", the page. Borrows from the table.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_method_names_make(const struct vxd_method_table *table,
+                                      struct vxd_method_names *out, struct vxd_err *err);
+void vxd_method_names_free(struct vxd_method_names *names);
 
 /* Returns the method's index in the table, for metrics; SIZE_MAX for a method that is not
  * in it. */

@@ -157,6 +157,28 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
     return take_header(request, header, err);
 }
 
+/* Whether the sender's quota has place for the request, which counts as in flight from then on. */
+static enum vxd_status begin_account(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_principal *principal = &request->principal;
+    enum vxd_status status = vxd_account_begin(
+        principal->account, vxd_rules_quota(principal->rules), vxd_clock_ns(), err);
+
+    request->is_counted = status == VXD_OK;
+    if (status != VXD_OK) {
+        vxd_metrics_count_rejected(request->server->metrics, "quota");
+    }
+    return status;
+}
+
+static void end_account(struct vxd_request *request)
+{
+    if (request->is_counted) {
+        vxd_account_end(request->principal.account);
+        request->is_counted = false;
+    }
+}
+
 /* Reserves up to `most` and no less than `least` of the server's inflight bytes. */
 static bool reserve(struct vxd_server *server, uint64_t least, uint64_t most,
                     uint64_t *taken)
@@ -232,11 +254,17 @@ static enum vxd_status check_admission(struct vxd_request *request,
                         "this server, version " VXD_VERSION ", has no such method");
     }
     status = vxd_auth_require(&request->principal, method->scope, err);
+    if (status == VXD_OK) {
+        status = vxd_auth_require_method(&request->principal, method->name, err);
+    }
     if (status != VXD_OK) {
         vxd_metrics_count_rejected(server->metrics, "permission_denied");
         return status;
     }
     status = check_state(server, err);
+    if (status == VXD_OK) {
+        status = begin_account(request, err);
+    }
     if (status != VXD_OK) {
         return status;
     }
@@ -258,6 +286,30 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
     return status == VXD_OK ? vxd_request_receive(request, body_bytes, err) : status;
 }
 
+static bool has_number(const struct vxd_request *request)
+{
+    return request->idempotency_key[0] != '\0' ||
+           (request->client_id[0] != '\0' && request->sequence > 0);
+}
+
+/* A full queue refuses a request before anything of it is decoded, since under overload
+ * nearly every request ends here. Exempt are requests that supersede another, whose place
+ * they take, those that repeat a request that ran or runs, and those that wait elsewhere. */
+static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_server *server = request->server;
+    bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
+    bool may_repeat = request->method->changes != NULL && has_number(request);
+    enum vxd_status status = VXD_OK;
+
+    if (request->lane != VXD_LANE_NONE && !request->method->waits_apart && !replaces) {
+        status = server->schedule->check_capacity(server->scheduler, request, err);
+    }
+    return status != VXD_OK && may_repeat && vxd_once_is_known(server->once, request)
+               ? VXD_OK
+               : status;
+}
+
 enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
                                          const struct vxd_method *method,
                                          size_t body_bytes, struct vxd_err *err)
@@ -270,7 +322,7 @@ enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
                              body_bytes > server->config.inflight_bytes - used)) {
         return fail_reserve(server, body_bytes, err);
     }
-    return status;
+    return status == VXD_OK ? check_queue(request, err) : status;
 }
 
 enum vxd_status vxd_request_receive(struct vxd_request *request, size_t n_bytes,
@@ -372,6 +424,14 @@ static enum vxd_status decode_body(struct vxd_request *request,
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
                             "%s takes no files as a body", method->name);
         }
+        if (body->boundary != NULL) {
+            struct vxd_body parts = *body;
+            enum vxd_status status =
+                vxd_multipart_split(body->bytes, body->n_bytes, body->boundary,
+                                    parts.parts, &parts.n_parts, err);
+
+            return status == VXD_OK ? method->from_file(request, &parts, err) : status;
+        }
         return method->from_file(request, body, err);
     case VXD_BODY_PROTOBUF:
         break;
@@ -408,6 +468,17 @@ static enum vxd_status check_change(struct vxd_request *request, struct vxd_err 
     return VXD_OK;
 }
 
+/* Whatever a request names, and whatever it would give a name, must be its sender's to use. */
+static enum vxd_status check_objects(struct vxd_request *request, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_objects_check(&request->principal, request->input, err);
+
+    if (status != VXD_OK) {
+        vxd_metrics_count_rejected(request->server->metrics, "permission_denied");
+    }
+    return status;
+}
+
 static enum vxd_status decode_and_check(struct vxd_request *request,
                                         const struct vxd_body *body, struct vxd_err *err)
 {
@@ -415,32 +486,12 @@ static enum vxd_status decode_and_check(struct vxd_request *request,
 
     VXD_TRY(vxd_request_open_decoder(request, err));
     VXD_TRY(decode_body(request, body, err));
+    VXD_TRY(check_objects(request, err));
     VXD_TRY(check_change(request, err));
     VXD_TRY(request->method->check(request, err));
     shrink_reserve(request);
 out:
     return status;
-}
-
-static bool has_number(const struct vxd_request *request)
-{
-    return request->idempotency_key[0] != '\0' ||
-           (request->client_id[0] != '\0' && request->sequence > 0);
-}
-
-/* A full queue refuses a request before anything of it is decoded, since under overload
- * nearly every request ends here. Exempt are requests that supersede another, whose place
- * they take, those that may repeat a request that ran, and those that wait elsewhere. */
-static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
-{
-    const struct vxd_server *server = request->server;
-    bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
-    bool repeats = request->method->changes != NULL && has_number(request);
-
-    return request->lane == VXD_LANE_NONE || request->method->waits_apart || replaces ||
-                   repeats
-               ? VXD_OK
-               : server->schedule->check_capacity(server->scheduler, request, err);
 }
 
 /* Queues the request, unless it repeats one that runs or ran. */
@@ -471,7 +522,7 @@ void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body
     struct vxd_err err = {0};
     enum vxd_status status;
 
-    request->whole_ns = vxd_clock_ns();
+    atomic_store(&request->whole_ns, vxd_clock_ns());
     VXD_TRY(check_queue(request, &err));
     VXD_TRY(server->schedule->watch(server->scheduler, request, &err));
     VXD_TRY(decode_and_check(request, body, &err));
@@ -619,14 +670,18 @@ static void audit(const struct vxd_request *request, const struct vxd_err *err)
     bool is_refused = code == VXD_UNAUTHENTICATED || code == VXD_PERMISSION_DENIED;
     /* A deadline may answer while another thread decodes the request. */
     bool is_change = atomic_load(&request->decoded_ns) != 0 && request->changes;
+    char issued[16] = "";
 
     if (!vxd_audit_is_open() || !(is_change || is_refused)) {
         return;
     }
-    vxd_audit("request_id", request->id, "token", request->principal.name,
-              "claimed_client", request->client_id, "peer", request->peer, "method",
-              op_name(request), "object", object_of(request->input, true), "outcome",
-              vxd_status_name(code), "trace_id",
+    if (request->principal.issued_id != 0) {
+        (void)snprintf(issued, sizeof issued, "%08" PRIx32, request->principal.issued_id);
+    }
+    vxd_audit("request_id", request->id, "token", request->principal.name, "issued",
+              issued, "claimed_client", request->client_id, "peer", request->peer,
+              "method", op_name(request), "object", object_of(request->input, true),
+              "outcome", vxd_status_name(code), "trace_id",
               request->trace.trace_id[0] != '\0' ? request->trace.trace_id : NULL,
               code != VXD_OK ? "error" : NULL, err != NULL ? err->message : "");
 }
@@ -665,6 +720,7 @@ static double span_ms(int64_t from_ns, int64_t to_ns)
  * counts until now. */
 static void set_stages(struct vxd_request *request, int64_t now, int64_t waited)
 {
+    int64_t whole = atomic_load(&request->whole_ns);
     int64_t decoded = atomic_load(&request->decoded_ns);
     int64_t started = atomic_load(&request->started_ns);
     int64_t handed_over = atomic_load(&request->handed_over_ns);
@@ -672,8 +728,8 @@ static void set_stages(struct vxd_request *request, int64_t now, int64_t waited)
     bool queues = request->lane != VXD_LANE_NONE;
 
     request->stages = (struct vxd_stage_times){
-        .receive_ms = span_ms(request->began_ns, request->whole_ns),
-        .decode_ms = span_ms(request->whole_ns, decoded != 0 ? decoded : now),
+        .receive_ms = span_ms(request->began_ns, whole),
+        .decode_ms = span_ms(whole, decoded != 0 ? decoded : now),
         .wait_ms = queues ? span_ms(decoded + waited, started != 0 ? started : now) : 0,
         .engine_ms = (double)atomic_load(&request->engine_ns) / 1e6,
         .commit_ms = span_ms(handed_over, decided != 0 ? decided : now),
@@ -717,6 +773,10 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     if (output != NULL) {
         vxd_metrics_count_points(server->metrics, request->n_points);
     }
+    if (err == NULL && request->output != NULL) {
+        vxd_objects_filter(&request->principal, request->output);
+    }
+    end_account(request);
     /* Both before anybody has an answer: whoever has it may ask why at once. */
     audit(request, err);
     vxd_request_note_why(request);
@@ -750,9 +810,11 @@ void vxd_request_drop(struct vxd_request *request)
     if (request->once != NULL) {
         vxd_once_abandon(request);
     }
+    end_account(request);
     if (request->state != NULL && request->method->forget != NULL) {
         request->method->forget(request);
     }
+    vxd_principal_clear(&request->principal);
     vxd_decoder_destroy(request->decoder);
     atomic_fetch_sub(&server->inflight_bytes, request->reserved_bytes);
     if (request->discard_fn != NULL) {

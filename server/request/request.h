@@ -4,12 +4,12 @@
 #ifndef VXD_SERVER_REQUEST_REQUEST_H
 #define VXD_SERVER_REQUEST_REQUEST_H
 
-#include "server/request/auth.h"
 #include "server/request/commit.h"
 #include "server/request/exactly_once.h"
 #include "server/request/method.h"
 #include "server/request/request_life.h"
 #include "server/request/request_prerequisite.h"
+#include "server/request/tickets.h"
 #include "server/request/upload_memory.h"
 
 #endif

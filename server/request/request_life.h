@@ -23,7 +23,7 @@
 struct vxd_scheduler;
 struct vxd_server;
 
-#define VXD_TOKEN_BYTES 256
+#define VXD_TOKEN_BYTES VXD_SIGNED_TOKEN_BYTES
 
 /* What the envelope's header (rpc) or the HTTP headers say. vxd_request_create copies the
  * strings, which are empty or NULL where absent. */
@@ -55,6 +55,19 @@ enum vxd_body_kind {
     VXD_BODY_FILE = 2
 };
 
+enum {
+    VXD_BODY_MAX_PARTS = 8,
+    VXD_BOUNDARY_BYTES = 72,
+    VXD_PART_NAME_BYTES = 64
+};
+
+/* A part of a multipart body. */
+struct vxd_body_part {
+    char name[VXD_PART_NAME_BYTES];
+    const uint8_t *bytes; /* in the body */
+    size_t n_bytes;
+};
+
 struct vxd_body {
     enum vxd_body_kind kind;
     const uint8_t *bytes; /* must stay valid until the transport's reply_fn was called and
@@ -64,7 +77,25 @@ struct vxd_body {
     const char *format; /* VXD_BODY_FILE: ?format= */
     const struct vxd_query_item *query;
     size_t n_query;
+    /* VXD_BODY_FILE as multipart/form-data: what separates its parts; NULL: it is one file.
+     * from_file gets the parts. */
+    const char *boundary;
+    struct vxd_body_part parts[VXD_BODY_MAX_PARTS];
+    size_t n_parts;
 };
+
+/* The boundary that a Content-Type names, without quotes; false where there is none, or one that
+ * the standard does not allow. */
+bool vxd_multipart_boundary(const char *content_type, char out[VXD_BOUNDARY_BYTES]);
+
+/* Splits a multipart body (RFC 7578, RFC 2046) into its parts, whose bytes stay in it. What is
+ * before the first boundary and after the last is skipped.
+ * errors  INVALID_ARGUMENT  no or an unfinished part, more than VXD_BODY_MAX_PARTS, two of one
+ *                           name, a head without a name or longer than 2048 bytes */
+enum vxd_status vxd_multipart_split(const uint8_t *bytes, size_t n_bytes,
+                                    const char *boundary,
+                                    struct vxd_body_part parts[VXD_BODY_MAX_PARTS],
+                                    size_t *n_parts, struct vxd_err *err);
 
 /* Where a request's time went, for its reply. A stage that it has not reached is 0. */
 struct vxd_stage_times {
@@ -97,13 +128,14 @@ struct vxd_request {
     int64_t received_ns;
     int64_t deadline_ns;
     int64_t max_age_ns;         /* absolute; INT64_MAX = none */
-    int64_t whole_ns;           /* the whole body was there; 0 before */
+    _Atomic int64_t whole_ns;   /* the whole body was there; 0 before */
     _Atomic int64_t decoded_ns; /* decoded and checked; 0 before */
     _Atomic int64_t started_ns; /* first submit; 0 before */
     /* Waiting that the request itself asks for, until something happens: when it began (0: it
      * does not wait), and how long it took. It counts neither as queueing nor as running. */
     _Atomic int64_t waits_since_ns;
     _Atomic int64_t waited_ns;
+    bool is_counted;  /* among its sender's requests in flight */
     bool holds_place; /* a watch whose connection is counted among the watchers */
     _Atomic int64_t
         engine_ns; /* spent in stages so far, submitting and waiting; finish reads it */
@@ -117,13 +149,13 @@ struct vxd_request {
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
     ProtobufCMessage *input;
 
-    bool changes;         /* decided once it is decoded */
+    _Atomic bool changes; /* decided once it is decoded */
     bool has_own_timeout; /* not the server's default */
     struct vxd_trace trace;
     /* Who was ahead of it when it came to the queue; to be read once has_seen_queue is set. */
     struct vxd_why_queue queue_seen;
     atomic_bool has_seen_queue;
-    enum vxd_lane_kind lane; /* the method's, unless its check wants another */
+    _Atomic(enum vxd_lane_kind) lane; /* the method's, unless its check wants another */
 
     /* Set by the method's functions. */
     bool bulk;
@@ -178,6 +210,9 @@ struct vxd_request {
     void *transport;
 
     /* Set by the scheduler. */
+    uint16_t fair_sender; /* slots of who sends it */
+    uint16_t fair_client;
+    int64_t charged_ns; /* of engine_ns, what its sender's turns have been moved on by */
     atomic_int answered;
     atomic_bool is_cancelled; /* its sender has gone */
     atomic_int references;
@@ -200,7 +235,8 @@ struct vxd_schedule_calls {
                                       struct vxd_request *request, struct vxd_err *err);
 
     /* Queues a checked request and holds a reference of its own. Superseded requests of the same
-     * client and stream are answered ABORTED.
+     * client and stream are answered ABORTED. Where the queue is full, a sender that has fewer places
+     * than another gets one of the other's, whose request is answered UNAVAILABLE.
      * errors  UNAVAILABLE  the queue is full, says its limit; or the server shuts down
      *         ABORTED      superseded itself: keep_last of its stream that arrived later wait */
     enum vxd_status (*push)(struct vxd_scheduler *scheduler, struct vxd_request *request,
@@ -245,8 +281,8 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
                                   struct vxd_err *err);
 
 /* The same for a body that is still to come: reserves nothing, and refuses it where its bytes would
- * not fit now. Its bytes are reserved by vxd_request_receive as they come.
- * errors  as vxd_request_admit */
+ * not fit now, or where the queue is full. Its bytes are reserved by vxd_request_receive as they come.
+ * errors  as vxd_request_admit; UNAVAILABLE (no place in the queue) */
 enum vxd_status vxd_request_admit_upload(struct vxd_request *request,
                                          const struct vxd_method *method,
                                          size_t body_bytes, struct vxd_err *err);

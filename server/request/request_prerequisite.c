@@ -70,6 +70,7 @@ enum vxd_status vxd_request_create_prerequisite(struct vxd_request *request,
     prerequisite->method = method;
     prerequisite->lane = method->lane;
     prerequisite->principal = request->principal;
+    (void)vxd_rules_hold(prerequisite->principal.rules);
     memcpy(prerequisite->id, request->id, sizeof prerequisite->id);
     memcpy(prerequisite->client_id, request->client_id, sizeof prerequisite->client_id);
     memcpy(prerequisite->stream, request->stream, sizeof prerequisite->stream);

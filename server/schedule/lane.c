@@ -25,6 +25,24 @@ static void end_request(struct vxd_lane *lane, struct vxd_request *request)
     vxd_scheduler_drop(request);
 }
 
+/* A stage has taken so long: its senders have used it up, those of a batch an equal share each. */
+static void charge(struct vxd_request *request, int64_t stage_ns)
+{
+    int64_t n = 1;
+
+    for (const struct vxd_request *r = request->companions; r != NULL;
+         r = r->next_companion) {
+        n++;
+    }
+    for (struct vxd_request *r = request; r != NULL;
+         r = r == request ? request->companions : r->next_companion) {
+        if (r->principal.account != NULL) {
+            vxd_account_charge(r->principal.account, vxd_rules_quota(r->principal.rules),
+                               stage_ns / n, request->ran_ns);
+        }
+    }
+}
+
 /* Submits a stage and waits for it; the queue is empty afterwards whatever happened. */
 static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *request,
                                  struct vxd_err *err)
@@ -41,6 +59,7 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     wait_status = vxd_queue_wait(lane->queue, &wait_err);
     request->ran_ns = vxd_clock_ns();
     request->engine_ns += request->ran_ns - begin;
+    charge(request, request->ran_ns - begin);
     if (status == VXD_OK && wait_status != VXD_OK) {
         *err = wait_err;
         status = wait_status;

@@ -3,8 +3,9 @@
  *
  * A lane is a thread with a queue of the engine. One write lane, n_read_lanes read lanes,
  * the last of which takes only requests that are not bulk, so a long job never blocks a
- * small one. Between two stages of a request the lane gives it back and picks again: first
- * whose client was served longest ago, then first come. */
+ * small one. Between two stages of a request the lane gives it back and picks again, so that senders
+ * (tokens, users, addresses) get equal shares of the lanes' time, by weight, and so do the clients
+ * of one sender; of one client what came first. */
 #ifndef VXD_SERVER_SCHEDULE_SCHEDULE_H
 #define VXD_SERVER_SCHEDULE_SCHEDULE_H
 

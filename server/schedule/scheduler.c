@@ -19,21 +19,6 @@
 /* Between two stages of a request that waits for another. */
 #define RETRY_NS 1000000
 
-static size_t client_slot(const struct vxd_request *request)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-
-    /* The token's name counts, too, so that a sender that uses another's client_id does
-     * not take its turns. */
-    for (const char *s = request->principal.name; *s != '\0'; s++) {
-        hash = (hash ^ (unsigned char)*s) * 16777619u;
-    }
-    for (const char *s = vxd_request_client(request); *s != '\0'; s++) {
-        hash = (hash ^ (unsigned char)*s) * 16777619u;
-    }
-    return (hash ^ (hash >> 16)) % VXD_CLIENT_SLOTS;
-}
-
 static void append(struct vxd_scheduler *scheduler, struct vxd_request *request)
 {
     request->next = NULL;
@@ -131,16 +116,14 @@ static bool free_memory_for(struct vxd_lane *lane, const struct vxd_request *req
     return true;
 }
 
-/* Computes a request's turn; the lowest number comes first. A request that was answered
- * only has memory to give back. */
-static uint64_t turn_of(const struct vxd_scheduler *scheduler,
-                        const struct vxd_request *request)
+/* What comes before all turns: what ends soon since it has begun, and what was answered, which only
+ * has memory to give back. */
+static bool is_first(const struct vxd_request *request)
 {
-    bool ends_soon =
-        (!request->bulk && !request->is_waiting) || atomic_load(&request->answered) != 0;
+    bool ends_soon = !request->bulk && !request->is_waiting;
 
-    return request->submitted && ends_soon ? 0
-                                           : 1 + scheduler->served[client_slot(request)];
+    return request->submitted &&
+           (ends_soon || request->changes || atomic_load(&request->answered) != 0);
 }
 
 static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begun,
@@ -149,12 +132,12 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
     const struct vxd_scheduler *scheduler = lane->scheduler;
     struct vxd_request *best = NULL;
     struct vxd_request *before = NULL;
-    uint64_t best_turn = 0;
+    struct vxd_fair_turn best_turn = {0};
     int64_t now =
         0; /* read only where a request waits for companions, or another's work */
 
     for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
-        uint64_t turn;
+        struct vxd_fair_turn turn;
 
         if (!vxd_lane_takes(lane, r) ||
             (!r->submitted && (only_begun || !may_begin(scheduler, r)))) {
@@ -166,15 +149,13 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
                 continue;
             }
         }
-        turn = turn_of(scheduler, r);
-        if (best == NULL || turn < best_turn) {
+        turn = vxd_fair_turn_of(&scheduler->fair, r);
+        if (is_first(r) || best == NULL || vxd_fair_is_before(turn, best_turn)) {
             best = r;
             *before_best = before;
             best_turn = turn;
         }
-        /* Writes run in order, each to its end; bulk reads among them wait behind others after
-         * each stage. */
-        if (lane->kind == VXD_LANE_WRITE) {
+        if (is_first(r)) {
             break;
         }
     }
@@ -239,7 +220,7 @@ struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
         return NULL;
     }
     vxd_scheduler_unlink(scheduler, before, next);
-    scheduler->served[client_slot(next)] = ++scheduler->n_served;
+    vxd_fair_take(&scheduler->fair, next);
     if (!next->submitted) {
         vxd_scheduler_count_begun(scheduler, next);
         vxd_scheduler_collect(lane, next);
@@ -255,6 +236,7 @@ void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request)
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     lane->running = NULL;
+    vxd_fair_charge(&scheduler->fair, request);
     vxd_scheduler_count_ended(scheduler, request);
     for (const struct vxd_request *r = request->companions; r != NULL;
          r = r->next_companion) {
@@ -270,6 +252,7 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     lane->running = NULL;
+    vxd_fair_charge(&scheduler->fair, request);
     /* Lanes with nothing but requests that wait for others are idle in between. */
     request->ready_ns = request->is_waiting ? request->ran_ns + RETRY_NS : 0;
     scheduler->n_queued += request->is_waiting && !request->method->waits_apart ? 1 : 0;
@@ -384,38 +367,66 @@ static void answer_superseded(struct vxd_scheduler *scheduler, struct vxd_reques
     vxd_scheduler_answer_all(taken, &err);
 }
 
-/* Checks that the list has capacity for one more; the mutex is held. */
-static enum vxd_status check_capacity_locked(struct vxd_scheduler *scheduler,
-                                             struct vxd_request *request,
-                                             struct vxd_err *err)
+/* Checks that the list has capacity for one more, or that another gives its place, which *giver is
+ * then, with the one before it. The mutex is held. */
+static enum vxd_status find_capacity(struct vxd_scheduler *scheduler,
+                                     struct vxd_request *request,
+                                     struct vxd_request **giver,
+                                     struct vxd_request **before, struct vxd_err *err)
 {
     struct vxd_metrics *metrics = scheduler->server->metrics;
     uint32_t limit = atomic_load(&scheduler->server->limits.queue);
 
+    *giver = NULL;
     if (scheduler->refusing) {
         vxd_metrics_count_rejected(metrics, "draining");
         return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");
     }
-    if (scheduler->n_queued >= limit) {
-        vxd_metrics_count_rejected(metrics, "queue_full");
-        vxd_scheduler_note_ahead(scheduler, request, true);
-        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                        "the queue is full: %zu requests wait, limits.queue is %u; try "
-                        "again later",
-                        scheduler->n_queued, limit);
+    if (scheduler->n_queued < limit) {
+        return VXD_OK;
     }
-    return VXD_OK;
+    *giver = vxd_fair_find_place(scheduler, request, before);
+    if (*giver != NULL) {
+        return VXD_OK;
+    }
+    vxd_metrics_count_rejected(metrics, "queue_full");
+    vxd_scheduler_note_ahead(scheduler, request, true);
+    vxd_account_refuse(request->principal.account, VXD_REFUSED_QUEUE);
+    return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                    "the queue is full: %zu requests wait, limits.queue is %u; try "
+                    "again later",
+                    scheduler->n_queued, limit);
 }
 
 static enum vxd_status check_capacity(struct vxd_scheduler *scheduler,
                                       struct vxd_request *request, struct vxd_err *err)
 {
+    struct vxd_request *giver;
+    struct vxd_request *before = NULL;
     enum vxd_status status;
 
+    vxd_fair_name(request);
     (void)pthread_mutex_lock(&scheduler->mutex);
-    status = check_capacity_locked(scheduler, request, err);
+    status = find_capacity(scheduler, request, &giver, &before, err);
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return status;
+}
+
+/* A request that waited has given its place to another sender's. */
+static void answer_giver(struct vxd_scheduler *scheduler, struct vxd_request *giver)
+{
+    struct vxd_err err = {0};
+
+    if (giver == NULL) {
+        return;
+    }
+    vxd_metrics_count_rejected(scheduler->server->metrics, "queue_full");
+    vxd_account_refuse(giver->principal.account, VXD_REFUSED_QUEUE);
+    (void)vxd_fail(&err, VXD_UNAVAILABLE, NULL,
+                   "the queue is full, limits.queue is %u, and another sender had fewer "
+                   "places in it, so it got this one; try again later",
+                   atomic_load(&scheduler->server->limits.queue));
+    vxd_scheduler_answer_all(giver, &err);
 }
 
 static enum vxd_status push(struct vxd_scheduler *scheduler, struct vxd_request *request,
@@ -424,11 +435,14 @@ static enum vxd_status push(struct vxd_scheduler *scheduler, struct vxd_request 
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     const struct vxd_request *newer;
     struct vxd_request *superseded = NULL;
+    struct vxd_request *giver = NULL;
+    struct vxd_request *before = NULL;
     enum vxd_status status = vxd_scheduler_check_age(request, err);
 
     if (status != VXD_OK) {
         return status;
     }
+    vxd_fair_name(request);
     (void)pthread_mutex_lock(&scheduler->mutex);
     newer = replaces ? find_superseding(scheduler, request) : NULL;
     if (newer != NULL) {
@@ -437,18 +451,24 @@ static enum vxd_status push(struct vxd_scheduler *scheduler, struct vxd_request 
     } else {
         superseded = replaces ? take_superseded(scheduler, request) : NULL;
         /* A request that takes another's place needs no capacity of its own. */
-        status =
-            superseded != NULL ? VXD_OK : check_capacity_locked(scheduler, request, err);
+        status = superseded != NULL
+                     ? VXD_OK
+                     : find_capacity(scheduler, request, &giver, &before, err);
+    }
+    if (giver != NULL) {
+        vxd_scheduler_unlink(scheduler, before, giver);
     }
     if (status == VXD_OK) {
         vxd_scheduler_note_ahead(scheduler, request, false);
         vxd_request_hold(request);
+        vxd_fair_enter(&scheduler->fair, request);
         append(scheduler, request);
         scheduler->n_queued++;
         vxd_scheduler_note_queued(scheduler, request);
         wake_lane(scheduler, request);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
+    answer_giver(scheduler, giver);
     answer_superseded(scheduler, superseded, request->id);
     return status;
 }
@@ -465,6 +485,8 @@ static enum vxd_status push_next(struct vxd_scheduler *scheduler,
     } else {
         vxd_request_hold(request);
         request->continues = true;
+        vxd_fair_name(request);
+        vxd_fair_enter(&scheduler->fair, request);
         append(scheduler, request);
         scheduler->n_queued += request->method->waits_apart ? 0 : 1;
         wake_lane(scheduler, request);

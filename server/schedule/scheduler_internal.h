@@ -12,9 +12,33 @@
 
 enum {
     VXD_MAX_LANES = 17, /* 16 read lanes and the write lane */
-    VXD_CLIENT_SLOTS = 1024,
+    VXD_FAIR_ADDRESSES = 1024,
+    VXD_FAIR_SENDERS = VXD_MAX_ACCOUNTS + VXD_FAIR_ADDRESSES,
+    VXD_FAIR_CLIENTS = 4096,
     /* Bulk requests begun and not finished, where fewer lanes than these take bulk. */
     VXD_BEGUN_BULK = 4
+};
+
+/* Clocks of senders and of their clients (scheduler_fair.c). Tokens and users have a slot each;
+ * addresses, and the names of clients, share them by their hashes: two in one slot count as one, which
+ * costs them fairness and nothing else. */
+struct vxd_fair {
+    uint64_t now; /* the clock of the sender that was served last */
+    uint64_t senders[VXD_FAIR_SENDERS];
+    uint64_t clients[VXD_FAIR_CLIENTS];
+    uint64_t client_now[VXD_FAIR_SENDERS]; /* of each sender's clients */
+};
+
+/* How the queue's places are shared out. */
+struct vxd_fair_places {
+    uint32_t of_sender[VXD_FAIR_SENDERS];
+    uint32_t of_client[VXD_FAIR_CLIENTS];
+    uint32_t weight[VXD_FAIR_SENDERS]; /* of senders that have one */
+};
+
+struct vxd_fair_turn {
+    uint64_t sender;
+    uint64_t client;
 };
 
 /* A thread with a queue of the engine. */
@@ -54,11 +78,29 @@ struct vxd_scheduler {
     uint64_t begun_bytes; /* cost of the requests that have begun */
     bool refusing;
     bool stopping;
-    /* When each client was served last, by hash of its name: two clients that share a slot
-     * count as one, which costs them fairness and nothing else. */
-    uint64_t n_served;
-    uint64_t served[VXD_CLIENT_SLOTS];
+    struct vxd_fair fair;
+    struct vxd_fair_places places; /* scratch of vxd_fair_find_place */
 };
+
+/* scheduler_fair.c: turns and places. The mutex is held, but for the first one. */
+
+/* Sets the request's slots by who sends it. */
+void vxd_fair_name(struct vxd_request *request);
+/* The request begins to wait. */
+void vxd_fair_enter(struct vxd_fair *fair, const struct vxd_request *request);
+/* Its turn; who is before another comes first. */
+struct vxd_fair_turn vxd_fair_turn_of(const struct vxd_fair *fair,
+                                      const struct vxd_request *request);
+bool vxd_fair_is_before(struct vxd_fair_turn a, struct vxd_fair_turn b);
+/* A lane takes the request. */
+void vxd_fair_take(struct vxd_fair *fair, const struct vxd_request *request);
+/* A stage of a request and its companions has run. */
+void vxd_fair_charge(struct vxd_fair *fair, struct vxd_request *leader);
+/* Finds the request whose place a newcomer gets where the queue is full, and the one before it in
+ * the list; NULL: none. */
+struct vxd_request *vxd_fair_find_place(struct vxd_scheduler *scheduler,
+                                        const struct vxd_request *newcomer,
+                                        struct vxd_request **before);
 
 /* Takes a request out of the list; before is the one in front of it, NULL for the first. The
  * mutex is held. */

@@ -34,6 +34,9 @@ enum vxd_status vxd_self_test_finish(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 void vxd_self_test_release(struct vxd_request *request, struct vxd_queue *queue);
 
+/* service/token */
+enum vxd_status vxd_token_issue_check(struct vxd_request *request, struct vxd_err *err);
+
 /* service/voxelize */
 bool vxd_voxelize_changes(const struct vxd_request *request);
 enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *err);
@@ -149,6 +152,9 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
 enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_decay_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_check(struct vxd_request *request,
+                                            struct vxd_err *err);
 enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request,
                                          struct vxd_err *err);
@@ -160,6 +166,11 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 enum vxd_status vxd_scene_undo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_scene_decay_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
@@ -174,6 +185,11 @@ enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_log_odds_at_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_scene_decay_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_redo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_branch_finish(struct vxd_request *request,
@@ -231,6 +247,15 @@ enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
                                               const struct vxd_body *body,
                                               struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_scene_import_mesh_check(struct vxd_request *request,
+                                            struct vxd_err *err);
+enum vxd_status vxd_scene_import_mesh_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_scene_import_mesh_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+void vxd_scene_import_mesh_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bool *waits,
                                                  struct vxd_err *err);
 enum vxd_status vxd_scene_integrate_take_prerequisite(struct vxd_request *request,
@@ -281,6 +306,33 @@ enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_decay_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_decay_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_decay_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_copy_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_copy_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_copy_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_list_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_track_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_track_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_track_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_track_and_integrate_check(struct vxd_request *request,
+                                                     struct vxd_err *err);
+enum vxd_status vxd_volume_track_and_integrate_submit(struct vxd_request *request,
+                                                      struct vxd_queue *queue,
+                                                      struct vxd_err *err);
+enum vxd_status vxd_volume_track_and_integrate_finish(struct vxd_request *request,
+                                                      struct vxd_queue *queue,
+                                                      struct vxd_err *err);
+void vxd_volume_track_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_track_forget(struct vxd_request *request);
 enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
                                 struct vxd_err *err);
 void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);
@@ -291,6 +343,19 @@ void vxd_volume_integrate_forget(struct vxd_request *request);
 enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
                                                const struct vxd_body *body,
                                                struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_points_check(struct vxd_request *request,
+                                                  struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
+                                                   struct vxd_queue *queue,
+                                                   struct vxd_err *err);
+enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
+                                                   struct vxd_queue *queue,
+                                                   struct vxd_err *err);
+void vxd_volume_integrate_points_release(struct vxd_request *request,
+                                         struct vxd_queue *queue);
+enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *request,
+                                                      const struct vxd_body *body,
+                                                      struct vxd_err *err);
 /* service/field */
 enum vxd_status vxd_scene_distance_check(struct vxd_request *request,
                                          struct vxd_err *err);

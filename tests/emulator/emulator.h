@@ -45,6 +45,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
+#define __builtin_assume(condition) ((void)0)
 
 /* Types ---------------------------------------------------------------------------------- */
 

@@ -77,6 +77,9 @@ set(integration_tests
   daemon/overload
   daemon/soak
   daemon/why
+  daemon/walls
+  deploy/installed
+  deploy/upgrade
   field/fields
   grid/grids
   map/map_durable
@@ -88,6 +91,7 @@ set(integration_tests
   network/net_places
   network/net_reference
   network/networks
+  scene/mesh
   scene/pictures
   scene/scene_durable
   scene/scene_fusion
@@ -95,6 +99,7 @@ set(integration_tests
   scene/scene_limits
   scene/scene_stop
   scene/scene_tools
+  scene/scene_upkeep
   scene/scene_version_tools
   scene/scene_versions
   scene/scenes
@@ -111,8 +116,12 @@ set(integration_tests
   transport/rpc
   transport/shared
   transport/tls
+  volume/volume_durable
+  volume/volume_scans
   volume/volume_tools
+  volume/volume_track
   volume/volumes
+  web/foxglove
   web/web)
 # The dashboard in a browser; deploy/packages.sh installs Debian's. ThreadSanitizer takes seconds
 # for each of its pictures; what it asks of the daemon, test_watch.py and test_web.py ask there.
@@ -121,6 +130,9 @@ if(VOXELD_CHROMIUM AND NOT "${VOXELD_SANITIZE}" STREQUAL "thread")
   list(APPEND integration_tests web/dashboard)
 elseif(NOT VOXELD_CHROMIUM)
   message(STATUS "No chromium: the dashboard is not looked at in a browser")
+endif()
+if(VOXELD_PACKAGE_TESTS)
+  list(APPEND integration_tests deploy/first_hour deploy/haproxy deploy/packages)
 endif()
 foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
   get_filename_component(name ${test} NAME)
@@ -137,6 +149,10 @@ VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_CHROMIUM=
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
 
+if(VOXELD_PACKAGE_TESTS)
+  set_property(TEST integration_packages integration_first_hour PROPERTY TIMEOUT 3600)
+endif()
+
 # They compare times with each other, so they do not run beside each other; what else runs
 # beside them they must stand.
 set_tests_properties(integration_overload integration_load integration_bench integration_memory
@@ -145,10 +161,12 @@ set_tests_properties(integration_overload integration_load integration_bench int
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
-             integration_grids
+             integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
-             integration_volume_tools integration_shared integration_fields
-             integration_pictures integration_watch integration_tls integration_why integration_backups
+             integration_volume_durable integration_volume_tools integration_volume_track
+             integration_volume_scans integration_shared integration_fields
+             integration_pictures integration_watch
+             integration_tls integration_why integration_backups
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -11,11 +11,13 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from google.protobuf import descriptor_pb2, json_format
-from harness import SOURCE
+from google.protobuf.descriptor import Descriptor
+from harness import SOURCE, rpc_pb2
 from names import declarations
 
 GEN = SOURCE / "proto" / "gen"
@@ -153,3 +155,39 @@ def test_scopes_and_summaries_are_those_of_the_server() -> None:
         assert post["x-voxeld-scope"] == scope[1].lower(), name
         assert post["summary"] == "".join(re.findall(r'"([^"]*)"', summary[1])), name
         assert ("exactly once" in post["description"]) == (".changes" in rest), name
+
+
+# Strings of requests that name nothing that a token could be kept from.
+NO_NAMES = {
+    "fields.name", "spec.values.name", "values.name", "spec.palette.name",  # parts of one thing
+    "expect_digest", "features", "frame_id", "image", "level", "output", "outputs",
+    "label_name", "material_name", "rule.field", "scopes", "prefixes", "snapshot", "values",
+}  # fmt: skip
+
+
+def strings_of(descriptor: Descriptor, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for field in descriptor.fields:
+        if field.type == field.TYPE_STRING:
+            yield (*path, field.name)
+        elif field.type == field.TYPE_MESSAGE:
+            yield from strings_of(field.message_type, (*path, field.name))
+
+
+def test_every_name_in_a_request_is_checked_against_tokens() -> None:
+    table = (SOURCE / "server" / "access" / "object_fields.c").read_text()
+    rows = set(re.findall(r"OBJECT\((\w+), (\d+), (\d+), \d+, \w+\)", table))
+    for field in rpc_pb2.Request.DESCRIPTOR.oneofs_by_name["method"].fields:
+        request = field.message_type
+        message = re.sub(r"(?<!^)(?=[A-Z])", "_", request.name).lower()
+        for path in strings_of(request):
+            words = ".".join(path)
+            if any(words == n or words.endswith(f".{n}") for n in NO_NAMES):
+                continue
+            assert len(path) <= 2, f"{request.name}.{words} lies deeper than is looked"
+            first = request.fields_by_name[path[0]]
+            inner = first.message_type.fields_by_name[path[1]].number if path[1:] else 0
+            row = (message, str(first.number), str(inner))
+            assert row in rows, f"{request.name}.{words} is checked by nobody"
+        if field.name.endswith("_list"):
+            reply = message.replace("_request", "_response")
+            assert any(row[0] == reply for row in rows), f"{reply} shows all names"

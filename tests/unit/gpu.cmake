@@ -24,6 +24,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/svdag/svdag_run.c
   support/svdag/svdag_scene.c
   support/svdag/svdag_versions.c
+  support/track/track_scene.c
   support/volume/volume_helpers.c
   support/volume/volume_make.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
@@ -73,7 +74,12 @@ target_link_options(test_gpu_surface PRIVATE ${wrap_realloc})
 voxeld_add_gpu_tests(/volume
   volume              volume
   volume_cast         volume_cast
-  volume_integrate    volume_integrate)
+  volume_integrate    volume_integrate
+    volume_keep         volume_keep
+    volume_scan         volume_scan)
+
+voxeld_add_gpu_tests(/track
+    track               track)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic
@@ -170,7 +176,8 @@ target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy
-  occupancy_alloc     occupancy_alloc)
+  occupancy_alloc     occupancy_alloc
+  upkeep              upkeep)
 target_link_options(test_gpu_occupancy_alloc PRIVATE ${wrap_alloc})
 # Beside OctoMap's own library, where it is installed (Debian: liboctomap-dev).
 find_package(octomap QUIET)
@@ -189,6 +196,9 @@ voxeld_add_gpu_tests(/svdag/diff
 
 voxeld_add_gpu_tests(/render
   render              render)
+
+voxeld_add_gpu_tests(/svdag/mesh
+  dag_mesh            mesh)
 
 voxeld_add_gpu_tests(/svdag/query
   dag_query           query

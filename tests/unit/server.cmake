@@ -12,14 +12,16 @@ voxeld_add_tests(unit/server LIBRARIES voxeld_test_server TESTS
 target_link_options(test_server_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 
-voxeld_add_tests(unit/server/request LIBRARIES voxeld_server TESTS
-  server_auth           auth)
+voxeld_add_tests(unit/server/access LIBRARIES voxeld_server TESTS
+  server_auth           auth
+  server_rules          rules)
 voxeld_add_tests(unit/server/request LIBRARIES voxeld_test_server TESTS
   server_once           exactly_once
   server_request        request)
 
 voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS
   server_batch          batch
+  server_fair           fair
   server_scheduler      scheduler)
 
 voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS
@@ -54,8 +56,10 @@ voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_durable TESTS
   server_durable_backup      backup
   server_durable_faults      disk_faults
   server_durable_files       data_files
+  server_upkeep_record       upkeep_record
   server_durable_mark        mark
-  server_durable_power       power_loss)
+  server_durable_power       power_loss
+  server_volume_record       volume_record)
 target_link_options(test_server_durable_ahead PRIVATE -Wl,--wrap=vxd_machine_cpus)
 voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_server voxeld_test_durable TESTS
   server_map_record          map_record)
@@ -80,6 +84,10 @@ target_link_options(test_server_scene_start PRIVATE
 voxeld_add_disk_test(map_faults registry/map_faults maps_disk scenes_disk)
 voxeld_add_disk_test(map_alloc registry/map_alloc alloc_disk maps_disk scenes_disk)
 target_link_options(test_server_map_alloc PRIVATE
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+voxeld_add_disk_test(volume_faults registry/volume_faults volumes_disk scenes_disk)
+voxeld_add_disk_test(volume_alloc registry/volume_alloc alloc_disk volumes_disk scenes_disk)
+target_link_options(test_server_volume_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 voxeld_add_disk_test(once_disk request/exactly_once_disk scenes_disk)
 voxeld_add_disk_test(durable_alloc durable/durable_alloc alloc_disk scenes_disk)

@@ -222,6 +222,9 @@ void vxd_result_free(void *held);
 /* Copies three numbers; NULL leaves *out as it is. */
 void vxd_reply_vec3(const Voxeld__V1__Vec3 *in, double *out);
 
+/* Copies a pose; NULL leaves *out as it is. */
+void vxd_reply_pose(const Voxeld__V1__Pose *in, struct voxeld_pose *out);
+
 /* Copies how long the stages of an inference took; NULL leaves *out as it is. */
 struct voxeld_network_timings;
 void vxd_reply_timings(const Voxeld__V1__NetworkTimings *in,

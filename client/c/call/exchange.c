@@ -233,3 +233,26 @@ enum vxd_status vxd_exchange_rows(struct vxd_exchange *call,
 out:
     return status;
 }
+
+enum vxd_status vxd_exchange_cloud(struct vxd_exchange *call,
+                                   const struct voxeld_cloud *in, Voxeld__V1__Cloud **out)
+{
+    static const char of_many[] = "clouds[0]";
+    Voxeld__V1__Cloud **list = NULL;
+    enum vxd_status status;
+
+    if (in == NULL) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "cloud", "is NULL");
+    }
+    status = vxd_request_clouds(call->arena, in, 1, &list, &call->err);
+    if (status == VXD_OK) {
+        *out = list[0];
+    } else if (strncmp(call->err.field, of_many, sizeof of_many - 1) == 0) {
+        char field[sizeof call->err.field];
+
+        (void)snprintf(field, sizeof field, "cloud%s",
+                       call->err.field + sizeof of_many - 1);
+        memcpy(call->err.field, field, sizeof field);
+    }
+    return status;
+}

@@ -78,6 +78,11 @@ enum vxd_status vxd_exchange_vec3(struct vxd_exchange *call, const double in[3],
 enum vxd_status vxd_exchange_pose(struct vxd_exchange *call, const struct voxeld_pose *in,
                                   Voxeld__V1__Pose **out);
 
+/* Makes a request's one cloud, which borrows the caller's. Errors name fields of `cloud`. */
+enum vxd_status vxd_exchange_cloud(struct vxd_exchange *call,
+                                   const struct voxeld_cloud *in,
+                                   Voxeld__V1__Cloud **out);
+
 /* Returns how many arrays a reply must have to a request of n names: SIZE_MAX = any, where
  * one of them is "*", or there is none and that means all. */
 size_t vxd_exchange_n_named(const char *const *names, size_t n, bool none_is_all);

@@ -219,6 +219,20 @@ void vxd_reply_vec3(const Voxeld__V1__Vec3 *in, double *out)
     }
 }
 
+void vxd_reply_pose(const Voxeld__V1__Pose *in, struct voxeld_pose *out)
+{
+    if (in == NULL) {
+        return;
+    }
+    vxd_reply_vec3(in->translation, out->translation_m);
+    if (in->rotation != NULL) {
+        out->rotation[0] = in->rotation->x;
+        out->rotation[1] = in->rotation->y;
+        out->rotation[2] = in->rotation->z;
+        out->rotation[3] = in->rotation->w;
+    }
+}
+
 enum vxd_status vxd_reply_no_memory(struct vxd_err *err)
 {
     return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");

@@ -210,6 +210,28 @@ out:
     return status;
 }
 
+static enum vxd_status deskew(const struct builder *b, const struct voxeld_deskew *in,
+                              Voxeld__V1__Deskew **out)
+{
+    Voxeld__V1__Deskew *made;
+
+    if (in == NULL) {
+        return VXD_OK;
+    }
+    made = take(b, 1, sizeof *made);
+    if (made == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__deskew__init(made);
+    made->time_field = text(in->time_field);
+    made->start = in->start;
+    made->end = in->end;
+    *out = made;
+    return pose(b, &in->T_map_sensor_end, &made->t_map_sensor_end)
+               ? VXD_OK
+               : VXD_RESOURCE_EXHAUSTED;
+}
+
 static enum vxd_status cloud(const struct builder *b, size_t i,
                              const struct voxeld_cloud *in, Voxeld__V1__Cloud *out)
 {
@@ -229,6 +251,7 @@ static enum vxd_status cloud(const struct builder *b, size_t i,
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(sweeps(b, i, in, out));
+    VXD_TRY(deskew(b, in->deskew, &out->deskew));
 out:
     return status;
 }

@@ -12,6 +12,58 @@ _Static_assert((int)VOXELD_VOLUME_DEPTH_FILE ==
                        (int)VOXELD__V1__VOLUME_DEPTH__VOLUME_DEPTH_FLOAT32,
                "the schema's numbers");
 
+_Static_assert((int)VOXELD_VOLUME_FSYNC_ALWAYS ==
+                       (int)VOXELD__V1__VOLUME_FSYNC__VOLUME_FSYNC_ALWAYS &&
+                   (int)VOXELD_VOLUME_FSYNC_EVERYSEC ==
+                       (int)VOXELD__V1__VOLUME_FSYNC__VOLUME_FSYNC_EVERYSEC &&
+                   (int)VOXELD_VOLUME_FSYNC_OFF ==
+                       (int)VOXELD__V1__VOLUME_FSYNC__VOLUME_FSYNC_OFF,
+               "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_FULL_UNSPECIFIED ==
+                       (int)VOXELD__V1__VOLUME_FULL__VOLUME_FULL_UNSPECIFIED &&
+                   (int)VOXELD_VOLUME_FULL_REFUSE ==
+                       (int)VOXELD__V1__VOLUME_FULL__VOLUME_FULL_REFUSE &&
+                   (int)VOXELD_VOLUME_FULL_FORGET_FARTHEST ==
+                       (int)VOXELD__V1__VOLUME_FULL__VOLUME_FULL_FORGET_FARTHEST,
+               "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_TRACK_POINT_TO_PLANE ==
+                       (int)
+                           VOXELD__V1__VOLUME_TRACK_METHOD__VOLUME_TRACK_POINT_TO_PLANE &&
+                   (int)VOXELD_VOLUME_TRACK_INTENSITY ==
+                       (int)VOXELD__V1__VOLUME_TRACK_METHOD__VOLUME_TRACK_INTENSITY &&
+                   (int)VOXELD_VOLUME_TRACK_HYBRID ==
+                       (int)VOXELD__V1__VOLUME_TRACK_METHOD__VOLUME_TRACK_HYBRID,
+               "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_TRACK_HUBER ==
+                       (int)VOXELD__V1__VOLUME_TRACK_ROBUST__VOLUME_TRACK_HUBER &&
+                   (int)VOXELD_VOLUME_TRACK_TUKEY ==
+                       (int)VOXELD__V1__VOLUME_TRACK_ROBUST__VOLUME_TRACK_TUKEY &&
+                   (int)VOXELD_VOLUME_TRACK_SQUARES ==
+                       (int)VOXELD__V1__VOLUME_TRACK_ROBUST__VOLUME_TRACK_SQUARES,
+               "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_TRACK_OK ==
+                       (int)VOXELD__V1__VOLUME_TRACK_STATUS__VOLUME_TRACK_OK &&
+                   (int)VOXELD_VOLUME_TRACK_LOST ==
+                       (int)VOXELD__V1__VOLUME_TRACK_STATUS__VOLUME_TRACK_LOST,
+               "the schema's numbers");
+
+_Static_assert(
+    (int)VOXELD_VOLUME_TRACK_FOUND ==
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_FOUND &&
+        (int)VOXELD_VOLUME_TRACK_NO_DEPTH ==
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_NO_DEPTH &&
+        (int)VOXELD_VOLUME_TRACK_TOO_FEW_INLIERS ==
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_TOO_FEW_INLIERS &&
+        (int)VOXELD_VOLUME_TRACK_SINGULAR ==
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_SINGULAR &&
+        (int)VOXELD_VOLUME_TRACK_MOVED_TOO_FAR ==
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_MOVED_TOO_FAR,
+    "the schema's numbers");
+
 static enum vxd_status build_volume_create(struct vxd_exchange *call,
                                            const struct voxeld_volume_create_request *in,
                                            Voxeld__V1__VolumeCreateRequest *out)
@@ -28,6 +80,11 @@ static enum vxd_status build_volume_create(struct vxd_exchange *call,
     out->max_bytes = in->max_bytes;
     out->ttl_s = in->ttl_s;
     VXD_TRY(vxd_exchange_vec3(call, in->origin, &out->origin));
+    out->durable = in->durable;
+    out->fsync = (Voxeld__V1__VolumeFsync)in->fsync;
+    out->journal_max_bytes = in->journal_max_bytes;
+    out->when_full = (Voxeld__V1__VolumeFull)in->when_full;
+    out->labels = in->labels;
 out:
     return status;
 }
@@ -57,6 +114,12 @@ static enum vxd_status read_volume_info(struct vxd_reply *reply,
     out->owner = in->owner;
     out->created_ns = in->created_ns;
     vxd_reply_vec3(in->origin, out->origin);
+    out->durable = in->durable;
+    out->fsync = (enum voxeld_volume_fsync)in->fsync;
+    out->journal_max_bytes = in->journal_max_bytes;
+    out->unavailable = in->unavailable;
+    out->when_full = (enum voxeld_volume_full)in->when_full;
+    out->labels = in->labels;
     return VXD_OK;
 }
 
@@ -313,6 +376,9 @@ build_volume_integrate(struct vxd_exchange *call,
         VXD_TRY(build_volume_camera(call, &in->colour_camera, &out->colour_camera));
     }
     VXD_TRY(vxd_exchange_pose(call, &in->T_depth_colour, &out->t_depth_colour));
+    out->carve_m = in->carve_m;
+    out->labels.data = (uint8_t *)(uintptr_t)in->labels;
+    out->labels.len = in->n_labels_bytes;
 out:
     return status;
 }
@@ -340,6 +406,7 @@ static enum vxd_status open_volume_integrate(struct vxd_exchange *call,
     r->n_blocks = in->n_blocks;
     r->stamp = in->stamp;
     r->engine_ms = in->engine_ms;
+    r->n_carved = in->n_carved;
     *out = r;
     return VXD_OK;
 }
@@ -368,6 +435,35 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status fill_volume_lidar(struct vxd_exchange *call,
+                                         const struct voxeld_volume_lidar *in,
+                                         Voxeld__V1__VolumeLidar *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    voxeld__v1__volume_lidar__init(out);
+    out->rows = in->rows;
+    out->columns = in->columns;
+    VXD_TRY(vxd_exchange_check_list(call, "elevations_deg", in->elevations_deg,
+                                    in->n_elevations_deg));
+    out->elevations_deg = (double *)(uintptr_t)in->elevations_deg;
+    out->n_elevations_deg = in->n_elevations_deg;
+    out->top_deg = in->top_deg;
+    out->bottom_deg = in->bottom_deg;
+    out->azimuth_begin_deg = in->azimuth_begin_deg;
+    out->azimuth_span_deg = in->azimuth_span_deg;
+out:
+    return status;
+}
+
+static enum vxd_status build_volume_lidar(struct vxd_exchange *call,
+                                          const struct voxeld_volume_lidar *in,
+                                          Voxeld__V1__VolumeLidar **out)
+{
+    *out = vxd_exchange_alloc(call, 1, sizeof **out);
+    return *out != NULL ? fill_volume_lidar(call, in, *out) : VXD_RESOURCE_EXHAUSTED;
+}
+
 static enum vxd_status
 build_volume_cast_rays(struct vxd_exchange *call,
                        const struct voxeld_volume_cast_rays_request *in,
@@ -386,6 +482,11 @@ build_volume_cast_rays(struct vxd_exchange *call,
     out->vertices = in->vertices;
     out->normals = in->normals;
     out->colours = in->colours;
+    out->labels = in->labels;
+    out->weights = in->weights;
+    if (in->has_lidar) {
+        VXD_TRY(build_volume_lidar(call, &in->lidar, &out->lidar));
+    }
 out:
     return status;
 }
@@ -426,6 +527,12 @@ open_volume_cast_rays(struct vxd_exchange *call,
     }
     r->n_hits = in->n_hits;
     r->engine_ms = in->engine_ms;
+    if (request->labels) {
+        VXD_TRY(vxd_reply_rows(in->labels, "labels", r->n, &r->labels, err));
+    }
+    if (request->weights) {
+        VXD_TRY(vxd_reply_rows(in->weights, "weights", r->n, &r->weights, err));
+    }
     *out = r;
     return VXD_OK;
 out:
@@ -544,6 +651,10 @@ open_volume_extract(struct vxd_exchange *call,
     r->is_whole = in->is_whole;
     r->engine_ms = in->engine_ms;
     r->next = in->next;
+    if (!request->as_ply) {
+        VXD_TRY(vxd_reply_rows(in->labels, "labels", in->n_labels, &r->labels, err));
+    }
+    r->n_labels = in->n_labels;
     *out = r;
     return VXD_OK;
 out:
@@ -637,12 +748,487 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status build_volume_copy(struct vxd_exchange *call,
+                                         const struct voxeld_volume_copy_request *in,
+                                         Voxeld__V1__VolumeCopyRequest *out)
+{
+    (void)call;
+    out->name = vxd_text_or_empty(in->volume);
+    out->to = vxd_text_or_empty(in->to);
+    out->ttl_s = in->ttl_s;
+    out->durable = in->durable;
+    out->fsync = (Voxeld__V1__VolumeFsync)in->fsync;
+    out->journal_max_bytes = in->journal_max_bytes;
+    return VXD_OK;
+}
+
+static enum vxd_status open_volume_copy(struct vxd_exchange *call,
+                                        struct voxeld_volumes **out)
+{
+    struct voxeld_volumes *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeCopyResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_copy;
+    r->replayed = header->replayed;
+    if (in->volume == NULL) {
+        status = vxd_reply_bad(err, "volume", "is missing");
+        goto out;
+    }
+    VXD_TRY(read_volume_info_list(reply, &in->volume, 1, &r->volumes, err));
+    r->n_volumes = 1;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volumes_free(r);
+    return status;
+}
+
+enum voxeld_status voxeld_volume_copy(struct voxeld_client *client,
+                                      const struct voxeld_volume_copy_request *request,
+                                      struct voxeld_volumes **out,
+                                      struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeCopyRequest body = VOXELD__V1__VOLUME_COPY_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_copy(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_COPY;
+    call.request.volume_copy = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_copy(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status build_volume_decay(struct vxd_exchange *call,
+                                          const struct voxeld_volume_decay_request *in,
+                                          Voxeld__V1__VolumeDecayRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    out->factor = in->factor;
+    out->min_weight = in->min_weight;
+    if (in->has_box) {
+        VXD_TRY(build_volume_box(call, &in->box, &out->box));
+    }
+    VXD_TRY(vxd_exchange_vec3(call, in->centre, &out->centre));
+    out->radius_m = in->radius_m;
+    out->all = in->all;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_decay(struct vxd_exchange *call,
+                                         struct voxeld_volume_change **out)
+{
+    struct voxeld_volume_change *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeDecayResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_decay;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->n_removed = in->n_removed;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_volume_decay(struct voxeld_client *client,
+                                       const struct voxeld_volume_decay_request *request,
+                                       struct voxeld_volume_change **out,
+                                       struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeDecayRequest body = VOXELD__V1__VOLUME_DECAY_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_decay(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_DECAY;
+    call.request.volume_decay = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_decay(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status build_volume_track_and_integrate(
+    struct vxd_exchange *call, const struct voxeld_volume_track_and_integrate_request *in,
+    Voxeld__V1__VolumeTrackAndIntegrateRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    if (in->has_camera) {
+        VXD_TRY(build_volume_camera(call, &in->camera, &out->camera));
+    }
+    out->depth.data = (uint8_t *)(uintptr_t)in->depth;
+    out->depth.len = in->n_depth_bytes;
+    out->depth_type = (Voxeld__V1__VolumeDepth)in->depth_type;
+    out->depth_scale = in->depth_scale;
+    out->colour.data = (uint8_t *)(uintptr_t)in->colour;
+    out->colour.len = in->n_colour_bytes;
+    out->colour_type = in->colour_is_rgb ? VOXELD__V1__VOLUME_COLOUR__VOLUME_COLOUR_RGB
+                                         : VOXELD__V1__VOLUME_COLOUR__VOLUME_COLOUR_FILE;
+    VXD_TRY(vxd_exchange_pose(call, &in->T_map_camera, &out->t_map_camera));
+    out->depth_min_m = in->depth_min_m;
+    out->depth_max_m = in->depth_max_m;
+    out->weight = in->weight;
+    out->inverse_square = in->inverse_square;
+    if (in->has_colour_camera) {
+        VXD_TRY(build_volume_camera(call, &in->colour_camera, &out->colour_camera));
+    }
+    VXD_TRY(vxd_exchange_pose(call, &in->T_depth_colour, &out->t_depth_colour));
+    out->method = (Voxeld__V1__VolumeTrackMethod)in->method;
+    out->robust = (Voxeld__V1__VolumeTrackRobust)in->robust;
+    out->levels = in->levels;
+    out->iterations = in->iterations;
+    out->max_distance_m = in->max_distance_m;
+    out->robust_scale_m = in->robust_scale_m;
+    out->intensity_scale = in->intensity_scale;
+    out->intensity_m = in->intensity_m;
+    out->min_weight = in->min_weight;
+    out->min_fitness = in->min_fitness;
+    out->min_agreement = in->min_agreement;
+    out->min_constraint = in->min_constraint;
+    out->max_translation_m = in->max_translation_m;
+    out->max_rotation_deg = in->max_rotation_deg;
+    out->no_filter = in->no_filter;
+    out->max_pixels = in->max_pixels;
+    out->reset = in->reset;
+    out->predict_depth = in->predict_depth;
+    out->predict_normals = in->predict_normals;
+    out->predict_colours = in->predict_colours;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_track_and_integrate(
+    struct vxd_exchange *call,
+    const struct voxeld_volume_track_and_integrate_request *request,
+    struct voxeld_volume_tracked **out)
+{
+    struct voxeld_volume_tracked *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeTrackAndIntegrateResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_track_and_integrate;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->arrays_dropped = header->arrays_dropped;
+    r->status = (enum voxeld_volume_track_status)in->status;
+    r->reason = (enum voxeld_volume_track_reason)in->reason;
+    vxd_reply_pose(in->t_map_camera, &r->T_map_camera);
+    if (!header->arrays_dropped) {
+        VXD_TRY(vxd_reply_n_rows(in->information, "information", &r->n, err));
+    }
+    if (!header->arrays_dropped) {
+        VXD_TRY(
+            vxd_reply_rows(in->information, "information", r->n, &r->information, err));
+    }
+    r->fitness = in->fitness;
+    r->agreement = in->agreement;
+    r->constraint = in->constraint;
+    r->rmse_m = in->rmse_m;
+    r->n_inliers = in->n_inliers;
+    r->n_iterations = in->n_iterations;
+    r->is_first = in->is_first;
+    r->n_touched = in->n_touched;
+    r->n_new = in->n_new;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    r->n_pixels = in->n_pixels;
+    if (request->predict_depth && !header->arrays_dropped) {
+        VXD_TRY(
+            vxd_reply_rows(in->depth_map, "depth_map", in->n_pixels, &r->depth_map, err));
+    }
+    if (request->predict_normals && !header->arrays_dropped) {
+        VXD_TRY(vxd_reply_rows(in->normals, "normals", in->n_pixels, &r->normals, err));
+    }
+    if (request->predict_colours && !header->arrays_dropped) {
+        VXD_TRY(vxd_reply_rows(in->colours, "colours", in->n_pixels, &r->colours, err));
+    }
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volume_tracked_free(r);
+    return status;
+}
+
+enum voxeld_status voxeld_volume_track_and_integrate(
+    struct voxeld_client *client,
+    const struct voxeld_volume_track_and_integrate_request *request,
+    struct voxeld_volume_tracked **out, struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeTrackAndIntegrateRequest body =
+        VOXELD__V1__VOLUME_TRACK_AND_INTEGRATE_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_track_and_integrate(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_TRACK_AND_INTEGRATE;
+    call.request.volume_track_and_integrate = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_track_and_integrate(&call, request, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status build_volume_track(struct vxd_exchange *call,
+                                          const struct voxeld_volume_track_request *in,
+                                          Voxeld__V1__VolumeTrackRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    if (in->has_camera) {
+        VXD_TRY(build_volume_camera(call, &in->camera, &out->camera));
+    }
+    out->depth.data = (uint8_t *)(uintptr_t)in->depth;
+    out->depth.len = in->n_depth_bytes;
+    out->depth_type = (Voxeld__V1__VolumeDepth)in->depth_type;
+    out->depth_scale = in->depth_scale;
+    out->colour.data = (uint8_t *)(uintptr_t)in->colour;
+    out->colour.len = in->n_colour_bytes;
+    out->colour_type = in->colour_is_rgb ? VOXELD__V1__VOLUME_COLOUR__VOLUME_COLOUR_RGB
+                                         : VOXELD__V1__VOLUME_COLOUR__VOLUME_COLOUR_FILE;
+    VXD_TRY(vxd_exchange_pose(call, &in->T_map_camera, &out->t_map_camera));
+    out->depth_min_m = in->depth_min_m;
+    out->depth_max_m = in->depth_max_m;
+    if (in->has_colour_camera) {
+        VXD_TRY(build_volume_camera(call, &in->colour_camera, &out->colour_camera));
+    }
+    VXD_TRY(vxd_exchange_pose(call, &in->T_depth_colour, &out->t_depth_colour));
+    out->method = (Voxeld__V1__VolumeTrackMethod)in->method;
+    out->robust = (Voxeld__V1__VolumeTrackRobust)in->robust;
+    out->levels = in->levels;
+    out->iterations = in->iterations;
+    out->max_distance_m = in->max_distance_m;
+    out->robust_scale_m = in->robust_scale_m;
+    out->intensity_scale = in->intensity_scale;
+    out->intensity_m = in->intensity_m;
+    out->min_weight = in->min_weight;
+    out->min_fitness = in->min_fitness;
+    out->min_agreement = in->min_agreement;
+    out->min_constraint = in->min_constraint;
+    out->max_translation_m = in->max_translation_m;
+    out->max_rotation_deg = in->max_rotation_deg;
+    out->no_filter = in->no_filter;
+    out->max_pixels = in->max_pixels;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_track(struct vxd_exchange *call,
+                                         struct voxeld_volume_track **out)
+{
+    struct voxeld_volume_track *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeTrackResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_track;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->status = (enum voxeld_volume_track_status)in->status;
+    r->reason = (enum voxeld_volume_track_reason)in->reason;
+    vxd_reply_pose(in->t_map_camera, &r->T_map_camera);
+    VXD_TRY(vxd_reply_n_rows(in->information, "information", &r->n, err));
+    VXD_TRY(vxd_reply_rows(in->information, "information", r->n, &r->information, err));
+    r->fitness = in->fitness;
+    r->agreement = in->agreement;
+    r->constraint = in->constraint;
+    r->rmse_m = in->rmse_m;
+    r->n_inliers = in->n_inliers;
+    r->n_iterations = in->n_iterations;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volume_track_free(r);
+    return status;
+}
+
+enum voxeld_status voxeld_volume_track(struct voxeld_client *client,
+                                       const struct voxeld_volume_track_request *request,
+                                       struct voxeld_volume_track **out,
+                                       struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeTrackRequest body = VOXELD__V1__VOLUME_TRACK_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
+    VXD_TRY(build_volume_track(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_TRACK;
+    call.request.volume_track = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_volume_track(&call, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status
+build_volume_integrate_points(struct vxd_exchange *call,
+                              const struct voxeld_volume_integrate_points_request *in,
+                              Voxeld__V1__VolumeIntegratePointsRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    VXD_TRY(vxd_exchange_cloud(call, in->cloud, &out->cloud));
+    VXD_TRY(vxd_exchange_pose(call, &in->T_map_sensor_end, &out->t_map_sensor_end));
+    out->time_field = vxd_text_or_empty(in->time_field);
+    out->time_begin = in->time_begin;
+    out->time_end = in->time_end;
+    if (in->has_lidar) {
+        VXD_TRY(build_volume_lidar(call, &in->lidar, &out->lidar));
+    }
+    out->image_time = in->image_time;
+    out->range_min_m = in->range_min_m;
+    out->range_max_m = in->range_max_m;
+    out->carve_m = in->carve_m;
+    out->weight = in->weight;
+    out->inverse_square = in->inverse_square;
+    out->by_angle = in->by_angle;
+    out->label_field = vxd_text_or_empty(in->label_field);
+    out->labels.data = (uint8_t *)(uintptr_t)in->labels;
+    out->labels.len = in->n_labels_bytes;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_integrate_points(struct vxd_exchange *call,
+                                                    struct voxeld_volume_change **out)
+{
+    struct voxeld_volume_change *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeIntegratePointsResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_integrate_points;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->n_points = in->n_points;
+    r->n_used = in->n_used;
+    r->n_beyond = in->n_beyond;
+    r->n_dropped = in->n_dropped;
+    r->n_touched = in->n_touched;
+    r->n_new = in->n_new;
+    r->n_carved = in->n_carved;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_volume_integrate_points(
+    struct voxeld_client *client,
+    const struct voxeld_volume_integrate_points_request *request,
+    struct voxeld_volume_change **out, struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeIntegratePointsRequest body =
+        VOXELD__V1__VOLUME_INTEGRATE_POINTS_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_integrate_points(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_INTEGRATE_POINTS;
+    call.request.volume_integrate_points = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_integrate_points(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
 void voxeld_volumes_free(struct voxeld_volumes *result)
 {
     vxd_result_free(result);
 }
 
 void voxeld_volume_change_free(struct voxeld_volume_change *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_tracked_free(struct voxeld_volume_tracked *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_track_free(struct voxeld_volume_track *result)
 {
     vxd_result_free(result);
 }

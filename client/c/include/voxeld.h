@@ -404,6 +404,15 @@ struct voxeld_sweep {
 
 /* Points as a sensor has them. A ROS PointCloud2's fields, point_step and data go in
  * verbatim. */
+/* The motion of a sensor during its scan, at constant velocity, from the cloud's
+ * T_map_sensor. */
+struct voxeld_deskew {
+    struct voxeld_pose T_map_sensor_end;
+    const char *time_field; /* with the points' times; NULL: "t" */
+    double start;           /* of the scan, in the field's unit; both 0: the least and */
+    double end;             /* the greatest time of the points */
+};
+
 struct voxeld_cloud {
     const struct voxeld_field *fields;
     size_t n_fields;
@@ -415,6 +424,7 @@ struct voxeld_cloud {
     struct voxeld_pose T_map_sensor;
     const struct voxeld_sweep *sweeps;
     size_t n_sweeps;
+    const struct voxeld_deskew *deskew; /* NULL: the sensor stood; goes without sweeps */
 };
 
 /* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "las" (1.2 to
@@ -585,14 +595,16 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Distance fields, named hash maps, networks, pictures, scenes, volumes, watching, and why requests
- * were refused. */
+/* Backups, distance fields, named hash maps, meshes, networks, pictures, scenes, short-lived tokens,
+ * volumes, watching, and why requests were refused. */
 #include "voxeld_backup.h"
 #include "voxeld_field.h"
 #include "voxeld_map.h"
+#include "voxeld_mesh.h"
 #include "voxeld_net.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"
+#include "voxeld_token.h"
 #include "voxeld_volume.h"
 #include "voxeld_watch.h"
 #include "voxeld_why.h"

@@ -139,6 +139,7 @@ struct voxeld_scene_info {
     enum voxeld_scene_fusion fusion;
     struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
     uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
+    uint64_t n_pinned;                     /* voxels; filled by voxeld_scene_get alone */
 };
 
 /* All pointers live until the struct is freed. */
@@ -199,8 +200,17 @@ enum voxeld_scene_action {
     /* Other voxels with at least `threshold` occupied face neighbours become occupied,
      * with the material of the first of -x +x -y +y -z +z. */
     VOXELD_SCENE_DILATE = 6,
-    VOXELD_SCENE_COPY = 7 /* the box takes the voxels of another place: see
-                           * voxeld_scene_copy */
+    VOXELD_SCENE_COPY = 7, /* the box takes the voxels of another place: see
+                            * voxeld_scene_copy */
+    VOXELD_SCENE_KEEP = 8  /* they stay as they are; with `pin` */
+};
+
+/* In scenes that fuse by log-odds, scans and decays leave pinned voxels as they are, until
+ * they are unpinned; edits change them like others. */
+enum voxeld_scene_pin {
+    VOXELD_SCENE_PIN_UNCHANGED = 0,
+    VOXELD_SCENE_PINNED = 1,
+    VOXELD_SCENE_UNPINNED = 2
 };
 
 struct voxeld_scene_box {
@@ -272,6 +282,7 @@ struct voxeld_scene_operation {
     uint32_t from_material;
     uint32_t threshold; /* 1 to 6; 0: 6 of ERODE, 1 of DILATE */
     struct voxeld_scene_copy copy;
+    enum voxeld_scene_pin pin; /* of all its voxels; with FILL, ERASE, SET_FREE, KEEP */
 };
 
 /* A growing list of operations; zero it first, and free it with voxeld_scene_clear.
@@ -357,6 +368,17 @@ struct voxeld_scene_label {
                                 * be NULL */
 };
 
+/* Points that hit nothing, though their rays count. All zero: none. */
+struct voxeld_scene_filter {
+    bool ground; /* those of the ground: the plane that most points are near (RANSAC) */
+    double ground_distance_m;    /* of the plane; 0: 0.04 */
+    double ground_angle;         /* radians that it may be inclined; 0: 0.15 */
+    double ground_z;             /* where it is at the sensor's x and y, */
+    double ground_z_tolerance_m; /* and how far from there it may be; 0: anywhere */
+    uint32_t min_hits;           /* those of voxels that fewer points of the scan hit */
+    bool no_speckles; /* and of voxels of whose 26 neighbours no other is hit */
+};
+
 struct voxeld_scene_integrate_request {
     const char *scene;
     const struct voxeld_cloud *cloud; /* with its pose; rays start at its translation */
@@ -387,6 +409,7 @@ struct voxeld_scene_integrate_request {
     /* For carving: one ray for each voxel that points hit, instead of one for each point:
      * faster, and a few voxels that only other rays pass stay as they are. */
     bool discretize;
+    struct voxeld_scene_filter filter; /* not with a network */
 };
 
 struct voxeld_scene_integrated {
@@ -397,7 +420,7 @@ struct voxeld_scene_integrated {
     uint64_t n_non_finite;
     uint64_t n_outside; /* of the scene */
     uint64_t n_beyond;  /* max_range_m */
-    uint64_t n_dropped; /* their label takes no material */
+    uint64_t n_dropped; /* their label takes no material, or the filter drops them */
     uint64_t n_hit_voxels;
     uint64_t n_passed_voxels; /* free voxels and cells that rays went through */
     double decode_ms;
@@ -412,6 +435,9 @@ struct voxeld_scene_integrated {
     char digest[65];
     struct voxeld_network_timings network;
     uint64_t n_relabelled; /* voxels that were occupied and took another material */
+    /* The filter's points: of the ground, and of voxels that too few hit. */
+    uint64_t n_ground;
+    uint64_t n_sparse;
 };
 
 /* Adds a scan: its points become occupied, and with carve the voxels between the
@@ -512,6 +538,7 @@ struct voxeld_scene_export_request {
     uint64_t limit;   /* send at most so many; 0: as many as fit in a reply */
     bool with_counts; /* voxels a cell */
     struct voxeld_call call;
+    bool pinned; /* exports the pinned voxels instead; not for DENSE, nor with free */
 };
 
 /* All pointers live until the struct is freed. */

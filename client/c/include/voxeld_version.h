@@ -39,7 +39,8 @@ enum voxeld_scene_version_kind {
     VOXELD_VERSION_EDITED = 1,
     VOXELD_VERSION_INTEGRATED = 2,
     VOXELD_VERSION_UNDONE = 3, /* undoes of_version */
-    VOXELD_VERSION_REDONE = 4  /* undoes of_version, which had undone something */
+    VOXELD_VERSION_REDONE = 4, /* undoes of_version, which had undone something */
+    VOXELD_VERSION_DECAYED = 5 /* log-odds have faded (voxeld_upkeep.h) */
 };
 
 struct voxeld_scene_version {

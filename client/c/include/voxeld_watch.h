@@ -15,7 +15,10 @@
  * Over HTTP the same comes as server-sent events: GET
  * /v1/scenes/NAME/watch?level=&box=&in_voxels= &max_bytes=&after= and, of all
  * scenes, GET /v1/watch. An event is named cells, resync, dropped, created or heads,
- * its data is the reply as JSON, and its id goes back as Last-Event-ID. */
+ * its data is the reply as JSON, and its id goes back as Last-Event-ID. A
+ * WebSocket's handshake at the same URLs gets the same events as text messages:
+ * {"event": NAME, "id": ID, "data": REPLY}. Browsers cannot set Authorization there:
+ * `token` in the URL takes a token that has the scope read alone. */
 #ifndef VOXELD_WATCH_H
 #define VOXELD_WATCH_H
 

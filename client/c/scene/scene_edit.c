@@ -216,6 +216,7 @@ static enum vxd_status build_operations(struct vxd_exchange *call,
         all[i].operation.material = operation->material;
         all[i].operation.from_material = operation->from_material;
         all[i].operation.threshold = operation->threshold;
+        all[i].operation.pin = (Voxeld__V1__ScenePin)operation->pin;
         if (operation->action == VOXELD_SCENE_COPY) {
             build_copy(&operation->copy, &all[i]);
         }
@@ -264,31 +265,6 @@ out:
 }
 
 /* Integrate ----------------------------------------------------------------------------- */
-
-/* Makes the request's one cloud. Its errors name the field as this method's request
- * does. */
-static enum vxd_status build_cloud(struct vxd_exchange *call,
-                                   const struct voxeld_cloud *in, Voxeld__V1__Cloud **out)
-{
-    static const char of_many[] = "clouds[0]";
-    Voxeld__V1__Cloud **list = NULL;
-    enum vxd_status status;
-
-    if (in == NULL) {
-        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "cloud", "is NULL");
-    }
-    status = vxd_request_clouds(call->arena, in, 1, &list, &call->err);
-    if (status == VXD_OK) {
-        *out = list[0];
-    } else if (strncmp(call->err.field, of_many, sizeof of_many - 1) == 0) {
-        char field[sizeof call->err.field];
-
-        (void)snprintf(field, sizeof field, "cloud%s",
-                       call->err.field + sizeof of_many - 1);
-        memcpy(call->err.field, field, sizeof field);
-    }
-    return status;
-}
 
 static enum vxd_status build_labels(struct vxd_exchange *call,
                                     const struct voxeld_scene_integrate_request *in,
@@ -339,6 +315,8 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->n_beyond = in->n_beyond;
     out->n_dropped = in->n_dropped;
     out->n_relabelled = in->n_relabelled;
+    out->n_ground = in->n_ground;
+    out->n_sparse = in->n_sparse;
     (void)snprintf(out->digest, sizeof out->digest, "%s", in->digest);
     vxd_reply_timings(in->network, &out->network);
     out->n_hit_voxels = in->n_hit_voxels;
@@ -352,6 +330,20 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->replayed = header->replayed;
 }
 
+/* Whether there is one. */
+static bool build_filter(const struct voxeld_scene_filter *in,
+                         Voxeld__V1__SceneFilter *out)
+{
+    out->ground = in->ground;
+    out->ground_distance_m = in->ground_distance_m;
+    out->ground_angle = in->ground_angle;
+    out->ground_z = in->ground_z;
+    out->ground_z_tolerance_m = in->ground_z_tolerance_m;
+    out->min_hits = in->min_hits;
+    out->no_speckles = in->no_speckles;
+    return in->ground || in->min_hits > 0 || in->no_speckles;
+}
+
 enum voxeld_status
 voxeld_scene_integrate(struct voxeld_client *client,
                        const struct voxeld_scene_integrate_request *request,
@@ -360,13 +352,14 @@ voxeld_scene_integrate(struct voxeld_client *client,
     Voxeld__V1__SceneIntegrateRequest body = VOXELD__V1__SCENE_INTEGRATE_REQUEST__INIT;
     Voxeld__V1__SceneCarve carve = VOXELD__V1__SCENE_CARVE__INIT;
     Voxeld__V1__SceneMaterialRule rule = VOXELD__V1__SCENE_MATERIAL_RULE__INIT;
+    Voxeld__V1__SceneFilter filter = VOXELD__V1__SCENE_FILTER__INIT;
     struct voxeld_scene_integrated integrated = {0};
     const Voxeld__V1__SceneIntegrateResponse *response;
     struct vxd_exchange call;
     enum vxd_status status;
 
     VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
-    VXD_TRY(build_cloud(&call, request->cloud, &body.cloud));
+    VXD_TRY(vxd_exchange_cloud(&call, request->cloud, &body.cloud));
     carve.max_range_m = request->max_range_m;
     carve.erase = request->erase;
     carve.discretize = request->discretize;
@@ -382,6 +375,7 @@ voxeld_scene_integrate(struct voxeld_client *client,
     body.output = vxd_text_or_empty(request->output);
     body.expect_digest = vxd_text_or_empty(request->expect_digest);
     VXD_TRY(build_labels(&call, request, &body));
+    body.filter = build_filter(&request->filter, &filter) ? &filter : NULL;
     body.if_version = request->if_version;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
     call.request.scene_integrate = &body;

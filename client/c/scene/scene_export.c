@@ -43,6 +43,7 @@ static enum vxd_status export_part(struct vxd_exchange *call,
     body.in_voxels = request->in_voxels;
     body.level = request->level;
     body.free = request->free;
+    body.pinned = request->pinned;
     body.first = first;
     body.limit = request->limit;
     body.with_counts = request->with_counts;

@@ -51,6 +51,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
         .durable = in->durability != NULL,
         .fusion = (enum voxeld_scene_fusion)in->spec->fusion,
         .log_odds_bytes = in->log_odds_bytes,
+        .n_pinned = in->n_pinned,
     };
     if (in->spec->log_odds != NULL) {
         const Voxeld__V1__SceneLogOdds *odds = in->spec->log_odds;

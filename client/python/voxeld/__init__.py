@@ -24,7 +24,7 @@ Failures are exceptions of class voxeld.Error, one subclass a status code.
 
 from .calls import StageTimes, trace
 from .client import Client, connect
-from .cloud import Cloud, DType, Field, Pose, Sweep
+from .cloud import Cloud, Deskew, DType, Field, Pose, Sweep
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -58,14 +58,21 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.token_records import Token
+from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
     Camera,
+    Lidar,
     Surface,
     VolumeBox,
     VolumeCleared,
+    VolumeDecayed,
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeScanned,
+    VolumeTrack,
+    VolumeTracked,
 )
 from .maps import Map, Merge
 from .volumes import Volume
@@ -88,6 +95,7 @@ from .reply import (
     WhyAhead,
 )
 from .scene_fields import Contacts, DistanceField, Distances
+from .scene_meshes import MeshImported
 from .scene_records import (
     Ball,
     Box,
@@ -97,6 +105,7 @@ from .scene_records import (
     Copy,
     Dense,
     Edited,
+    Filter,
     HalfSpace,
     Heightfield,
     Integrated,
@@ -146,7 +155,9 @@ __all__ = [
     "DType",
     "DataLoss",
     "DeadlineExceeded",
+    "Decayed",
     "Dense",
+    "Deskew",
     "Diff",
     "Difference",
     "DistanceField",
@@ -155,8 +166,10 @@ __all__ = [
     "Entries",
     "Erased",
     "Error",
+    "Evidence",
     "FailedPrecondition",
     "Field",
+    "Filter",
     "Found",
     "Frontiers",
     "Grid",
@@ -172,6 +185,7 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Lidar",
     "Log",
     "LogOdds",
     "Map",
@@ -180,6 +194,7 @@ __all__ = [
     "Material",
     "Merge",
     "Merged",
+    "MeshImported",
     "MethodStatus",
     "NearestVoxels",
     "NetworkInfo",
@@ -207,6 +222,7 @@ __all__ = [
     "Surface",
     "Sweep",
     "Timings",
+    "Token",
     "Unauthenticated",
     "Unavailable",
     "Undone",
@@ -218,9 +234,13 @@ __all__ = [
     "Volume",
     "VolumeBox",
     "VolumeCleared",
+    "VolumeDecayed",
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
+    "VolumeScanned",
+    "VolumeTrack",
+    "VolumeTracked",
     "VoxelState",
     "VoxelValues",
     "Voxels",

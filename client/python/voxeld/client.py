@@ -16,7 +16,7 @@ from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
 from .cloud import Pose
 from .errors import Error, InvalidArgument
-from .generated import map_client, volume_client
+from .generated import map_client, token_client, volume_client
 from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .points import Points, clouds_of, pose_of
@@ -345,6 +345,7 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
     map_load = map_client.map_load
     map_drop = map_client.map_drop
 
+    token_issue = token_client.token_issue
     volume_create = volume_client.volume_create
     volume = volume_client.volume
     volumes = volume_client.volumes

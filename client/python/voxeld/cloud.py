@@ -124,6 +124,21 @@ class Sweep:
 
 
 @dataclasses.dataclass(frozen=True)
+class Deskew:
+    """The motion of a sensor during its scan, at constant velocity, from the cloud's T_map_sensor.
+
+    T_map_sensor_end  its pose at the end
+    time_field        the field with the points' times
+    start, end        of the scan, in the field's unit; both 0: the least and the greatest time
+    """
+
+    T_map_sensor_end: Pose = dataclasses.field(default_factory=Pose)
+    time_field: str = "t"
+    start: float = 0.0
+    end: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
 class Cloud:
     """n records of point_step bytes.
 
@@ -132,6 +147,7 @@ class Cloud:
     stamp_ns      echoed in the result's item
     frame_id      echoed; at most 255 bytes
     T_map_sensor  positions are moved to the map frame, minus the request's origin
+    deskew        the sensor moved during the scan; goes without sweeps
     """
 
     fields: Sequence[Field]
@@ -141,6 +157,7 @@ class Cloud:
     frame_id: str = ""
     T_map_sensor: Pose = dataclasses.field(default_factory=Pose)
     sweeps: Sequence[Sweep] = ()
+    deskew: Deskew | None = None
 
     @property
     def n_points(self) -> int:

@@ -284,6 +284,12 @@ def pose_of(pose: Pose | None, field: str) -> common_pb2.Pose | None:
     return None if pose is None else wire.pose(pose, field)
 
 
+def pose_in(pose: common_pb2.Pose) -> Pose:
+    """The pose of a reply."""
+    t, q = pose.translation, pose.rotation
+    return Pose((t.x, t.y, t.z), (q.x, q.y, q.z, q.w))
+
+
 def optional(made: Callable[[Any, str], Any], value: Any, field: str) -> Any:
     """A record as a message; None stays None."""
     return None if value is None else made(value, field)

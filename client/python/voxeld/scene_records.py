@@ -23,7 +23,8 @@ from .fusion import FUSIONS, LogOdds
 from .networks import Timings
 from .reply import bad, record_of
 
-ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy")
+ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
+PINS = {"": 0, "pinned": 1, "unpinned": 2}
 RULES = ("constant", "label", "colour", "ramp", "height")
 
 Vector = Sequence[float] | npt.NDArray[Any]
@@ -135,8 +136,12 @@ class Operation:
     action         "fill" (occupied, of material), "erase", "set_free", "paint" (what is
                    occupied takes material), "replace" (of from_material: takes material),
                    "erode" (fewer than threshold occupied face neighbours: erased), "dilate"
-                   (at least threshold of them: occupied) or "copy" (see Copy)
+                   (at least threshold of them: occupied), "copy" (see Copy) or "keep" (as they
+                   are; with pin)
     threshold      1 to 6; 0: 6 of erode, 1 of dilate
+    pin            "pinned" (scans and decays leave all voxels of the shape as they are),
+                   "unpinned", or "" (unchanged); with "fill", "erase", "set_free" and "keep", in
+                   scenes that fuse by log-odds
     """
 
     shape: Shape
@@ -145,6 +150,29 @@ class Operation:
     from_material: int = 0
     threshold: int = 0
     copy: Copy | None = None
+    pin: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """Points of a scan that hit nothing, though their rays count.
+
+    ground             those of the ground, the plane that most points are near (RANSAC)
+    ground_distance_m  of the plane; 0: 0.04
+    ground_angle       radians that it may be inclined; 0: 0.15
+    ground_z           where it is at the sensor's x and y, and ...
+    ground_z_tolerance_m  how far from there it may be; 0: anywhere
+    min_hits           those of voxels that fewer points of the scan hit
+    no_speckles        and of voxels of whose 26 neighbours no other is hit
+    """
+
+    ground: bool = False
+    ground_distance_m: float = 0.0
+    ground_angle: float = 0.0
+    ground_z: float = 0.0
+    ground_z_tolerance_m: float = 0.0
+    min_hits: int = 0
+    no_speckles: bool = False
 
 
 # What comes out --------------------------------------------------------------------------
@@ -163,6 +191,7 @@ class SceneInfo:
     n_sharing   scenes that share its memory, itself included: branches
     fusion      "last" or "log-odds"; log_odds: None with last
     log_odds_bytes  of n_bytes, of all scenes that share it
+    n_pinned    voxels that scans and decays leave as they are; from Client.scene and Scene.info
     """
 
     name: str
@@ -196,6 +225,7 @@ class SceneInfo:
     fusion: str
     log_odds: LogOdds | None
     log_odds_bytes: int
+    n_pinned: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,8 +255,9 @@ class Edited:
 @dataclasses.dataclass(frozen=True)
 class Integrated:
     """n_points = n_used + the four counts of others: not finite, outside the scene, beyond
-    max_range, of a label that takes no material. n_relabelled: voxels that were occupied and
-    took another material. digest and network: of the network that the
+    max_range, of a label that takes no material or dropped by the filter. n_relabelled: voxels
+    that were occupied and took another material. n_ground, n_sparse: the filter's points, of the
+    ground and of voxels that too few hit. digest and network: of the network that the
     cloud went through; "" and None without."""
 
     change: Change
@@ -248,18 +279,21 @@ class Integrated:
     network: Timings | None
     replayed: bool
     n_relabelled: int
+    n_ground: int
+    n_sparse: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VoxelValues:
     """states: uint8 n, a VoxelState each. materials: uint16 n, 0 where not
-    occupied; None in scenes without."""
+    occupied; None in scenes without. pinned: bool n; None unless asked for."""
 
     states: npt.NDArray[np.uint8]
     materials: npt.NDArray[np.uint16] | None
     version: int
     generation: int
     engine_ms: float
+    pinned: npt.NDArray[np.bool_] | None = None
 
     @property
     def occupied(self) -> npt.NDArray[np.bool_]:
@@ -593,11 +627,14 @@ def operation_parts(operation: Operation | Shape, i: int) -> list[wire.Part]:
         raise InvalidArgument(
             f"{operation.action!r}; one of {', '.join(ACTIONS)}", f"{field}.action"
         )
+    if operation.pin not in PINS:
+        raise InvalidArgument(f"{operation.pin!r}; one of pinned, unpinned", f"{field}.pin")
     has_arrays = isinstance(shape, PointList | Heightfield)
     head = message_of(
         scene_pb2.SceneOperation, field,
         action=f"SCENE_{operation.action.upper()}", material=operation.material,
         from_material=operation.from_material, threshold=operation.threshold,
+        pin=PINS[operation.pin],
         **({} if has_arrays else plain_shape(shape, field)),
     )  # fmt: skip
     if operation.copy is not None:

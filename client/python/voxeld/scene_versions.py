@@ -11,7 +11,7 @@ from .calls import Calls
 from .errors import Aborted
 from .exchange import At, at_of
 from .reply import bad, record_of
-from .scene_fields import SceneFields
+from .scene_meshes import SceneMeshes
 from .scene_records import Box, Change, SceneInfo, SceneReply, info_of, message_of, plain_shape
 from .version_records import (
     Collected,
@@ -28,7 +28,7 @@ from .version_records import (
 Self = TypeVar("Self", bound="SceneVersions")
 
 
-class SceneVersions(SceneFields):
+class SceneVersions(SceneMeshes):
     """The calls of Scene on its versions. Every change makes one: 1 as the scene was made, then
     2, 3 ... The newest are kept, and those that a snapshot names; others are NotFound. What
     takes `at` looks at any of them: a version's number, or a snapshot's name."""

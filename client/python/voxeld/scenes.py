@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from voxeld.v1 import rpc_pb2, scene_pb2
+from voxeld.v1 import rpc_pb2, scene_pb2, scene_upkeep_pb2
 
 from . import wire
 from .calls import Calls
@@ -18,7 +19,8 @@ from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .exchange import At, at_of
-from .generated import grid_client
+from .generated import grid_client, upkeep_client
+from .generated.upkeep_records import Evidence
 from .fusion import LogOdds, fusion_of, log_odds_of
 from .labels import Labels, labels_of
 from .networks import Timings
@@ -31,6 +33,7 @@ from .scene_records import (
     Cells,
     Dense,
     Edited,
+    Filter,
     Integrated,
     Material,
     NearestVoxels,
@@ -138,6 +141,7 @@ class Scene(SceneVersions, SceneWatches):
         labels: Labels | None = None,
         output: str = "",
         expect_digest: str = "",
+        filter: Filter | None = None,
         frame_id: str = "",
         stamp_ns: int = 0,
         if_version: int = 0,
@@ -167,6 +171,7 @@ class Scene(SceneVersions, SceneWatches):
                    not in it: none. Empty: label i takes material i
         output     of the network, where several have labels by point
         expect_digest  FailedPrecondition unless the network's begins so
+        filter     drops points of the ground, and of voxels that too few hit
         """
         of_array = {"stamp_ns": stamp_ns, "frame_id": frame_id, "T_map_sensor": pose_of(pose)}
         clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
@@ -180,6 +185,9 @@ class Scene(SceneVersions, SceneWatches):
         # With a network, only a rule that is not the default is sent, for the server to refuse.
         if not network or rule != "constant" or material or field:
             message.rule.CopyFrom(rule_of(rule, material, field, range))
+        if filter is not None:
+            fields = dataclasses.asdict(filter)
+            message.filter.CopyFrom(message_of(scene_pb2.SceneFilter, "filter", **fields))
         if carve:
             kind = scene_pb2.SceneCarve
             of_carve = {"max_range_m": max_range, "erase": erase, "discretize": discretize}
@@ -199,20 +207,41 @@ class Scene(SceneVersions, SceneWatches):
         self,
         points: npt.ArrayLike,
         *,
+        pins: bool = False,
         at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> VoxelValues:
         """Returns states and materials of voxels: n x 3 integers are voxel indices, floating-point
-        numbers metres. Voxels outside the scene are unknown."""
-        message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at))
+        numbers metres. Voxels outside the scene are unknown. pins: say which are pinned, too."""
+        message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at), with_pins=pins)
         places = places_of(points, "points")
         parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
         reply = self._exchange("scene_values", message, parts, timeout, request_id)
         with reply:
             n = len(places)
             return VoxelValues(
-                states=reply.array("states", "|u1", n), materials=reply.materials(n), **reply.seen()
+                states=reply.array("states", "|u1", n), materials=reply.materials(n),
+                pinned=reply.array("pinned", "|u1", n) != 0 if pins else None,
+                **reply.seen(),
+            )  # fmt: skip
+
+    def log_odds(
+        self,
+        points: npt.ArrayLike,
+        *,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> Evidence:
+        """Returns the log-odds of voxels, of the newest version: n x 3 integers are voxel indices,
+        floating-point numbers metres; at most 2**18."""
+        message = scene_upkeep_pb2.SceneLogOddsAtRequest(name=self.name)
+        places = places_of(points, "points")
+        parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
+        reply = self._exchange("scene_log_odds_at", message, parts, timeout, request_id)
+        with reply:
+            return record_of(
+                Evidence, reply.message, steps=reply.array("steps", "|i1", len(places))
             )
 
     def cast_rays(
@@ -367,6 +396,7 @@ class Scene(SceneVersions, SceneWatches):
         counts: bool = False,
         first: int = 0,
         limit: int = 0,
+        pinned: bool = False,
         at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
@@ -380,6 +410,7 @@ class Scene(SceneVersions, SceneWatches):
         first, limit  skip so many cells, get at most so many; limit 0: all, in as many calls as
                       it takes, all of one version (NotFound where the scene changes until that is
                       not kept any more)
+        pinned        the pinned voxels instead
         """
         cells: list[Cells] = []
         n = 0
@@ -387,6 +418,7 @@ class Scene(SceneVersions, SceneWatches):
             message = self._export_request(
                 box, in_voxels, level, free, counts, first + n, limit, at
             )
+            message.pinned = pinned
             reply = self._exchange("scene_export", message, [], timeout, request_id)
             with reply:
                 part = reply.cells(counts=counts)
@@ -520,6 +552,7 @@ class SceneCalls(Calls):
 
     scene_grid = grid_client.scene_grid
     scene_frontiers = grid_client.scene_frontiers
+    scene_decay = upkeep_client.scene_decay
 
     def scene_create(
         self,

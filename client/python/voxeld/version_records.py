@@ -15,7 +15,7 @@ from voxeld.v1 import scene_version_pb2
 from .reply import bad, record_of
 from .scene_records import Change, SceneReply
 
-VERSION_KINDS = ("made", "edited", "integrated", "undone", "redone")
+VERSION_KINDS = ("made", "edited", "integrated", "undone", "redone", "decayed")
 
 
 class Difference(enum.IntFlag):
@@ -32,7 +32,8 @@ class Difference(enum.IntFlag):
 class Version:
     """One version in a Log.
 
-    kind        "made", "edited", "integrated", "undone" (takes of_version back) or "redone"
+    kind        "made", "edited", "integrated", "undone" (takes of_version back), "redone" or
+                "decayed"
                 (takes of_version back, which had undone something)
     by          name of the token of who made it, client_id beside it
     n_added     as in Change

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes: depth images with known poses to meshes, points and pictures."""
+"""Volumes: depth images and lidar scans with known poses to meshes, points and pictures."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,59 @@ import numpy.typing as npt
 
 from voxeld.v1 import volume_pb2
 
-from . import exchange, wire
+from . import exchange, meshes, wire
 from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
 from .generated import volume_methods
-from .generated.volume_records import Camera, VolumeBox, VolumeInfo, VolumeIntegrated
+from .generated.volume_records import (
+    Camera,
+    Lidar,
+    VolumeBox,
+    VolumeInfo,
+    VolumeIntegrated,
+    VolumeScanned,
+    VolumeTrack,
+    VolumeTracked,
+    lidar_message,
+    volume_scanned_of,
+)
+from .points import Points, clouds_of, pose_of
 
 DEPTH_TYPES = {"u2": "uint16", "f4": "float32"}
+
+
+def _images(
+    depth: npt.NDArray[Any], camera: Camera, colour: npt.NDArray[np.uint8] | None
+) -> dict[str, Any]:
+    """Arguments of the methods that take images as bytes."""
+    kind = DEPTH_TYPES.get(f"{depth.dtype.kind}{depth.dtype.itemsize}")
+    if kind is None or depth.ndim != 2:
+        raise InvalidArgument(
+            f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
+            "depth",
+        )
+    if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
+        raise InvalidArgument(
+            f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
+            "colour",
+        )
+    height, width = depth.shape
+    return {
+        "depth": np.ascontiguousarray(depth, depth.dtype.newbyteorder("<")).tobytes(),
+        "camera": Camera(**{**vars(camera), "width": width, "height": height}),
+        "depth_type": kind,
+        "colour": b"" if colour is None else np.ascontiguousarray(colour).tobytes(),
+        "colour_type": "rgb",
+    }
 
 
 class Volume:
     """A named volume of a client's server; Client.volume_create and volume make it.
 
-    Volumes live in memory: a restart of the server forgets them. A camera's frame is x right, y
-    down, z forward; depth is z. Threads, errors, timeout, request_id and sequence as of Client.
+    Volumes live in memory, where a restart of the server forgets them, unless they were made
+    durable. A camera's frame is x right, y down, z forward; depth is z. Threads, errors, timeout,
+    request_id and sequence as of Client.
     """
 
     def __init__(self, client: Calls, info: VolumeInfo) -> None:
@@ -40,10 +77,20 @@ class Volume:
 
     info = volume_methods.info
     integrate_bytes = volume_methods.integrate_bytes
+    track_and_integrate_bytes = volume_methods.track_and_integrate_bytes
+    track_bytes = volume_methods.track_bytes
     cast_rays = volume_methods.cast_rays
     extract = volume_methods.extract
     clear = volume_methods.clear
+    decay = volume_methods.decay
     drop = volume_methods.drop
+
+    def copy(self, to: str, **more: Any) -> Volume:
+        """Copies the volume under another name; later changes of one do not change the other.
+
+        more  ttl_s, durable and journal_max_bytes of the copy, as in volume_create
+        """
+        return Volume(self._client, volume_methods.copy(self, to, **more))
 
     def integrate(
         self,
@@ -61,28 +108,118 @@ class Volume:
         colour  height x width x 3: red, green, blue
         more    the other arguments of integrate_bytes
         """
-        kind = DEPTH_TYPES.get(f"{depth.dtype.kind}{depth.dtype.itemsize}")
-        if kind is None or depth.ndim != 2:
-            raise InvalidArgument(
-                f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
-                "depth",
-            )
-        if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
-            raise InvalidArgument(
-                f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
-                "colour",
-            )
-        height, width = depth.shape
-        sized = Camera(**{**vars(camera), "width": width, "height": height})
         return self.integrate_bytes(
-            np.ascontiguousarray(depth, depth.dtype.newbyteorder("<")).tobytes(),
-            sized,
-            T_map_camera,
-            depth_type=kind,
-            colour=b"" if colour is None else np.ascontiguousarray(colour).tobytes(),
-            colour_type="rgb",
-            **more,
+            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
         )
+
+    def track_and_integrate(
+        self,
+        depth: npt.NDArray[Any],
+        camera: Camera,
+        T_map_camera: Pose | None = None,
+        *,
+        colour: npt.NDArray[np.uint8] | None = None,
+        **more: Any,
+    ) -> VolumeTracked:
+        """Finds where a depth image was taken, and adds it there; see the status.
+
+        T_map_camera  where the camera is thought to be; None: where the volume's tracker expects it
+        more          the other arguments of track_and_integrate_bytes
+        The others are as of integrate.
+        """
+        return self.track_and_integrate_bytes(
+            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+        )
+
+    def track(
+        self,
+        depth: npt.NDArray[Any],
+        camera: Camera,
+        T_map_camera: Pose | None = None,
+        *,
+        colour: npt.NDArray[np.uint8] | None = None,
+        **more: Any,
+    ) -> VolumeTrack:
+        """Finds where a depth image was taken; nothing changes.
+
+        more    the other arguments of track_bytes
+        The others are as of track_and_integrate.
+        """
+        return self.track_bytes(**_images(depth, camera, colour), T_map_camera=T_map_camera, **more)
+    def integrate_points(
+        self,
+        points: Points,
+        pose: Pose | npt.ArrayLike | None = None,
+        *,
+        end_pose: Pose | npt.ArrayLike | None = None,
+        time_field: str = "",
+        time_begin: float = 0.0,
+        time_end: float = 0.0,
+        lidar: Lidar | None = None,
+        image_time: float = 0.0,
+        range_min_m: float = 0.0,
+        range_max_m: float = 0.0,
+        carve_m: float = 0.0,
+        weight: float = 0.0,
+        inverse_square: bool = False,
+        by_angle: bool = False,
+        label_field: str = "",
+        labels: npt.ArrayLike | None = None,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> VolumeScanned:
+        """Adds a lidar scan: along rays, or, with lidar, by range image.
+
+        points       one cloud, or an array as in Client.voxelize, in the sensor's frame
+        pose         sensor to map, at time_begin; for arrays only: a Cloud has its own
+        end_pose     the pose at time_end; between the two the sensor moves evenly
+        time_field   the field with the time of each point, of which time_begin and time_end
+                     (0: 1, where both are 0) are what it says at the two poses
+        lidar        rows and columns of beams to project the scan to
+        image_time   from where: the sensor's place at this share of the time
+        range_max_m  farther points hit nothing; 0: 100
+        carve_m      up to so far from the sensor the blocks that the volume has learn what is free
+        by_angle     multiply weights by the cosine between ray and normal, which is in the fields
+                     normal_x, normal_y, normal_z
+        label_field  the field with the label of each point, 1 to 255; or labels: n numbers
+        """
+        of_array = {"T_map_sensor": pose_of(pose)}
+        clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
+        if len(clouds) != 1:
+            raise InvalidArgument(f"{len(clouds)} clouds; one is right", "points")
+        end = pose_of(end_pose)
+        message = exchange.message_of(
+            volume_pb2.VolumeIntegratePointsRequest,
+            name=self.name,
+            T_map_sensor_end=None if end is None else wire.pose(end, "end_pose"),
+            time_field=time_field,
+            time_begin=time_begin,
+            time_end=time_end,
+            lidar=exchange.optional(lidar_message, lidar, "lidar"),
+            image_time=image_time,
+            range_min_m=range_min_m,
+            range_max_m=range_max_m,
+            carve_m=carve_m,
+            weight=weight,
+            inverse_square=inverse_square,
+            by_angle=by_angle,
+            label_field=label_field,
+            labels=b"" if labels is None else np.asarray(labels).astype(np.uint8).tobytes(),
+        )
+        number = volume_pb2.VolumeIntegratePointsRequest.CLOUD_FIELD_NUMBER
+        parts = wire.cloud_parts(clouds[0], "cloud", number)
+        reply = exchange.send(
+            self._client,
+            "volume_integrate_points",
+            message,
+            parts,
+            timeout,
+            request_id,
+            sequence,
+        )
+        with reply:
+            return volume_scanned_of(reply.message)
 
     def extract_ply(
         self,
@@ -107,11 +244,12 @@ class Volume:
             message.box.low.CopyFrom(wire.vec3(box.low, "box.low"))
             message.box.high.CopyFrom(wire.vec3(box.high, "box.high"))
         reply = exchange.ask(self._client, "volume_extract", message, timeout, request_id)
-        beside = Path(f"{os.fspath(path)}.part")
-        try:
-            beside.write_bytes(reply.ply)
-            beside.replace(path)
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
+        meshes.write_whole(path, reply.ply)
         return int(reply.n_vertices)
+
+    def write(self, path: str | os.PathLike[str], **more: Any) -> int:
+        """Extracts the surface and writes it as GLB or OBJ, by the file's ending; the file appears
+        whole or not at all. more: the arguments of extract. Returns the number of vertices."""
+        surface = self.extract(**more)
+        meshes.write_surface(surface, path)
+        return int(surface.n_vertices)

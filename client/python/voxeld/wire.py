@@ -120,6 +120,15 @@ def cloud_parts(cloud: Cloud, where: str, number: int) -> list[Part]:
             frame_id=cloud.frame_id,
             T_map_sensor=pose(cloud.T_map_sensor, f"{where}.T_map_sensor"),
         )
+        if cloud.deskew is not None:
+            inner = f"{where}.deskew"
+            end = pose(cloud.deskew.T_map_sensor_end, f"{inner}.T_map_sensor_end")
+            head.deskew.CopyFrom(
+                common_pb2.Deskew(
+                    T_map_sensor_end=end, time_field=cloud.deskew.time_field,
+                    start=cloud.deskew.start, end=cloud.deskew.end,
+                )
+            )  # fmt: skip
         parts: list[Part] = [head.SerializeToString()]
         parts += enclosed(CLOUD_DATA, [data_of(cloud, where)])
         for i, sweep in enumerate(cloud.sweeps):

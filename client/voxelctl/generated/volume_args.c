@@ -5,6 +5,24 @@
 
 #include "client/voxelctl/generated/volume_args.h"
 
+static bool parse_durable(const char *text, enum voxeld_volume_fsync *out)
+{
+    static const char *const names[] = {"always", "everysec", "off", NULL};
+    int choice = ctl_parse_choice(text, names);
+
+    *out = (enum voxeld_volume_fsync)choice;
+    return choice >= 0;
+}
+
+static bool parse_when_full(const char *text, enum voxeld_volume_full *out)
+{
+    static const char *const names[] = {"unspecified", "refuse", "forget_farthest", NULL};
+    int choice = ctl_parse_choice(text, names);
+
+    *out = (enum voxeld_volume_full)choice;
+    return choice >= 0;
+}
+
 static const struct ctl_own_option known[] = {
     {.name = "size", .right = "metres, 0.0001 to 100"},
     {.name = "truncation", .right = "metres, 0 to 12800"},
@@ -15,15 +33,31 @@ static const struct ctl_own_option known[] = {
     {.name = "max-bytes", .right = "a whole number"},
     {.name = "ttl", .right = "seconds, 0 to 31536000"},
     {.name = "origin", .right = "three numbers x,y,z"},
+    {.name = "durable", .right = "always, everysec or off"},
+    {.name = "journal-max-bytes", .right = "a whole number"},
+    {.name = "when-full", .right = "unspecified, refuse or forget_farthest"},
+    {.name = "labels", .right = "", .is_flag = true},
     {.name = "missing-ok", .right = "", .is_flag = true},
     {.name = "depth-scale", .right = "0 to 1000000"},
     {.name = "depth-min", .right = "metres, 0 to 1000"},
     {.name = "depth-max", .right = "metres, 0 to 1000"},
     {.name = "weight", .right = "0 to 65535"},
     {.name = "inverse-square", .right = "", .is_flag = true},
+    {.name = "carve", .right = "metres, 0 to 1000"},
     {.name = "intrinsics", .right = "a file"},
     {.name = "pose", .right = "a file"},
     {.name = "image", .right = "a file"},
+    {.name = "time-field", .right = "a name"},
+    {.name = "time-begin", .right = "-1e+18 to 1e+18"},
+    {.name = "time-end", .right = "-1e+18 to 1e+18"},
+    {.name = "range-min", .right = "metres, 0 to 1000"},
+    {.name = "range-max", .right = "metres, 0 to 1000"},
+    {.name = "by-angle", .right = "", .is_flag = true},
+    {.name = "label-field", .right = "a name"},
+    {.name = "end-pose", .right = "a file"},
+    {.name = "lidar", .right = "four numbers"},
+    {.name = "azimuth", .right = "two numbers of degrees"},
+    {.name = "format", .right = "pcd, ply, npy, npz, las, kitti or nuscenes"},
     {.name = "points", .right = "", .is_flag = true},
     {.name = "min-weight", .right = "0 to 65535"},
     {.name = "box", .right = "six numbers, low corner and high corner"},
@@ -32,9 +66,13 @@ static const struct ctl_own_option known[] = {
     {.name = "shade", .right = "", .is_flag = true},
     {.name = "all", .right = "", .is_flag = true},
     {.name = "outside", .right = "four numbers x,y,z,radius"},
+    {.name = "factor", .right = "0 to 1"},
     {.name = "poses", .right = "a file"},
+    {.name = "track", .right = "", .is_flag = true},
+    {.name = "method", .right = "plane, intensity or hybrid"},
     {.name = "name", .right = "a name"},
     {.name = "out", .right = "a file"},
+    {.name = "trajectory", .right = "a file"},
     {.name = "every", .right = "a number from 1 on"},
     {.name = "retry", .right = "seconds, 0 to 3600"},
 };
@@ -42,7 +80,14 @@ static const struct ctl_own_option known[] = {
 _Static_assert(sizeof known / sizeof known[0] <= CTL_MAX_OWN, "a bit each");
 
 static const struct ctl_relation relations[] = {
-
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_TTL),
+     .excludes = CTL_VOLUME_BIT(CTL_VOLUME_DURABLE)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES),
+     .needs = CTL_VOLUME_BIT(CTL_VOLUME_DURABLE)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_BEGIN),
+     .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_END),
+     .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
 };
 
 static bool take(void *user, int id, const char *value)
@@ -66,6 +111,12 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 31536000, &args->ttl);
     case CTL_VOLUME_ORIGIN:
         return ctl_parse_doubles(value, args->origin, 3) == 3;
+    case CTL_VOLUME_DURABLE:
+        return parse_durable(value, &args->durable);
+    case CTL_VOLUME_JOURNAL_MAX_BYTES:
+        return ctl_parse_u64(value, &args->journal_max_bytes);
+    case CTL_VOLUME_WHEN_FULL:
+        return parse_when_full(value, &args->when_full);
     case CTL_VOLUME_DEPTH_SCALE:
         return ctl_parse_between(value, 0, 1000000, &args->depth_scale);
     case CTL_VOLUME_DEPTH_MIN:
@@ -74,6 +125,8 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 1000, &args->depth_max);
     case CTL_VOLUME_WEIGHT:
         return ctl_parse_between(value, 0, 65535, &args->weight);
+    case CTL_VOLUME_CARVE:
+        return ctl_parse_between(value, 0, 1000, &args->carve);
     case CTL_VOLUME_INTRINSICS:
         args->intrinsics = value;
         return true;
@@ -82,6 +135,32 @@ static bool take(void *user, int id, const char *value)
         return true;
     case CTL_VOLUME_IMAGE:
         args->image = value;
+        return true;
+    case CTL_VOLUME_TIME_FIELD:
+        args->time_field = value;
+        return true;
+    case CTL_VOLUME_TIME_BEGIN:
+        return ctl_parse_between(value, -1e+18, 1e+18, &args->time_begin);
+    case CTL_VOLUME_TIME_END:
+        return ctl_parse_between(value, -1e+18, 1e+18, &args->time_end);
+    case CTL_VOLUME_RANGE_MIN:
+        return ctl_parse_between(value, 0, 1000, &args->range_min);
+    case CTL_VOLUME_RANGE_MAX:
+        return ctl_parse_between(value, 0, 1000, &args->range_max);
+    case CTL_VOLUME_LABEL_FIELD:
+        args->label_field = value;
+        return true;
+    case CTL_VOLUME_END_POSE:
+        args->end_pose = value;
+        return true;
+    case CTL_VOLUME_LIDAR:
+        args->lidar = value;
+        return true;
+    case CTL_VOLUME_AZIMUTH:
+        args->azimuth = value;
+        return true;
+    case CTL_VOLUME_FORMAT:
+        args->format = value;
         return true;
     case CTL_VOLUME_MIN_WEIGHT:
         return ctl_parse_between(value, 0, 65535, &args->min_weight);
@@ -97,14 +176,22 @@ static bool take(void *user, int id, const char *value)
     case CTL_VOLUME_OUTSIDE:
         args->outside = value;
         return true;
+    case CTL_VOLUME_FACTOR:
+        return ctl_parse_between(value, 0, 1, &args->factor);
     case CTL_VOLUME_POSES:
         args->poses = value;
+        return true;
+    case CTL_VOLUME_METHOD:
+        args->method = value;
         return true;
     case CTL_VOLUME_NAME:
         args->name = value;
         return true;
     case CTL_VOLUME_OUT:
         args->out = value;
+        return true;
+    case CTL_VOLUME_TRAJECTORY:
+        args->trajectory = value;
         return true;
     case CTL_VOLUME_EVERY:
         args->every = value;
@@ -153,6 +240,11 @@ void ctl_volume_create_request(const struct ctl_volume_args *args,
     out->max_bytes = args->max_bytes;
     out->ttl_s = args->ttl;
     memcpy(out->origin, args->origin, sizeof out->origin);
+    out->durable = ctl_volume_has(args, CTL_VOLUME_DURABLE);
+    out->fsync = args->durable;
+    out->journal_max_bytes = args->journal_max_bytes;
+    out->when_full = args->when_full;
+    out->labels = ctl_volume_has(args, CTL_VOLUME_LABELS);
 }
 
 void ctl_volume_integrate_request(const struct ctl_volume_args *args,
@@ -164,6 +256,23 @@ void ctl_volume_integrate_request(const struct ctl_volume_args *args,
     out->depth_max_m = args->depth_max;
     out->weight = args->weight;
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
+    out->carve_m = args->carve;
+}
+
+void ctl_volume_scan_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_integrate_points_request *out)
+{
+    out->volume = args->words[0];
+    out->time_field = args->time_field;
+    out->time_begin = args->time_begin;
+    out->time_end = args->time_end;
+    out->range_min_m = args->range_min;
+    out->range_max_m = args->range_max;
+    out->carve_m = args->carve;
+    out->weight = args->weight;
+    out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
+    out->by_angle = ctl_volume_has(args, CTL_VOLUME_BY_ANGLE);
+    out->label_field = args->label_field;
 }
 
 void ctl_volume_extract_request(const struct ctl_volume_args *args,
@@ -187,4 +296,22 @@ void ctl_volume_clear_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_clear_request *out)
 {
     out->volume = args->words[0];
+}
+
+void ctl_volume_decay_request(const struct ctl_volume_args *args,
+                              struct voxeld_volume_decay_request *out)
+{
+    out->volume = args->words[0];
+    out->factor = args->factor;
+    out->min_weight = args->min_weight;
+}
+
+void ctl_volume_copy_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_copy_request *out)
+{
+    out->volume = args->words[0];
+    out->ttl_s = args->ttl;
+    out->durable = ctl_volume_has(args, CTL_VOLUME_DURABLE);
+    out->fsync = args->durable;
+    out->journal_max_bytes = args->journal_max_bytes;
 }

@@ -17,15 +17,31 @@ enum ctl_volume_option {
     CTL_VOLUME_MAX_BYTES,
     CTL_VOLUME_TTL,
     CTL_VOLUME_ORIGIN,
+    CTL_VOLUME_DURABLE,
+    CTL_VOLUME_JOURNAL_MAX_BYTES,
+    CTL_VOLUME_WHEN_FULL,
+    CTL_VOLUME_LABELS,
     CTL_VOLUME_MISSING_OK,
     CTL_VOLUME_DEPTH_SCALE,
     CTL_VOLUME_DEPTH_MIN,
     CTL_VOLUME_DEPTH_MAX,
     CTL_VOLUME_WEIGHT,
     CTL_VOLUME_INVERSE_SQUARE,
+    CTL_VOLUME_CARVE,
     CTL_VOLUME_INTRINSICS,
     CTL_VOLUME_POSE,
     CTL_VOLUME_IMAGE,
+    CTL_VOLUME_TIME_FIELD,
+    CTL_VOLUME_TIME_BEGIN,
+    CTL_VOLUME_TIME_END,
+    CTL_VOLUME_RANGE_MIN,
+    CTL_VOLUME_RANGE_MAX,
+    CTL_VOLUME_BY_ANGLE,
+    CTL_VOLUME_LABEL_FIELD,
+    CTL_VOLUME_END_POSE,
+    CTL_VOLUME_LIDAR,
+    CTL_VOLUME_AZIMUTH,
+    CTL_VOLUME_FORMAT,
     CTL_VOLUME_POINTS,
     CTL_VOLUME_MIN_WEIGHT,
     CTL_VOLUME_BOX,
@@ -34,9 +50,13 @@ enum ctl_volume_option {
     CTL_VOLUME_SHADE,
     CTL_VOLUME_ALL,
     CTL_VOLUME_OUTSIDE,
+    CTL_VOLUME_FACTOR,
     CTL_VOLUME_POSES,
+    CTL_VOLUME_TRACK,
+    CTL_VOLUME_METHOD,
     CTL_VOLUME_NAME,
     CTL_VOLUME_OUT,
+    CTL_VOLUME_TRAJECTORY,
     CTL_VOLUME_EVERY,
     CTL_VOLUME_RETRY
 };
@@ -55,21 +75,38 @@ struct ctl_volume_args {
     uint64_t max_bytes;
     double ttl;
     double origin[3];
+    enum voxeld_volume_fsync durable;
+    uint64_t journal_max_bytes;
+    enum voxeld_volume_full when_full;
     double depth_scale;
     double depth_min;
     double depth_max;
     double weight;
+    double carve;
     const char *intrinsics;
     const char *pose;
     const char *image;
+    const char *time_field;
+    double time_begin;
+    double time_end;
+    double range_min;
+    double range_max;
+    const char *label_field;
+    const char *end_pose;
+    const char *lidar;
+    const char *azimuth;
+    const char *format;
     double min_weight;
     const char *box;
     const char *width;
     const char *height;
     const char *outside;
+    double factor;
     const char *poses;
+    const char *method;
     const char *name;
     const char *out;
+    const char *trajectory;
     const char *every;
     double retry;
 };
@@ -79,9 +116,12 @@ extern const struct ctl_manual ctl_volume_drop_manual;
 extern const struct ctl_manual ctl_volume_list_manual;
 extern const struct ctl_manual ctl_volume_info_manual;
 extern const struct ctl_manual ctl_volume_integrate_manual;
+extern const struct ctl_manual ctl_volume_scan_manual;
 extern const struct ctl_manual ctl_volume_extract_manual;
 extern const struct ctl_manual ctl_volume_render_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
+extern const struct ctl_manual ctl_volume_decay_manual;
+extern const struct ctl_manual ctl_volume_copy_manual;
 extern const struct ctl_manual ctl_volume_run_manual;
 extern const char ctl_volume_help[];
 extern const char ctl_volume_summary[];
@@ -101,16 +141,24 @@ void ctl_volume_create_request(const struct ctl_volume_args *args,
                                struct voxeld_volume_create_request *out);
 void ctl_volume_integrate_request(const struct ctl_volume_args *args,
                                   struct voxeld_volume_integrate_request *out);
+void ctl_volume_scan_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_integrate_points_request *out);
 void ctl_volume_extract_request(const struct ctl_volume_args *args,
                                 struct voxeld_volume_extract_request *out);
 void ctl_volume_render_request(const struct ctl_volume_args *args,
                                struct voxeld_volume_cast_rays_request *out);
 void ctl_volume_clear_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_clear_request *out);
+void ctl_volume_decay_request(const struct ctl_volume_args *args,
+                              struct voxeld_volume_decay_request *out);
+void ctl_volume_copy_request(const struct ctl_volume_args *args,
+                             struct voxeld_volume_copy_request *out);
 
 /* Print a record as JSON to standard output. */
 void ctl_volume_print_json(const struct voxeld_volume_info *volume);
 void ctl_volume_integrate_json(const struct voxeld_volume_change *r);
+void ctl_volume_scan_json(const struct voxeld_volume_change *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
+void ctl_volume_decay_json(const struct voxeld_volume_change *r);
 
 #endif

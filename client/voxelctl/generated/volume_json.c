@@ -26,6 +26,21 @@ void ctl_volume_print_json(const struct voxeld_volume_info *volume)
     ctl_json_member_string(stdout, false, "owner", volume->owner);
     (void)printf(", \"created_ns\": %" PRId64, volume->created_ns);
     ctl_json_member_vec3(stdout, false, "origin", volume->origin);
+    if (volume->durable) {
+        static const char *const names[] = {"always", "everysec", "off"};
+
+        ctl_json_member_choice(stdout, false, "durable", names,
+                               sizeof names / sizeof names[0], (size_t)volume->fsync);
+    } else {
+        (void)fputs(", \"durable\": null", stdout);
+    }
+    if (volume->durable) {
+        ctl_json_member_count(stdout, false, "journal_max_bytes",
+                              volume->journal_max_bytes);
+    }
+    (void)printf(", \"unavailable\": %s", volume->unavailable ? "true" : "false");
+    ctl_json_member_count(stdout, false, "when_full", volume->when_full);
+    (void)printf(", \"labels\": %s", volume->labels ? "true" : "false");
     (void)fputc('}', stdout);
 }
 
@@ -34,6 +49,23 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r)
     (void)fputc('{', stdout);
     ctl_json_member_count(stdout, true, "n_touched", r->n_touched);
     ctl_json_member_count(stdout, false, "n_new", r->n_new);
+    ctl_json_member_count(stdout, false, "n_carved", r->n_carved);
+    ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
+    ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_volume_scan_json(const struct voxeld_volume_change *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "n_points", r->n_points);
+    ctl_json_member_count(stdout, false, "n_used", r->n_used);
+    ctl_json_member_count(stdout, false, "n_beyond", r->n_beyond);
+    ctl_json_member_count(stdout, false, "n_dropped", r->n_dropped);
+    ctl_json_member_count(stdout, false, "n_touched", r->n_touched);
+    ctl_json_member_count(stdout, false, "n_new", r->n_new);
+    ctl_json_member_count(stdout, false, "n_carved", r->n_carved);
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
@@ -41,6 +73,15 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r)
 }
 
 void ctl_volume_clear_json(const struct voxeld_volume_change *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "n_removed", r->n_removed);
+    ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
+    ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_volume_decay_json(const struct voxeld_volume_change *r)
 {
     (void)fputc('{', stdout);
     ctl_json_member_count(stdout, true, "n_removed", r->n_removed);

@@ -27,6 +27,18 @@ const struct ctl_manual ctl_volume_create_manual = {
              "  --ttl SECONDS      drop it when nobody used it for so long; default "
              "never\n"
              "  --origin X,Y,Z     the voxels are counted from here; default 0,0,0\n"
+             "  --durable WHEN     keep it on the server's disk: a change that was "
+             "answered\n"
+             "                     outlives a loss of power (always), or the server and, "
+             "a\n"
+             "                     second later (everysec) or some time later (off), "
+             "that\n"
+             "  --journal-max-bytes N\n"
+             "                     write a snapshot file after so much; default 256 MiB\n"
+             "  --when-full WHAT   what an image does that needs more: refuse, the "
+             "default, or\n"
+             "                     forget_farthest\n"
+             "  --labels           keep votes for labels\n"
              "\n"
              "example\n"
              "  voxelctl volume create kitchen --size 0.01 --colour\n"},
@@ -34,7 +46,9 @@ const struct ctl_manual ctl_volume_create_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) | CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) |
                CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) |
                CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_TTL) |
-               CTL_VOLUME_BIT(CTL_VOLUME_ORIGIN),
+               CTL_VOLUME_BIT(CTL_VOLUME_ORIGIN) | CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
+               CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES) |
+               CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_SIZE),
     .n_min = 1,
     .n_max = 1,
@@ -94,8 +108,13 @@ const struct ctl_manual ctl_volume_integrate_manual = {
              "                     layout 5000\n"
              "  --depth-min METRES nearer depths do not count\n"
              "  --depth-max METRES farther depths do not count; default 3\n"
-             "  --weight W         of each pixel; default 1\n"
-             "  --inverse-square   divide weights by the square of the depth in metres\n"
+             "  --weight W         of each pixel or point; default 1\n"
+             "  --inverse-square   divide weights by the square of the depth or range "
+             "in\n"
+             "                     metres\n"
+             "  --carve METRES     free what rays pass up to so far from the sensor, so "
+             "that\n"
+             "                     what is gone vanishes\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
              "map's\n"
@@ -109,9 +128,70 @@ const struct ctl_manual ctl_volume_integrate_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
                CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) |
                CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
-               CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
-               CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
+               CTL_VOLUME_BIT(CTL_VOLUME_CARVE) | CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
+    .n_min = 2,
+    .n_max = 2,
+};
+
+const struct ctl_manual ctl_volume_scan_manual = {
+    .command =
+        {.name = "volume scan",
+         .help =
+             "voxelctl volume scan - adds a lidar scan\n"
+             "\n"
+             "usage: voxelctl volume scan NAME SCAN [OPTIONS]\n"
+             "\n"
+             "SCAN is a point cloud file: .pcd, .ply, .npy, .npz, .las, KITTI's or "
+             "nuScenes'\n"
+             ".bin. Without --lidar each ray observes the voxels that it crosses near "
+             "its hit;\n"
+             "with it the scan is projected to so many rows and columns of beams first.\n"
+             "\n"
+             "  --time-field NAME  the field with the time of each point\n"
+             "  --time-begin T     what it says at --pose; default 0\n"
+             "  --time-end T       what it says at --end-pose; default 1\n"
+             "  --range-min METRES nearer points do not count\n"
+             "  --range-max METRES farther points hit nothing; default 100\n"
+             "  --carve METRES     free what rays pass up to so far from the sensor, so "
+             "that\n"
+             "                     what is gone vanishes\n"
+             "  --weight W         of each pixel or point; default 1\n"
+             "  --inverse-square   divide weights by the square of the depth or range "
+             "in\n"
+             "                     metres\n"
+             "  --by-angle         multiply weights by the cosine between ray and "
+             "normal\n"
+             "                     (fields normal_x, normal_y, normal_z)\n"
+             "  --label-field NAME the field with the label of each point, 1 to 255\n"
+             "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
+             "map's\n"
+             "                     zero is\n"
+             "  --end-pose FILE    pose of the sensor at --time-end, where points have "
+             "times\n"
+             "  --lidar ROWS,COLUMNS,TOP,BOTTOM\n"
+             "                     project to a range image: rows and columns, "
+             "elevations of\n"
+             "                     the first and last row in degrees\n"
+             "  --azimuth BEGIN,SPAN\n"
+             "                     of the columns: where the first begins, and the "
+             "turn,\n"
+             "                     negative clockwise; default 0,360\n"
+             "  --format NAME      of the file, where its name does not say it\n"
+             "\n"
+             "example\n"
+             "  voxelctl volume scan yard scan.bin --format kitti --pose pose.txt "
+             "--range-max 60 --carve 40\n"},
+    .options =
+        CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD) | CTL_VOLUME_BIT(CTL_VOLUME_TIME_BEGIN) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TIME_END) | CTL_VOLUME_BIT(CTL_VOLUME_RANGE_MIN) |
+        CTL_VOLUME_BIT(CTL_VOLUME_RANGE_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_CARVE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_BY_ANGLE) | CTL_VOLUME_BIT(CTL_VOLUME_LABEL_FIELD) |
+        CTL_VOLUME_BIT(CTL_VOLUME_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_END_POSE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_LIDAR) | CTL_VOLUME_BIT(CTL_VOLUME_AZIMUTH) |
+        CTL_VOLUME_BIT(CTL_VOLUME_FORMAT),
     .n_min = 2,
     .n_max = 2,
 };
@@ -121,7 +201,11 @@ const struct ctl_manual ctl_volume_extract_manual = {
         {.name = "volume extract",
          .help = "voxelctl volume extract - the surface, as a mesh or as points\n"
                  "\n"
-                 "usage: voxelctl volume extract NAME FILE.ply [OPTIONS]\n"
+                 "usage: voxelctl volume extract NAME FILE.ply|.glb|.obj [OPTIONS]\n"
+                 "\n"
+                 "Labels are in .ply (property label) and .glb (attribute _LABEL). GLB's "
+                 "colours\n"
+                 "are linear and its y axis points up, as its standard says.\n"
                  "\n"
                  "  --points           points instead of a mesh\n"
                  "  --min-weight W     voxels of a lower weight are unknown\n"
@@ -191,6 +275,57 @@ const struct ctl_manual ctl_volume_clear_manual = {
     .n_max = 1,
 };
 
+const struct ctl_manual ctl_volume_decay_manual = {
+    .command =
+        {.name = "volume decay",
+         .help = "voxelctl volume decay - lowers weights in a box, far from a point, or "
+                 "everywhere\n"
+                 "\n"
+                 "usage: voxelctl volume decay NAME --factor F --all | --box .. | "
+                 "--outside .. [OPTIONS]\n"
+                 "\n"
+                 "  --factor F         what weights are multiplied by, 0 to 1\n"
+                 "  --min-weight W     blocks of which all voxels weigh less are "
+                 "removed; default:\n"
+                 "                     those without weight\n"
+                 "  --all              everything\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "  --outside X,Y,Z,RADIUS\n"
+                 "                     what is farther than that from a point\n"
+                 "\n"
+                 "example\n"
+                 "  voxelctl volume decay kitchen --factor 0.5 --min-weight 1 --all\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_FACTOR) | CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_ALL) | CTL_VOLUME_BIT(CTL_VOLUME_BOX) |
+               CTL_VOLUME_BIT(CTL_VOLUME_OUTSIDE),
+    .required = CTL_VOLUME_BIT(CTL_VOLUME_FACTOR),
+    .n_min = 1,
+    .n_max = 1,
+};
+
+const struct ctl_manual ctl_volume_copy_manual = {
+    .command =
+        {.name = "volume copy",
+         .help =
+             "voxelctl volume copy - a copy of a volume under another name\n"
+             "\n"
+             "usage: voxelctl volume copy NAME TO [OPTIONS]\n"
+             "\n"
+             "  --ttl SECONDS      drop the copy when nobody used it for so long; "
+             "default\n"
+             "                     never\n"
+             "  --durable WHEN     keep the copy on the server's disk, as in create\n"
+             "  --journal-max-bytes N\n"
+             "                     write a snapshot file after so much; default 256 MiB\n"
+             "\n"
+             "example\n"
+             "  voxelctl volume copy kitchen kitchen-before\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_TTL) | CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
+               CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES),
+    .n_min = 2,
+    .n_max = 2,
+};
+
 const struct ctl_manual ctl_volume_run_manual = {
     .command =
         {.name = "volume run",
@@ -205,15 +340,33 @@ const struct ctl_manual ctl_volume_run_manual = {
              "counts\n"
              "exactly once, also where its request had to be repeated.\n"
              "\n"
+             "With --track, and where the folder has no poses, they are found: each "
+             "image is\n"
+             "tracked against the volume and added where it was taken. Where poses are "
+             "known,\n"
+             "the errors of those that were found are printed, with those of standing "
+             "still:\n"
+             "ATE is the rms of positions, as they are (the first pose is the known one) "
+             "and\n"
+             "rigidly aligned; RPE the rms of the movement between images. Images that "
+             "were\n"
+             "lost are named, counted, and not added.\n"
+             "\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --poses FILE       TUM: a line a pose, stamp x y z qx qy qz qw; default\n"
              "                     DIR/groundtruth.txt. 7-Scenes: a line a frame, the "
              "12\n"
              "                     numbers of KITTI's; default the frames' own files\n"
+             "  --track            find the poses, also where the folder has them: these "
+             "are\n"
+             "                     what errors are of\n"
+             "  --method NAME      what tracking goes by: plane (default), intensity or "
+             "hybrid\n"
              "  --name NAME        the volume; made where it is missing; default: a new "
              "one,\n"
              "                     dropped at the end\n"
-             "  --out FILE         write the mesh there, as PLY\n"
+             "  --out FILE         write the mesh there: .ply, .glb or .obj\n"
+             "  --trajectory FILE  write the poses there, in TUM's format\n"
              "  --every N          take one image in N; default 1\n"
              "  --size METRES      edge of a voxel that a volume is made with, metres; "
              "default\n"
@@ -228,13 +381,16 @@ const struct ctl_manual ctl_volume_run_manual = {
              "      --out chess.ply\n"},
     .options =
         CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSES) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TRACK) | CTL_VOLUME_BIT(CTL_VOLUME_METHOD) |
         CTL_VOLUME_BIT(CTL_VOLUME_NAME) | CTL_VOLUME_BIT(CTL_VOLUME_OUT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_EVERY) | CTL_VOLUME_BIT(CTL_VOLUME_SIZE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) | CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) |
-        CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) | CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) |
-        CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TRAJECTORY) | CTL_VOLUME_BIT(CTL_VOLUME_EVERY) |
+        CTL_VOLUME_BIT(CTL_VOLUME_SIZE) | CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) |
+        CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) | CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) |
+        CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) |
+        CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) |
+        CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_RETRY),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 1,
@@ -242,13 +398,14 @@ const struct ctl_manual ctl_volume_run_manual = {
 };
 
 const char ctl_volume_help[] =
-    "voxelctl volume - volumes on the server: depth images to surfaces\n"
+    "voxelctl volume - volumes on the server: depth images and scans to surfaces\n"
     "\n"
     "usage: voxelctl volume SUBCOMMAND ... [OPTIONS]\n"
     "\n"
     "A volume averages depth images with known poses into a signed distance field\n"
     "around the surfaces that they saw, of which it makes meshes, points and\n"
-    "pictures. Volumes live in the server's memory: a restart forgets them.\n"
+    "pictures. Volumes live in the server's memory: a restart forgets those that\n"
+    "were not made --durable.\n"
     "\n"
     "subcommands (voxelctl volume SUBCOMMAND --help is the manual of each)\n"
     "  create NAME          makes an empty volume\n"
@@ -256,9 +413,12 @@ const char ctl_volume_help[] =
     "  list                 all volumes\n"
     "  info NAME            one volume\n"
     "  integrate NAME DEPTH adds a depth image\n"
-    "  extract NAME FILE.ply the surface as .ply\n"
+    "  scan NAME SCAN       adds a lidar scan\n"
+    "  extract NAME FILE.ply|.glb|.obj the surface as .ply, .glb or .obj\n"
     "  render NAME FILE.png a picture of a camera as .png\n"
     "  clear NAME           forgets some of it, or all\n"
+    "  decay NAME           lowers weights, removes blocks of little\n"
+    "  copy NAME TO         a copy under another name\n"
     "  run DIR              a folder of depth images to a mesh\n"
     "\n"
     "INTRINSICS is a text file: the camera's 3 x 3 matrix, or one line with fx fy cx\n"

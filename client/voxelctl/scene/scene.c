@@ -13,7 +13,7 @@ static const struct ctl_scene_sub *const subs[] = {
     &ctl_scene_log,       &ctl_scene_undo,      &ctl_scene_redo,    &ctl_scene_snapshot,
     &ctl_scene_branch,    &ctl_scene_diff,      &ctl_scene_verify,  &ctl_scene_collect,
     &ctl_scene_repair,    &ctl_scene_distance,  &ctl_scene_collide, &ctl_scene_costmap,
-    &ctl_scene_frontiers,
+    &ctl_scene_frontiers, &ctl_scene_import,    &ctl_scene_decay,
 };
 
 enum {
@@ -112,9 +112,11 @@ const struct ctl_command ctl_scene = {
         "  info NAME            one scene, its voxels counted\n"
         "  edit NAME            fills, erases, paints, copies shapes: one change\n"
         "  integrate FILE ...   adds point clouds, and empties what lies before them\n"
+        "  import FILE          the triangles of a .ply or .obj mesh\n"
         "  query NAME WHAT ...  values, ray, nearest, overlap\n"
         "  distance NAME POINTS how far the nearest obstacle is\n"
         "  collide NAME WHAT .. whether shapes, or a robot, touch obstacles\n"
+        "  decay NAME           lets what scans have seen fade\n"
         "  export NAME FILE     voxels as .ply, .npz or .npy\n"
         "  costmap NAME FILE    costs, heights or a slice as .png, .pgm, .npy, .cdr\n"
         "  frontiers NAME       where exploration can go on\n"

@@ -58,6 +58,7 @@ static void print_fusion_json(const struct voxeld_scene_info *scene)
     ctl_json_member_number(stdout, false, "error", odds->error);
     (void)fputc('}', stdout);
     ctl_json_member_count(stdout, false, "log_odds_bytes", scene->log_odds_bytes);
+    ctl_json_member_count(stdout, false, "n_pinned", scene->n_pinned);
 }
 
 /* counted: set by info, which alone counts the voxels. */

@@ -75,6 +75,19 @@ static const struct ctl_own_option known[] = {
     {"log-odds",
      "hit,miss,clamp low,clamp high,occupied: probabilities, 0 = the usual one", false},
     {"discretize", "", true},
+    {"half-life", "seconds > 0", false},
+    {"elapsed", "seconds > 0", false},
+    {"until", "nanoseconds", false},
+    {"factor", "above 0 and below 1", false},
+    {"step", "log-odds > 0", false},
+    {"keep-ball", "x,y,z,radius", false},
+    {"pin", "goes after a shape", true},
+    {"unpin", "goes after a shape", true},
+    {"leave", "goes after a shape", true},
+    {"pinned", "", true},
+    {"ground", "", true},
+    {"min-hits", "a whole number", false},
+    {"no-speckles", "", true},
 };
 
 enum {
@@ -177,6 +190,36 @@ static bool take_fusion(struct ctl_scene_args *args, const char *value)
     return choice >= 0;
 }
 
+static bool is_positive(const char *value, double *out)
+{
+    return ctl_parse_doubles(value, out, 1) == 1 && *out > 0;
+}
+
+/* Takes an option of a decay. */
+static bool take_decay(struct ctl_scene_args *args, enum ctl_scene_option id,
+                       const char *value)
+{
+    switch (id) {
+    case CTL_SCENE_HALF_LIFE:
+        return is_positive(value, &args->half_life_s);
+    case CTL_SCENE_ELAPSED:
+        return is_positive(value, &args->elapsed_s);
+    case CTL_SCENE_UNTIL:
+        return ctl_parse_u64(value, &args->until_ns) && args->until_ns <= INT64_MAX;
+    case CTL_SCENE_FACTOR:
+        return is_positive(value, &args->factor) && args->factor < 1;
+    case CTL_SCENE_STEP:
+        return is_positive(value, &args->step);
+    case CTL_SCENE_MIN_HITS:
+        return ctl_parse_u32(value, 0, UINT32_MAX, &args->min_hits);
+    case CTL_SCENE_KEEP_BALL:
+        return ctl_parse_doubles(value, args->keep_ball, 4) == 4 &&
+               args->keep_ball[3] > 0;
+    default: /* a flag */
+        return true;
+    }
+}
+
 static bool take_version(struct ctl_scene_args *args, enum ctl_scene_option id,
                          const char *value)
 {
@@ -206,8 +249,8 @@ static bool take_version(struct ctl_scene_args *args, enum ctl_scene_option id,
         return true;
     case CTL_SCENE_LIMIT:
         return ctl_parse_u32(value, 1, MAX_LOG, &args->limit);
-    default: /* a flag */
-        return true;
+    default:
+        return take_decay(args, id, value);
     }
 }
 

@@ -79,6 +79,19 @@ enum ctl_scene_option {
     CTL_SCENE_FUSION,
     CTL_SCENE_LOG_ODDS,
     CTL_SCENE_DISCRETIZE,
+    CTL_SCENE_HALF_LIFE,
+    CTL_SCENE_ELAPSED,
+    CTL_SCENE_UNTIL,
+    CTL_SCENE_FACTOR,
+    CTL_SCENE_STEP,
+    CTL_SCENE_KEEP_BALL,
+    CTL_SCENE_PIN,
+    CTL_SCENE_UNPIN,
+    CTL_SCENE_LEAVE,
+    CTL_SCENE_PINNED,
+    CTL_SCENE_GROUND,
+    CTL_SCENE_MIN_HITS,
+    CTL_SCENE_NO_SPECKLES,
     CTL_SCENE_END
 };
 
@@ -95,7 +108,8 @@ enum ctl_scene_option {
      CTL_SCENE_BIT(CTL_SCENE_DILATE) | CTL_SCENE_BIT(CTL_SCENE_COPY_FROM) |              \
      CTL_SCENE_BIT(CTL_SCENE_TURN) | CTL_SCENE_BIT(CTL_SCENE_COPY_EMPTY) |               \
      CTL_SCENE_BIT(CTL_SCENE_HEIGHTS) | CTL_SCENE_BIT(CTL_SCENE_GRID) |                  \
-     CTL_SCENE_BIT(CTL_SCENE_POINT_MATERIALS))
+     CTL_SCENE_BIT(CTL_SCENE_POINT_MATERIALS) | CTL_SCENE_BIT(CTL_SCENE_PIN) |           \
+     CTL_SCENE_BIT(CTL_SCENE_UNPIN) | CTL_SCENE_BIT(CTL_SCENE_LEAVE))
 
 /* The options for creating a scene, besides the size of its voxels. */
 #define CTL_SCENE_CREATE_BITS                                                            \
@@ -169,6 +183,13 @@ struct ctl_scene_args {
     struct voxeld_scene_at to;
     const char *to_scene;
     uint32_t limit;
+    double half_life_s;
+    double elapsed_s;
+    uint64_t until_ns;
+    double factor;
+    double step;
+    double keep_ball[4]; /* --keep-ball */
+    uint32_t min_hits;
 };
 
 struct ctl_scene_sub {
@@ -194,6 +215,7 @@ extern const struct ctl_scene_sub ctl_scene_list;
 extern const struct ctl_scene_sub ctl_scene_info;
 extern const struct ctl_scene_sub ctl_scene_edit;
 extern const struct ctl_scene_sub ctl_scene_integrate;
+extern const struct ctl_scene_sub ctl_scene_import;
 extern const struct ctl_scene_sub ctl_scene_query;
 extern const struct ctl_scene_sub ctl_scene_export;
 extern const struct ctl_scene_sub ctl_scene_log;
@@ -209,6 +231,7 @@ extern const struct ctl_scene_sub ctl_scene_distance;
 extern const struct ctl_scene_sub ctl_scene_collide;
 extern const struct ctl_scene_sub ctl_scene_costmap;
 extern const struct ctl_scene_sub ctl_scene_frontiers;
+extern const struct ctl_scene_sub ctl_scene_decay;
 
 /* scene_args.c: parses a command line: CTL_OK and *go_on, or the exit status. The
  * caller clears args->operations in either case. */

@@ -202,6 +202,7 @@ static int export_scene(struct voxeld_client *client, const struct ctl_globals *
         .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS),
         .level = args->level,
         .free = ctl_scene_has(args, CTL_SCENE_FREE),
+        .pinned = ctl_scene_has(args, CTL_SCENE_PINNED),
         .with_counts = ctl_scene_has(args, CTL_SCENE_COUNTS),
     };
     struct voxeld_error error;
@@ -251,6 +252,7 @@ const struct ctl_scene_sub ctl_scene_export = {
              "  --in-voxels        ... voxels from the low corner\n"
              "  --level N          cells of 2^N voxels a side\n"
              "  --free             the free voxels instead\n"
+             "  --pinned           the pinned voxels instead\n"
              "  --counts           voxels a cell, in an .npz file\n"
              "  --dense            the box as an array x, y, z (.npy) of sums of 1 "
              "unknown,\n"
@@ -264,7 +266,7 @@ const struct ctl_scene_sub ctl_scene_export = {
     .options = CTL_SCENE_BIT(CTL_SCENE_BOX) | CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) |
                CTL_SCENE_BIT(CTL_SCENE_LEVEL) | CTL_SCENE_BIT(CTL_SCENE_FREE) |
                CTL_SCENE_BIT(CTL_SCENE_COUNTS) | CTL_SCENE_BIT(CTL_SCENE_DENSE) |
-               CTL_SCENE_BIT(CTL_SCENE_MATERIALS),
+               CTL_SCENE_BIT(CTL_SCENE_MATERIALS) | CTL_SCENE_BIT(CTL_SCENE_PINNED),
     .n_min = 2,
     .n_max = 2,
     .check = check,

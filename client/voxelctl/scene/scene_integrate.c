@@ -200,6 +200,9 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
                 .n_labels = n_labels,
                 .output = args->output,
                 .expect_digest = args->digest,
+                .filter = {.ground = ctl_scene_has(args, CTL_SCENE_GROUND),
+                           .min_hits = args->min_hits,
+                           .no_speckles = ctl_scene_has(args, CTL_SCENE_NO_SPECKLES)},
             },
     };
     struct ctl_drive drive = {
@@ -277,6 +280,12 @@ const struct ctl_scene_sub ctl_scene_integrate = {
              "free;\n"
              "                     not where the scene fuses by log-odds\n"
              "  --discretize       one ray a hit voxel instead of one a point\n"
+             "  --ground           points of the ground hit nothing: of the plane that "
+             "most\n"
+             "                     points are near\n"
+             "  --min-hits N       nor do those of voxels that fewer points of a file "
+             "hit\n"
+             "  --no-speckles      nor those of voxels that stand alone\n"
              "  --material M       material of the points; default 0\n"
              "  --rule NAME        constant (default): all take --material; label: the\n"
              "                     field's number; colour: the palette's nearest; ramp: "
@@ -319,7 +328,9 @@ const struct ctl_scene_sub ctl_scene_integrate = {
                CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE) |
                CTL_SCENE_BIT(CTL_SCENE_NETWORK) | CTL_SCENE_BIT(CTL_SCENE_LABELS) |
                CTL_SCENE_BIT(CTL_SCENE_OUTPUT) | CTL_SCENE_BIT(CTL_SCENE_DIGEST) |
-               CTL_SCENE_BIT(CTL_SCENE_RETRY) | CTL_SCENE_BIT(CTL_SCENE_DISCRETIZE),
+               CTL_SCENE_BIT(CTL_SCENE_RETRY) | CTL_SCENE_BIT(CTL_SCENE_DISCRETIZE) |
+               CTL_SCENE_BIT(CTL_SCENE_GROUND) | CTL_SCENE_BIT(CTL_SCENE_MIN_HITS) |
+               CTL_SCENE_BIT(CTL_SCENE_NO_SPECKLES),
     .n_min = 1,
     .n_max = SIZE_MAX,
     .check = check,

@@ -19,7 +19,8 @@ enum member_kind {
     MEMBER_VEC3,
     MEMBER_MATRIX, /* nine int32_t */
     MEMBER_ARRAY,  /* struct voxeld_array */
-    MEMBER_ACTION
+    MEMBER_ACTION,
+    MEMBER_PIN
 };
 
 /* A member of a message, and where its value goes. */
@@ -73,6 +74,7 @@ static const struct member operation_members[] = {
     {"from_material", MEMBER_COUNT,
      offsetof(struct voxeld_scene_operation, from_material)},
     {"threshold", MEMBER_COUNT, offsetof(struct voxeld_scene_operation, threshold)},
+    {"pin", MEMBER_PIN, offsetof(struct voxeld_scene_operation, pin)},
     {NULL, MEMBER_NUMBER, 0}};
 
 static const struct {
@@ -179,13 +181,27 @@ static bool read_matrix(const struct ctl_scene_json *j, const struct vxd_json_no
     return true;
 }
 
+static bool read_pin(const struct vxd_json_node *node, enum voxeld_scene_pin *out)
+{
+    static const char *const names[] = {"SCENE_PIN_UNCHANGED", "SCENE_PINNED",
+                                        "SCENE_UNPINNED"};
+
+    for (size_t i = 0; node->kind == VXD_JSON_STRING && i < 3; i++) {
+        if (strcmp(node->text, names[i]) == 0) {
+            *out = (enum voxeld_scene_pin)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool read_action(const struct vxd_json_node *node, enum voxeld_scene_action *out)
 {
-    static const char *const names[] = {"FILL",    "ERASE", "SET_FREE", "PAINT",
-                                        "REPLACE", "ERODE", "DILATE",   "COPY"};
+    static const char *const names[] = {"FILL",  "ERASE",  "SET_FREE", "PAINT", "REPLACE",
+                                        "ERODE", "DILATE", "COPY",     "KEEP"};
     static const char prefix[] = "SCENE_";
 
-    for (size_t i = 0; node->kind == VXD_JSON_STRING && i < 8; i++) {
+    for (size_t i = 0; node->kind == VXD_JSON_STRING && i < 9; i++) {
         if (strncmp(node->text, prefix, sizeof prefix - 1) == 0 &&
             strcmp(node->text + sizeof prefix - 1, names[i]) == 0) {
             *out = (enum voxeld_scene_action)i;
@@ -313,6 +329,9 @@ static bool read_member(struct ctl_scene_json *j, const struct member *member,
         return read_matrix(j, node, to) || wrong(j, member->name, "nine of 0, 1 and -1");
     case MEMBER_ARRAY:
         return read_array(j, member->name, node, to);
+    case MEMBER_PIN:
+        return read_pin(node, to) ||
+               wrong(j, member->name, "SCENE_PINNED or SCENE_UNPINNED is right");
     default:
         return read_action(node, to) ||
                wrong(j, member->name, "SCENE_FILL, SCENE_ERASE, ... are right");

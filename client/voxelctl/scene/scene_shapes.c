@@ -185,6 +185,15 @@ static bool set_action(struct voxeld_scene_operation *op, enum ctl_scene_option 
     case CTL_SCENE_FREE:
         op->action = VOXELD_SCENE_SET_FREE;
         return true;
+    case CTL_SCENE_LEAVE:
+        op->action = VOXELD_SCENE_KEEP;
+        return true;
+    case CTL_SCENE_PIN:
+        op->pin = VOXELD_SCENE_PINNED;
+        return true;
+    case CTL_SCENE_UNPIN:
+        op->pin = VOXELD_SCENE_UNPINNED;
+        return true;
     case CTL_SCENE_SWAP:
         return set_replace(op, value);
     case CTL_SCENE_ERODE:

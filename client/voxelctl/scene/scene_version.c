@@ -10,8 +10,8 @@
 
 static const char *kind_name(enum voxeld_scene_version_kind kind)
 {
-    static const char *const names[] = {"made", "edited", "integrated", "undone",
-                                        "redone"};
+    static const char *const names[] = {"made",   "edited", "integrated",
+                                        "undone", "redone", "decayed"};
 
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }

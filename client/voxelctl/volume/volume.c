@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl volume: depth images to meshes. */
+/* voxelctl volume: depth images and scans to meshes. */
 #include <string.h>
 
 #include "client/voxelctl/volume/volume_commands.h"
@@ -14,9 +14,12 @@ static const struct sub {
     {&ctl_volume_list_manual, ctl_volume_list},
     {&ctl_volume_info_manual, ctl_volume_info},
     {&ctl_volume_integrate_manual, ctl_volume_integrate},
+    {&ctl_volume_scan_manual, ctl_volume_scan},
     {&ctl_volume_extract_manual, ctl_volume_extract},
     {&ctl_volume_render_manual, ctl_volume_render},
     {&ctl_volume_clear_manual, ctl_volume_clear},
+    {&ctl_volume_decay_manual, ctl_volume_decay},
+    {&ctl_volume_copy_manual, ctl_volume_copy},
     {&ctl_volume_run_manual, ctl_volume_run},
 };
 

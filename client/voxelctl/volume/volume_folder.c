@@ -57,23 +57,20 @@ static int is_depth(const struct dirent *entry)
     return ctl_has_ending(entry->d_name, DEPTH_ENDING) ? 1 : 0;
 }
 
-/* Takes one image; without poses of the caller's, that of its own file. *is_taken is false where
- * it has none. */
+/* Takes one image; without poses of the caller's, with that of its own file, if it has one. */
 static int take_frame(const char *folder, const char *name, bool own_pose,
-                      struct ctl_shot *shot, bool *is_taken)
+                      struct ctl_shot *shot)
 {
     static const char *const colours[] = {".color.png", ".color.jpg"};
     size_t cut = strlen(DEPTH_ENDING);
     char *pose = path_of(folder, name, cut, ".pose.txt");
 
-    *is_taken = pose != NULL && (!own_pose || ctl_read_pose(pose, &shot->pose) == CTL_OK);
-    free(pose);
     if (pose == NULL) {
         return no_memory();
     }
-    if (!*is_taken) {
-        return CTL_OK;
-    }
+    shot->has_pose =
+        own_pose && exists(pose) && ctl_read_pose(pose, &shot->pose) == CTL_OK;
+    free(pose);
     shot->depth = path_of(folder, name, 0, "");
     for (int i = 0; i < 2 && shot->colour == NULL; i++) {
         shot->colour = path_of(folder, name, cut, colours[i]);
@@ -95,14 +92,14 @@ static int read_frames(const char *path, const char *poses, struct dirent *const
         result = ctl_read_poses(poses, n, &given);
     }
     for (size_t i = 0; i < n && result == CTL_OK; i++) {
-        struct ctl_shot *shot = &out->shots[out->n];
-        bool is_taken;
+        struct ctl_shot *shot = &out->shots[out->n++];
 
-        result = take_frame(path, entries[i]->d_name, given == NULL, shot, &is_taken);
+        shot->stamp = (double)i;
+        result = take_frame(path, entries[i]->d_name, given == NULL, shot);
         if (given != NULL) {
             shot->pose = given[i];
+            shot->has_pose = true;
         }
-        out->n += result == CTL_OK && is_taken ? 1 : 0;
     }
     free(given);
     return result;
@@ -216,16 +213,12 @@ static int take_stamped(const char *folder, const struct stamped *depth,
 {
     const struct stamped *pose = nearest(poses, depth->stamp);
     const struct stamped *colour = nearest(colours, depth->stamp);
-    struct ctl_shot *shot = &out->shots[out->n];
+    struct ctl_shot *shot = &out->shots[out->n++];
 
-    if (pose == NULL || !parse_pose(pose->text, &shot->pose)) {
-        (void)fprintf(stderr, "voxelctl: %s/%s: no pose within %g s of it\n", folder,
-                      depth->text, MAX_APART_S);
-        return CTL_OK;
-    }
+    shot->stamp = depth->stamp;
+    shot->has_pose = pose != NULL && parse_pose(pose->text, &shot->pose);
     shot->depth = path_of(folder, depth->text, 0, "");
     shot->colour = colour != NULL ? path_of(folder, colour->text, 0, "") : NULL;
-    out->n++;
     return shot->depth != NULL && (colour == NULL || shot->colour != NULL) ? CTL_OK
                                                                            : no_memory();
 }
@@ -245,7 +238,8 @@ static int read_tum(const char *path, const char *poses, struct ctl_folder *out)
     }
     if (read_list(names[0], &depths) != CTL_OK ||
         (exists(names[1]) && read_list(names[1], &colours) != CTL_OK) ||
-        read_list(poses != NULL ? poses : names[2], &trajectory) != CTL_OK) {
+        ((poses != NULL || exists(names[2])) &&
+         read_list(poses != NULL ? poses : names[2], &trajectory) != CTL_OK)) {
         goto out;
     }
     out->is_tum = true;
@@ -291,8 +285,37 @@ int ctl_folder_read(const char *path, const char *poses, struct ctl_folder *out)
                       " (7-Scenes) or depth.txt (TUM) is right\n",
                       path);
     } else if (result == CTL_OK && out->n == 0) {
-        (void)fprintf(stderr, "voxelctl: %s: no image has a pose\n", path);
+        (void)fprintf(stderr, "voxelctl: %s/depth.txt: no images\n", path);
         result = CTL_FAILED;
     }
     return result;
+}
+
+size_t ctl_folder_n_posed(const struct ctl_folder *folder)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < folder->n; i++) {
+        n += folder->shots[i].has_pose ? 1 : 0;
+    }
+    return n;
+}
+
+void ctl_folder_keep_posed(struct ctl_folder *folder)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < folder->n; i++) {
+        struct ctl_shot shot = folder->shots[i];
+
+        if (shot.has_pose) {
+            folder->shots[n++] = shot;
+        } else {
+            (void)fprintf(stderr, "voxelctl: %s: no pose%s\n", shot.depth,
+                          folder->is_tum ? " within 0.02 s of it" : "");
+            free(shot.depth);
+            free(shot.colour);
+        }
+    }
+    folder->n = n;
 }

@@ -9,16 +9,7 @@
 #define DEFAULT_SIZE_M 0.01
 #define TUM_DEPTH_SCALE 5000
 
-struct run {
-    struct voxeld_client *client;
-    struct voxeld_volume_integrate_request request;
-    double retry_s;
-    size_t n_images;
-    double engine_ms;
-    uint64_t n_blocks;
-};
-
-static int make_volume(struct run *run, const struct ctl_volume_args *args)
+static int make_volume(struct ctl_run *run, const struct ctl_volume_args *args)
 {
     struct voxeld_volume_create_request request = {
         .volume = run->request.volume,
@@ -29,7 +20,10 @@ static int make_volume(struct run *run, const struct ctl_volume_args *args)
         .compact = ctl_volume_has(args, CTL_VOLUME_COMPACT),
         .colour = ctl_volume_has(args, CTL_VOLUME_COLOUR),
         .max_weight = args->max_weight,
-        .max_bytes = args->max_bytes};
+        .max_bytes = args->max_bytes,
+        .when_full = args->when_full,
+        .durable = ctl_volume_has(args, CTL_VOLUME_DURABLE),
+        .fsync = args->durable};
     struct voxeld_error error;
 
     return voxeld_volume_create(run->client, &request, NULL, &error) == VOXELD_OK
@@ -38,7 +32,7 @@ static int make_volume(struct run *run, const struct ctl_volume_args *args)
 }
 
 /* One image; its request is repeated until it is answered. */
-static int integrate(struct run *run, const struct ctl_shot *shot, size_t total)
+static int integrate(struct ctl_run *run, const struct ctl_shot *shot, size_t total)
 {
     struct voxeld_volume_integrate_request *request = &run->request;
     struct voxeld_retry retry = {.total_ms = (uint32_t)(run->retry_s * 1000)};
@@ -78,7 +72,8 @@ static int integrate(struct run *run, const struct ctl_shot *shot, size_t total)
     return result;
 }
 
-static int integrate_all(struct run *run, const struct ctl_folder *folder, size_t every)
+static int integrate_all(struct ctl_run *run, const struct ctl_folder *folder,
+                         size_t every)
 {
     int result = CTL_OK;
 
@@ -94,8 +89,57 @@ static int integrate_all(struct run *run, const struct ctl_folder *folder, size_
     return result;
 }
 
-static int finish(struct run *run, const struct ctl_globals *globals,
-                  const struct ctl_volume_args *args)
+static void print_errors_json(const char *name, const struct ctl_errors *errors)
+{
+    (void)printf(", \"%s\": {", name);
+    ctl_json_member_count(stdout, true, "n", errors->n);
+    ctl_json_member_number(stdout, false, "ate_rms_m", errors->ate_m);
+    ctl_json_member_number(stdout, false, "ate_aligned_rms_m", errors->ate_aligned_m);
+    ctl_json_member_number(stdout, false, "rpe_rms_m", errors->rpe_m);
+    ctl_json_member_number(stdout, false, "rpe_rms_deg", errors->rpe_deg);
+    (void)fputc('}', stdout);
+}
+
+static void print_errors(const char *name, const struct ctl_errors *errors)
+{
+    (void)printf("%s: ATE rms %.1f mm as it is, %.1f mm aligned; RPE rms %.2f mm, %.3f "
+                 "degrees an image\n",
+                 name, 1e3 * errors->ate_m, 1e3 * errors->ate_aligned_m,
+                 1e3 * errors->rpe_m, errors->rpe_deg);
+}
+
+/* What tracking found, and how far it is from known poses. */
+static int report_track(const struct ctl_run *run, const struct ctl_folder *folder,
+                        bool as_json)
+{
+    struct ctl_errors found;
+    struct ctl_errors still;
+    char text[2][32];
+    int result = ctl_trajectory_errors(folder, &found, &still);
+
+    if (result != CTL_OK) {
+        return result;
+    }
+    if (as_json) {
+        ctl_json_member_count(stdout, false, "n_lost", run->n_lost);
+        if (found.n > 0) {
+            print_errors_json("errors", &found);
+            print_errors_json("standing_still", &still);
+        }
+        return CTL_OK;
+    }
+    (void)printf("%s images tracked, %s lost\n", ctl_thousands(run->n_images, text[0]),
+                 ctl_thousands(run->n_lost, text[1]));
+    if (found.n > 0) {
+        print_errors("against known poses", &found);
+        print_errors("standing still", &still);
+    }
+    return CTL_OK;
+}
+
+/* folder: of a run that tracked, else NULL. */
+static int finish(struct ctl_run *run, const struct ctl_globals *globals,
+                  const struct ctl_volume_args *args, const struct ctl_folder *folder)
 {
     const struct voxeld_volume_extract_request extract = {.volume = run->request.volume,
                                                           .min_weight = args->min_weight};
@@ -105,8 +149,8 @@ static int finish(struct run *run, const struct ctl_globals *globals,
     int result = CTL_OK;
 
     if (args->out != NULL) {
-        result = ctl_volume_write_ply(run->client, &extract, args->out, &n_vertices,
-                                      &n_triangles);
+        result = ctl_volume_write_surface(run->client, &extract, args->out, &n_vertices,
+                                          &n_triangles);
     }
     if (result != CTL_OK) {
         return result;
@@ -118,13 +162,21 @@ static int finish(struct run *run, const struct ctl_globals *globals,
         ctl_json_member_count(stdout, false, "n_vertices", n_vertices);
         ctl_json_member_count(stdout, false, "n_triangles", n_triangles);
         ctl_json_member_number(stdout, false, "engine_ms", run->engine_ms);
+        result = folder != NULL ? report_track(run, folder, true) : CTL_OK;
         (void)fputs("}\n", stdout);
+        if (result != CTL_OK) {
+            return result;
+        }
         return ctl_flush();
     }
     (void)printf("%s images, %s blocks; %.1f ms in the engine an image\n",
                  ctl_thousands(run->n_images, text[0]),
                  ctl_thousands(run->n_blocks, text[1]),
                  run->engine_ms / (double)(run->n_images > 0 ? run->n_images : 1));
+    result = folder != NULL ? report_track(run, folder, false) : CTL_OK;
+    if (result != CTL_OK) {
+        return result;
+    }
     if (args->out != NULL) {
         (void)printf("%s: %s vertices, %s triangles\n", args->out,
                      ctl_thousands(n_vertices, text[2]),
@@ -133,10 +185,51 @@ static int finish(struct run *run, const struct ctl_globals *globals,
     return ctl_flush();
 }
 
+/* Sends all images, tracked where that is asked for or no pose is known, and reports. */
+static int run_folder(struct ctl_run *run, const struct ctl_globals *globals,
+                      const struct ctl_volume_args *args, struct ctl_folder *folder,
+                      size_t every)
+{
+    bool tracks =
+        ctl_volume_has(args, CTL_VOLUME_TRACK) || ctl_folder_n_posed(folder) == 0;
+    int finished = CTL_OK;
+    int result;
+
+    if (folder->is_tum && args->depth_scale == 0) {
+        run->request.depth_scale = TUM_DEPTH_SCALE;
+    }
+    if (tracks) {
+        result = ctl_volume_track_all(run, folder, every);
+    } else {
+        ctl_folder_keep_posed(folder);
+        result = integrate_all(run, folder, every);
+    }
+    if (tracks && args->trajectory != NULL) {
+        finished = ctl_trajectory_write(args->trajectory, folder);
+    }
+    if (run->n_images > 0 && finished == CTL_OK) {
+        finished = finish(run, globals, args, tracks ? folder : NULL);
+    }
+    return finished != CTL_OK ? finished : result;
+}
+
+/* Checks what the options say. */
+static int check_args(const struct ctl_volume_args *args, uint32_t *every)
+{
+    if (args->out == NULL && args->name == NULL && args->trajectory == NULL) {
+        return ctl_usage("volume run", "--out, --trajectory or --name is needed");
+    }
+    if (args->every != NULL && !ctl_parse_u32(args->every, 1, UINT32_MAX, every)) {
+        return ctl_usage("volume run", "--every %s: a number from 1 on is right",
+                         args->every);
+    }
+    return CTL_OK;
+}
+
 int ctl_volume_run(struct voxeld_client *client, const struct ctl_globals *globals,
                    const struct ctl_volume_args *args)
 {
-    struct run run = {
+    struct ctl_run run = {
         .client = client,
         .retry_s =
             ctl_volume_has(args, CTL_VOLUME_RETRY) ? args->retry : CTL_DRIVE_RETRY_S,
@@ -151,12 +244,12 @@ int ctl_volume_run(struct voxeld_client *client, const struct ctl_globals *globa
     char own_name[40];
     int result;
 
-    if (args->out == NULL && args->name == NULL) {
-        return ctl_usage("volume run", "--out or --name is needed");
+    result = check_args(args, &every);
+    if (result == CTL_OK) {
+        result = ctl_volume_parse_method(args->method, &run.method);
     }
-    if (args->every != NULL && !ctl_parse_u32(args->every, 1, UINT32_MAX, &every)) {
-        return ctl_usage("volume run", "--every %s: a number from 1 on is right",
-                         args->every);
+    if (result != CTL_OK) {
+        return result;
     }
     if (args->name == NULL) {
         (void)snprintf(own_name, sizeof own_name, "run-%ld", (long)getpid());
@@ -170,14 +263,7 @@ int ctl_volume_run(struct voxeld_client *client, const struct ctl_globals *globa
         result = make_volume(&run, args);
     }
     if (result == CTL_OK) {
-        int finished;
-
-        if (folder.is_tum && args->depth_scale == 0) {
-            run.request.depth_scale = TUM_DEPTH_SCALE;
-        }
-        result = integrate_all(&run, &folder, every);
-        finished = run.n_images > 0 ? finish(&run, globals, args) : CTL_OK;
-        result = finished != CTL_OK ? finished : result;
+        result = run_folder(&run, globals, args, &folder, every);
         if (args->name == NULL) {
             (void)voxeld_volume_drop(client, NULL, own_name, true, NULL, NULL);
         }

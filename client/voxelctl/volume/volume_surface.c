@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl volume extract: the surface as a PLY file. A large one comes in parts, which the server
+/* voxelctl volume extract: the surface as a PLY, GLB or OBJ file. A large one comes in parts, which the server
  * makes one after the other; vertices between two parts are in both. */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ struct surface {
     uint64_t n_vertices;
     uint64_t n_triangles;
     bool has_colour;
+    bool has_labels;
 };
 
 static void surface_free(struct surface *surface)
@@ -45,6 +46,7 @@ static bool add_part(struct surface *surface, struct voxeld_volume_surface *take
     surface->n_vertices += take_part->n_vertices;
     surface->n_triangles += take_part->n_triangles;
     surface->has_colour = surface->has_colour || take_part->n_colours > 0;
+    surface->has_labels = surface->has_labels || take_part->n_labels > 0;
     return true;
 }
 
@@ -86,11 +88,12 @@ static bool write_header(FILE *file, const struct surface *surface)
                 "ply\nformat binary_little_endian 1.0\ncomment voxeld, metres\n"
                 "element vertex %llu\nproperty float x\nproperty float y\n"
                 "property float z\nproperty float nx\nproperty float ny\n"
-                "property float nz\n%s",
+                "property float nz\n%s%s",
                 (unsigned long long)surface->n_vertices,
                 surface->has_colour
                     ? "property uchar red\nproperty uchar green\nproperty uchar blue\n"
-                    : "") > 0;
+                    : "",
+                surface->has_labels ? "property uchar label\n" : "") > 0;
 
     if (surface->n_triangles > 0) {
         is_written =
@@ -102,22 +105,27 @@ static bool write_header(FILE *file, const struct surface *surface)
 }
 
 static bool write_vertices(FILE *file, const struct voxeld_volume_surface *part,
-                           bool has_colour)
+                           bool has_colour, bool has_labels)
 {
     const char *vertices = part->vertices.data;
     const char *normals = part->normals.data;
     const char *colours = part->colours.data;
+    const char *labels = part->labels.data;
     bool is_written = true;
 
     for (size_t i = 0; i < part->n && is_written; i++) {
-        char row[VERTEX_BYTES + 3] = {0};
+        char row[VERTEX_BYTES + 4] = {0};
+        size_t n_bytes = VERTEX_BYTES + (has_colour ? 3 : 0);
 
         memcpy(row, vertices + i * VERTEX_BYTES / 2, VERTEX_BYTES / 2);
         memcpy(row + VERTEX_BYTES / 2, normals + i * VERTEX_BYTES / 2, VERTEX_BYTES / 2);
         if (part->n_colours > 0) {
             memcpy(row + VERTEX_BYTES, colours + 3 * i, 3);
         }
-        is_written = fwrite(row, VERTEX_BYTES + (has_colour ? 3 : 0), 1, file) == 1;
+        if (has_labels) {
+            row[n_bytes++] = part->n_labels > 0 ? labels[i] : 0;
+        }
+        is_written = fwrite(row, n_bytes, 1, file) == 1;
     }
     return is_written;
 }
@@ -148,7 +156,8 @@ static enum vxd_status write_ply(FILE *file, void *context, struct vxd_err *err)
     uint64_t first = 0;
 
     for (size_t i = 0; i < surface->n_parts && is_written; i++) {
-        is_written = write_vertices(file, surface->parts[i], surface->has_colour);
+        is_written = write_vertices(file, surface->parts[i], surface->has_colour,
+                                    surface->has_labels);
     }
     for (size_t i = 0; i < surface->n_parts && is_written; i++) {
         is_written = write_triangles(file, surface->parts[i], first);
@@ -158,22 +167,70 @@ static enum vxd_status write_ply(FILE *file, void *context, struct vxd_err *err)
                       : vxd_fail(err, VXD_UNAVAILABLE, "out", "%s", strerror(errno));
 }
 
-int ctl_volume_write_ply(struct voxeld_client *client,
-                         const struct voxeld_volume_extract_request *request,
-                         const char *path, uint64_t *n_vertices, uint64_t *n_triangles)
+static enum vxd_status write_mesh(FILE *file, const struct surface *surface,
+                                  enum vxd_surface_format format, struct vxd_err *err)
+{
+    struct vxd_surface_part *parts = calloc(surface->n_parts + 1, sizeof *parts);
+    enum vxd_status status;
+
+    if (parts == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "out", "no memory");
+    }
+    for (size_t i = 0; i < surface->n_parts; i++) {
+        const struct voxeld_volume_surface *part = surface->parts[i];
+
+        parts[i] = (struct vxd_surface_part){
+            .n_vertices = part->n,
+            .n_triangles = part->n_triangles,
+            .vertices = part->vertices.data,
+            .normals = part->normals.data,
+            .colours = part->n_colours > 0 ? part->colours.data : NULL,
+            .labels = part->n_labels > 0 ? part->labels.data : NULL,
+            .triangles = part->triangles,
+        };
+    }
+    status = vxd_surface_file_write(file, format, parts, surface->n_parts, err);
+    free(parts);
+    return status;
+}
+
+static enum vxd_status write_glb(FILE *file, void *context, struct vxd_err *err)
+{
+    return write_mesh(file, context, VXD_SURFACE_GLB, err);
+}
+
+static enum vxd_status write_obj(FILE *file, void *context, struct vxd_err *err)
+{
+    return write_mesh(file, context, VXD_SURFACE_OBJ, err);
+}
+
+bool ctl_volume_is_mesh(const char *path)
+{
+    return ctl_has_ending(path, ".ply") || ctl_has_ending(path, ".glb") ||
+           ctl_has_ending(path, ".obj");
+}
+
+int ctl_volume_write_surface(struct voxeld_client *client,
+                             const struct voxeld_volume_extract_request *request,
+                             const char *path, uint64_t *n_vertices,
+                             uint64_t *n_triangles)
 {
     struct surface surface = {0};
     int result = fetch(client, request, &surface);
 
     if (result == CTL_OK && surface.n_vertices > INT32_MAX) {
         (void)fprintf(stderr,
-                      "voxelctl: %llu vertices are more than PLY can number; ask for "
+                      "voxelctl: %llu vertices are more than a file can number; ask for "
                       "boxes of it\n",
                       (unsigned long long)surface.n_vertices);
         result = CTL_FAILED;
     }
     if (result == CTL_OK) {
-        result = ctl_write_file(path, write_ply, &surface);
+        result = ctl_write_file(path,
+                                ctl_has_ending(path, ".glb")   ? write_glb
+                                : ctl_has_ending(path, ".obj") ? write_obj
+                                                               : write_ply,
+                                &surface);
     }
     *n_vertices = surface.n_vertices;
     *n_triangles = surface.n_triangles;
@@ -192,13 +249,13 @@ int ctl_volume_extract(struct voxeld_client *client, const struct ctl_globals *g
     int result;
 
     ctl_volume_extract_request(args, &request);
-    if (!ctl_has_ending(path, ".ply")) {
-        return ctl_usage("volume extract", "%s: FILE.ply is right", path);
+    if (!ctl_volume_is_mesh(path)) {
+        return ctl_usage("volume extract", "%s: FILE.ply, .glb or .obj is right", path);
     }
     if (ctl_volume_parse_box(args->box, &request.has_box, &request.box) != CTL_OK) {
         return CTL_USAGE;
     }
-    result = ctl_volume_write_ply(client, &request, path, &n_vertices, &n_triangles);
+    result = ctl_volume_write_surface(client, &request, path, &n_vertices, &n_triangles);
     if (result != CTL_OK) {
         return result;
     }

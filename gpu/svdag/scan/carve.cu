@@ -206,15 +206,17 @@ VXD_SVDAG_DEVICE void carve_cast_ray(const struct vxd_svdag_carve_cast *cast, ui
     struct carve_leaf at = {UINT32_MAX, 0, 0, 0, ~(uint64_t)0, 0};
     struct vxd_svdag_walk walk;
     int64_t voxel[3];
+    double origin[3];
     double end[3];
     bool goes_on = true;
 
+    vxd_svdag_scan_origin(scan, point, origin);
     for (int a = 0; a < 3; a++) {
         end[a] = (double)scan->points[3 * point + (uint64_t)a];
     }
-    (void)vxd_svdag_point_of(scan->origin, scan->max_range, scan->base, cast->depth, end,
+    (void)vxd_svdag_point_of(origin, scan->max_range, scan->base, cast->depth, end,
                              voxel);
-    if (!vxd_svdag_walk_begin(&walk, scan->origin, end)) {
+    if (!vxd_svdag_walk_begin(&walk, origin, end)) {
         return;
     }
     for (int a = 0; a < 3; a++) {

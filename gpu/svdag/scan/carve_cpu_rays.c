@@ -265,17 +265,18 @@ static bool cast_ray(struct caster *caster, uint32_t point)
 {
     const struct vxd_svdag_scan *scan = caster->rays->scan;
     const int depth = caster->rays->depth;
+    double origin[3];
     double end[3];
     int64_t voxel[3];
     struct vxd_svdag_walk walk;
     struct brick brick;
 
+    vxd_svdag_scan_origin(scan, point, origin);
     for (size_t a = 0; a < 3; a++) {
         end[a] = (double)scan->points[3 * (size_t)point + a];
     }
-    (void)vxd_svdag_point_of(scan->origin, scan->max_range, scan->base, depth, end,
-                             voxel);
-    if (!vxd_svdag_walk_begin(&walk, scan->origin, end)) {
+    (void)vxd_svdag_point_of(origin, scan->max_range, scan->base, depth, end, voxel);
+    if (!vxd_svdag_walk_begin(&walk, origin, end)) {
         return true;
     }
     for (int a = 0; a < 3; a++) {

@@ -109,6 +109,16 @@ VXD_HD uint64_t vxd_svdag_no_key(int depth)
     return (vxd_svdag_key_flag(depth) << 1) - 1;
 }
 
+/* Where the ray of point i starts. */
+VXD_HD void vxd_svdag_scan_origin(const struct vxd_svdag_scan *scan, uint64_t i,
+                                  double origin[3])
+{
+    for (int a = 0; a < 3; a++) {
+        origin[a] = scan->origins != NULL ? (double)scan->origins[3 * i + (uint64_t)a]
+                                          : scan->origin[a];
+    }
+}
+
 /* Classifies point i of a scan and gives its key. */
 VXD_HD enum vxd_svdag_point vxd_svdag_scan_key(const struct vxd_svdag_scan *scan,
                                                int depth, uint64_t i, uint64_t *key)
@@ -117,13 +127,16 @@ VXD_HD enum vxd_svdag_point vxd_svdag_scan_key(const struct vxd_svdag_scan *scan
     enum vxd_svdag_point point;
     int64_t voxel[3];
     uint64_t v[3];
+    double origin[3];
     double end[3];
 
+    vxd_svdag_scan_origin(scan, i, origin);
     for (int a = 0; a < 3; a++) {
-        end[a] = (double)scan->points[3 * i + (uint64_t)a];
+        /* A point whose origin is not finite is not finite either. */
+        end[a] =
+            isfinite(origin[a]) ? (double)scan->points[3 * i + (uint64_t)a] : origin[a];
     }
-    point =
-        vxd_svdag_point_of(scan->origin, scan->max_range, scan->base, depth, end, voxel);
+    point = vxd_svdag_point_of(origin, scan->max_range, scan->base, depth, end, voxel);
     if (point == VXD_SVDAG_POINT_HIT) {
         *key = vxd_svdag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1],
                                     (uint64_t)voxel[2]);

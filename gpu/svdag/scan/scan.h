@@ -28,6 +28,9 @@ struct vxd_svdag_scan {
         base[3]; /* voxel index of the points' zero, so that floats stay exact far out */
     /* Rays start here, voxels from `base`; finite. */
     double origin[3];
+    /* n x 3, voxels from `base`, device memory: where each point's own ray starts, instead; a
+     * point without a finite one is not finite. NULL: all start at `origin`. */
+    const float *origins;
     /* Points farther than this from the origin (voxels, in double) hit nothing, and their
      * rays end at this distance; 0 = no limit. Rays longer than VXD_SVDAG_MAX_RAY_VOXELS
      * are not cast; their points still hit. */

@@ -190,22 +190,17 @@ static void check_mark(struct verify *verify)
 
 /* Records ---------------------------------------------------------------------------------- */
 
-/* A scene's or a map's. */
 static enum vxd_status decode(const struct vxd_journal_record *record,
                               struct vxd_err *err)
 {
-    struct vxd_record_decoded decoded = {0};
-    struct vxd_map_record_decoded of_map = {0};
-    bool is_map = vxd_is_map_rules(record->rules_version);
-    enum vxd_status status =
-        is_map ? vxd_map_record_decode(record->bytes, record->n_bytes,
-                                       record->rules_version, 0, &of_map, err)
-               : vxd_record_decode(record->bytes, record->n_bytes, record->rules_version,
-                                   0, &decoded, err);
+    const struct vxd_record_owner *owner = vxd_record_find_owner(record->rules_version);
 
-    vxd_map_record_decoded_free(&of_map);
-    vxd_record_decoded_free(&decoded);
-    return status;
+    return owner != NULL
+               ? owner->check(record->bytes, record->n_bytes, record->rules_version, err)
+               : vxd_fail(
+                     err, VXD_FAILED_PRECONDITION, NULL,
+                     "a record of rules %u, which are nobody's: a newer server wrote it",
+                     record->rules_version);
 }
 
 static void check_record(struct verify *verify, sqlite3_stmt *row)

@@ -27,7 +27,6 @@
 #include "server/durable/record/map_record.h"
 
 #include "server/durable/journal/journal.h"
-#include "server/durable/record/byte_planes.h"
 #include "server/durable/record/record_internal.h"
 
 enum {
@@ -36,79 +35,7 @@ enum {
     WHAT_KEYS_INSERTED = 2
 };
 
-/* The components of keys, or numbers, as columns of integers of a width. */
-struct columns {
-    uint8_t *bytes; /* not changed by writing */
-    size_t n;
-    size_t n_columns;
-    size_t width; /* bytes of each */
-};
-
-static uint64_t mask_of(size_t width)
-{
-    return width == 8 ? UINT64_MAX : ((uint64_t)1 << (8 * width)) - 1;
-}
-
-static uint64_t load(const struct columns *columns, size_t row, size_t column)
-{
-    uint64_t value = 0;
-
-    memcpy(&value, columns->bytes + (row * columns->n_columns + column) * columns->width,
-           columns->width);
-    return value;
-}
-
 /* --- writing ---------------------------------------------------------------------------- */
-
-static void put_name(struct vxd_bytes_out *out, const char *name)
-{
-    size_t n = strlen(name);
-
-    vxd_bytes_put8(out, (unsigned)n);
-    vxd_bytes_put(out, name, n);
-}
-
-/* The differences of one column, their bytes in planes one behind the other. */
-static void split(const struct columns *columns, size_t column, uint8_t *planes)
-{
-    uint64_t mask = mask_of(columns->width);
-    size_t top = 8 * columns->width - 1;
-    uint64_t before = 0;
-
-    for (size_t i = 0; i < columns->n; i++) {
-        uint64_t value = load(columns, i, column);
-        uint64_t difference = (value - before) & mask;
-        uint64_t sign = difference >> top != 0 ? mask : 0;
-        uint64_t folded = ((difference << 1) & mask) ^ sign;
-
-        for (size_t k = 0; k < columns->width; k++) {
-            planes[k * columns->n + i] = (uint8_t)(folded >> (8 * k));
-        }
-        before = value;
-    }
-}
-
-static enum vxd_status put_columns(struct vxd_bytes_out *out,
-                                   const struct columns *columns, struct vxd_err *err)
-{
-    uint8_t *planes;
-
-    if (columns->n == 0) {
-        return VXD_OK;
-    }
-    planes = calloc(columns->n, columns->width);
-    if (planes == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a record");
-    }
-    for (size_t j = 0; j < columns->n_columns; j++) {
-        split(columns, j, planes);
-        for (size_t k = 0; k < columns->width; k++) {
-            vxd_byte_plane_put(out, planes + k * columns->n, columns->n);
-        }
-    }
-    free(planes);
-    return VXD_OK;
-}
 
 static void put_rows(struct vxd_bytes_out *out, const struct vxd_map_record *record)
 {
@@ -142,10 +69,10 @@ static enum vxd_status put_entries(struct vxd_bytes_out *out,
                                    struct vxd_err *err)
 {
     /* They are only read; the type serves reading and writing. */
-    struct columns columns = {.bytes = (uint8_t *)(uintptr_t)record->numbers,
-                              .n = record->n,
-                              .n_columns = 1,
-                              .width = sizeof *record->numbers};
+    struct vxd_record_columns columns = {.bytes = (uint8_t *)(uintptr_t)record->numbers,
+                                         .n = record->n,
+                                         .n_columns = 1,
+                                         .width = sizeof *record->numbers};
 
     vxd_bytes_put_number(out, record->n);
     vxd_bytes_put8(out, record->numbers != NULL ? WHAT_NUMBERS
@@ -158,7 +85,7 @@ static enum vxd_status put_entries(struct vxd_bytes_out *out,
         columns.n_columns = (size_t)record->n_components;
         columns.width = vxd_dtype_bytes(record->key_dtype);
     }
-    return put_columns(out, &columns, err);
+    return vxd_record_put_columns(out, &columns, err);
 }
 
 enum vxd_status vxd_map_record_encode(const struct vxd_map_record *record,
@@ -168,8 +95,8 @@ enum vxd_status vxd_map_record_encode(const struct vxd_map_record *record,
     enum vxd_status status = VXD_OK;
 
     vxd_bytes_put8(&bytes, (unsigned)record->kind);
-    put_name(&bytes, record->author);
-    put_name(&bytes, record->client);
+    vxd_record_put_name(&bytes, record->author);
+    vxd_record_put_name(&bytes, record->client);
     vxd_bytes_put_signed(&bytes, record->unix_ns);
     if (record->kind != VXD_MAP_RECORD_CLEAR) {
         VXD_TRY(put_entries(&bytes, record, err));
@@ -195,64 +122,8 @@ out:
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-static bool get_name(struct vxd_record_reader *reader, char out[VXD_RECORD_NAME_BYTES])
-{
-    unsigned n = vxd_bytes_get8(&reader->in);
-    const uint8_t *from =
-        n < VXD_RECORD_NAME_BYTES ? vxd_bytes_get(&reader->in, n) : NULL;
-
-    if (from == NULL || (n > 0 && memchr(from, 0, n) != NULL)) {
-        return vxd_record_bad(reader, "not a name");
-    }
-    memcpy(out, from, n);
-    out[n] = '\0';
-    return true;
-}
-
-/* One column from its planes. */
-static void join(const struct columns *columns, size_t column, const uint8_t *planes)
-{
-    uint64_t mask = mask_of(columns->width);
-    uint64_t before = 0;
-
-    for (size_t i = 0; i < columns->n; i++) {
-        uint64_t folded = 0;
-
-        for (size_t k = 0; k < columns->width; k++) {
-            folded |= (uint64_t)planes[k * columns->n + i] << (8 * k);
-        }
-        before += (folded >> 1) ^ ((folded & 1) != 0 ? mask : 0);
-        before &= mask;
-        memcpy(columns->bytes + (i * columns->n_columns + column) * columns->width,
-               &before, columns->width);
-    }
-}
-
-static bool get_columns(struct vxd_record_reader *reader, struct columns *columns)
-{
-    uint8_t *planes;
-
-    columns->bytes = vxd_record_alloc(reader, (uint64_t)columns->n + 1,
-                                      columns->n_columns * columns->width);
-    planes = columns->bytes != NULL
-                 ? vxd_record_alloc(reader, (uint64_t)columns->n + 1, columns->width)
-                 : NULL;
-    if (planes == NULL) {
-        return false;
-    }
-    for (size_t j = 0; j < columns->n_columns && columns->n > 0; j++) {
-        for (size_t k = 0; k < columns->width; k++) {
-            if (!vxd_byte_plane_get(&reader->in, planes + k * columns->n, columns->n)) {
-                return vxd_record_bad(reader, "not a plane of keys");
-            }
-        }
-        join(columns, j, planes);
-    }
-    return true;
-}
-
 static bool get_key_type(struct vxd_record_reader *reader, struct vxd_map_record *record,
-                         struct columns *columns)
+                         struct vxd_record_columns *columns)
 {
     unsigned dtype = vxd_bytes_get8(&reader->in);
     unsigned n_components = vxd_bytes_get8(&reader->in);
@@ -274,7 +145,8 @@ static bool get_entries(struct vxd_record_reader *reader, struct vxd_map_record 
 {
     uint64_t n = vxd_bytes_get_number(&reader->in);
     unsigned what = vxd_bytes_get8(&reader->in);
-    struct columns columns = {.n_columns = 1, .width = sizeof *record->numbers};
+    struct vxd_record_columns columns = {.n_columns = 1,
+                                         .width = sizeof *record->numbers};
 
     if (n > INT32_MAX ||
         what > (record->kind == VXD_MAP_RECORD_UPDATE ? WHAT_KEYS_INSERTED : WHAT_KEYS) ||
@@ -283,7 +155,7 @@ static bool get_entries(struct vxd_record_reader *reader, struct vxd_map_record 
     }
     columns.n = (size_t)n;
     if ((what != WHAT_NUMBERS && !get_key_type(reader, record, &columns)) ||
-        !get_columns(reader, &columns)) {
+        !vxd_record_get_columns(reader, &columns)) {
         return false;
     }
     record->n = (size_t)n;
@@ -360,7 +232,8 @@ static bool get_record(struct vxd_record_reader *reader, struct vxd_map_record *
         return vxd_record_bad(reader, "no kind of record");
     }
     record->kind = (enum vxd_map_record_kind)kind;
-    if (!get_name(reader, record->author) || !get_name(reader, record->client)) {
+    if (!vxd_record_get_name(reader, record->author) ||
+        !vxd_record_get_name(reader, record->client)) {
         return false;
     }
     record->unix_ns = vxd_bytes_get_signed(&reader->in);

@@ -73,10 +73,4 @@ enum vxd_status vxd_map_record_decode(const void *bytes, size_t n_bytes,
 
 void vxd_map_record_decoded_free(struct vxd_map_record_decoded *decoded);
 
-/* Whether rows, snapshots or records with these rules are a map's. */
-static inline bool vxd_is_map_rules(uint32_t rules_version)
-{
-    return rules_version > VXD_MAP_RULES_BASE;
-}
-
 #endif

@@ -34,6 +34,30 @@ void *vxd_record_alloc(struct vxd_record_reader *reader, uint64_t n, size_t item
 /* Says what is wrong, unless something was before, and returns false. */
 bool vxd_record_bad(struct vxd_record_reader *reader, const char *what);
 
+/* record_columns.c. A byte of length, and the name. */
+void vxd_record_put_name(struct vxd_bytes_out *out, const char *name);
+bool vxd_record_get_name(struct vxd_record_reader *reader,
+                         char out[VXD_RECORD_NAME_BYTES]);
+
+/* The components of keys, or numbers, as columns of integers of a width. */
+struct vxd_record_columns {
+    uint8_t *bytes; /* not changed by writing */
+    size_t n;
+    size_t n_columns;
+    size_t width; /* bytes of each */
+};
+
+/* For each column, for each byte of its differences from the lowest up, a plane of n bytes
+ * (byte_planes.c). A difference is to the row before (0 before the first), modulo the range of the
+ * width, zigzag.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_record_put_columns(struct vxd_bytes_out *out,
+                                       const struct vxd_record_columns *columns,
+                                       struct vxd_err *err);
+/* Reads them into memory of the record's; n, n_columns and width are set. */
+bool vxd_record_get_columns(struct vxd_record_reader *reader,
+                            struct vxd_record_columns *columns);
+
 /* record_ops.c. One operation, checked when it is written and when it is read.
  * errors  INVALID_ARGUMENT */
 enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A record (numbers are base 128, the low seven bits first; s = signed, zigzag):
  *
- *      1  kind: 1 edit, 2 undo, 3 redo, 4 create, 5 branch, 6 drop, 7 integrate, 8 fuse
+ *      1  kind: 1 edit, 2 undo, 3 redo, 4 create, 5 branch, 6 drop, 7 integrate, 8 fuse,
+ *         12 decay, 13 pin
  *      1  bytes of the head's name, 1 to 63, and the name
  *      1  bytes of the author's name, 0 to 63, and the name
  *      1  bytes of the client's name, 0 to 63, and the name
@@ -15,13 +16,29 @@
  *         bytes of the spec (number), and the spec
  *    fuse
  *      1  0, or 1: it forgets
- *    edit, integrate, fuse
+ *    pin
+ *         operations on the pins (number), the last ones of those that follow
+ *    edit, integrate, fuse, pin
  *         operations (number, 0 to 4096), and each of them (record_ops.c)
+ *    decay
+ *      1  1 where it forgets, plus 2 where it keeps a ball
+ *         factor (number, 0 to 65536), step (number, 0 to 255)
+ *         low x y z, high x y z (numbers, 0 to 2^21)
+ *         where it keeps a ball: centre x y z (s), radius (number)
+ *         decayed_ns (s)
  *
  * and nothing behind. */
 #include "server/durable/record/scene_record.h"
 
 #include "server/durable/record/record_internal.h"
+
+enum {
+    MAX_STEP = 255,
+    MAX_VOXEL = 1 << VXD_SVDAG_MAX_DEPTH,
+    MAX_CENTRE = 1 << 30
+};
+
+#define MAX_RADIUS ((int64_t)1 << 31)
 
 void *vxd_record_alloc(struct vxd_record_reader *reader, uint64_t n, size_t item_bytes)
 {
@@ -53,7 +70,13 @@ bool vxd_record_bad(struct vxd_record_reader *reader, const char *what)
 static bool has_ops(enum vxd_record_kind kind)
 {
     return kind == VXD_RECORD_EDIT || kind == VXD_RECORD_INTEGRATE ||
-           kind == VXD_RECORD_FUSE;
+           kind == VXD_RECORD_FUSE || kind == VXD_RECORD_PIN;
+}
+
+static bool is_kind(unsigned kind)
+{
+    return (kind >= VXD_RECORD_EDIT && kind <= VXD_RECORD_FUSE) ||
+           kind == VXD_RECORD_DECAY || kind == VXD_RECORD_PIN;
 }
 
 static bool has_of_version(enum vxd_record_kind kind)
@@ -76,7 +99,7 @@ static void put_version(struct vxd_bytes_out *out, const struct vxd_version *ver
 
 static enum vxd_status check_names(const struct vxd_record *record, struct vxd_err *err)
 {
-    if (record->kind < VXD_RECORD_EDIT || record->kind > VXD_RECORD_FUSE) {
+    if (!is_kind((unsigned)record->kind)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "kind", "%d is no kind of record",
                         (int)record->kind);
     }
@@ -119,6 +142,57 @@ static enum vxd_status check_scan(const struct vxd_record *record, struct vxd_er
     return VXD_OK;
 }
 
+/* Whether operations on pins are those that pin and unpin. */
+static bool are_of_pins(const struct vxd_record *record)
+{
+    if (record->n_pin_ops > record->n_ops) {
+        return false;
+    }
+    for (size_t i = record->n_ops - record->n_pin_ops; i < record->n_ops; i++) {
+        if (record->ops[i].action != VXD_SVDAG_FILL &&
+            record->ops[i].action != VXD_SVDAG_ERASE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_decay(const struct vxd_occupancy_decay *decay)
+{
+    bool is_good = decay->factor <= VXD_OCCUPANCY_DECAY_ONE && decay->step >= 0 &&
+                   decay->step <= MAX_STEP && decay->radius >= 0 &&
+                   decay->radius <= MAX_RADIUS;
+
+    for (int i = 0; i < 3; i++) {
+        is_good = is_good && decay->low[i] >= 0 && decay->high[i] >= 0 &&
+                  decay->low[i] <= MAX_VOXEL && decay->high[i] <= MAX_VOXEL &&
+                  decay->centre[i] > -MAX_CENTRE && decay->centre[i] < MAX_CENTRE;
+    }
+    return is_good;
+}
+
+static void put_decay(struct vxd_bytes_out *out, const struct vxd_record *record)
+{
+    const struct vxd_occupancy_decay *decay = &record->decay;
+
+    vxd_bytes_put8(out, (record->forgets ? 1u : 0u) | (decay->keeps ? 2u : 0u));
+    vxd_bytes_put_number(out, decay->factor);
+    vxd_bytes_put_number(out, (uint64_t)decay->step);
+    for (int i = 0; i < 3; i++) {
+        vxd_bytes_put_number(out, (uint64_t)decay->low[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        vxd_bytes_put_number(out, (uint64_t)decay->high[i]);
+    }
+    for (int i = 0; i < 3 && decay->keeps; i++) {
+        vxd_bytes_put_signed(out, decay->centre[i]);
+    }
+    if (decay->keeps) {
+        vxd_bytes_put_number(out, (uint64_t)decay->radius);
+    }
+    vxd_bytes_put_signed(out, record->decayed_ns);
+}
+
 static enum vxd_status put_rest(struct vxd_bytes_out *out,
                                 const struct vxd_record *record, struct vxd_err *err)
 {
@@ -132,7 +206,20 @@ static enum vxd_status put_rest(struct vxd_bytes_out *out,
     } else if (record->kind == VXD_RECORD_CREATE) {
         vxd_bytes_put_number(out, record->n_spec_bytes);
         vxd_bytes_put(out, record->spec, record->n_spec_bytes);
+    } else if (record->kind == VXD_RECORD_DECAY) {
+        VXD_TRY(is_decay(&record->decay)
+                    ? VXD_OK
+                    : vxd_fail(err, VXD_INVALID_ARGUMENT, "decay", "is out of range"));
+        put_decay(out, record);
     } else if (has_ops(record->kind)) {
+        if (record->kind == VXD_RECORD_PIN) {
+            VXD_TRY(are_of_pins(record)
+                        ? VXD_OK
+                        : vxd_fail(err, VXD_INVALID_ARGUMENT, "n_pin_ops",
+                                   "the last %zu of %zu operations are not of pins",
+                                   record->n_pin_ops, record->n_ops));
+            vxd_bytes_put_number(out, record->n_pin_ops);
+        }
         if (record->kind == VXD_RECORD_FUSE) {
             vxd_bytes_put8(out, record->forgets ? 1 : 0);
             VXD_TRY(check_scan(record, err));
@@ -242,7 +329,7 @@ static bool get_head(struct vxd_record_reader *reader, struct vxd_record *record
 {
     unsigned kind = vxd_bytes_get8(&reader->in);
 
-    if (reader->in.is_bad || kind < VXD_RECORD_EDIT || kind > VXD_RECORD_FUSE) {
+    if (reader->in.is_bad || !is_kind(kind)) {
         return vxd_record_bad(reader, "no kind of record");
     }
     record->kind = (enum vxd_record_kind)kind;
@@ -281,13 +368,65 @@ static bool get_scan(struct vxd_record_reader *reader, struct vxd_record *record
     return true;
 }
 
+static bool get_pins(struct vxd_record_reader *reader, struct vxd_record *record)
+{
+    uint64_t n = vxd_bytes_get_number(&reader->in);
+
+    if (reader->in.is_bad || n > VXD_SVDAG_MAX_OPS) {
+        return vxd_record_bad(reader, "not a number of operations on pins");
+    }
+    record->n_pin_ops = (size_t)n;
+    return get_ops(reader, record) &&
+           (are_of_pins(record) || vxd_record_bad(reader, "an operation on no pins"));
+}
+
+static int64_t get_below(struct vxd_bytes_in *in, int64_t most)
+{
+    uint64_t n = vxd_bytes_get_number(in);
+
+    in->is_bad = in->is_bad || n > (uint64_t)most;
+    return in->is_bad ? 0 : (int64_t)n;
+}
+
+static bool get_decay(struct vxd_record_reader *reader, struct vxd_record *record)
+{
+    struct vxd_bytes_in *in = &reader->in;
+    struct vxd_occupancy_decay *decay = &record->decay;
+    unsigned flags = vxd_bytes_get8(in);
+
+    record->forgets = (flags & 1u) != 0;
+    decay->keeps = (flags & 2u) != 0;
+    decay->factor = (uint32_t)get_below(in, VXD_OCCUPANCY_DECAY_ONE);
+    decay->step = (int32_t)get_below(in, MAX_STEP);
+    for (int i = 0; i < 3; i++) {
+        decay->low[i] = get_below(in, MAX_VOXEL);
+    }
+    for (int i = 0; i < 3; i++) {
+        decay->high[i] = get_below(in, MAX_VOXEL);
+    }
+    for (int i = 0; i < 3 && decay->keeps; i++) {
+        decay->centre[i] = vxd_bytes_get_signed(in);
+    }
+    decay->radius = decay->keeps ? get_below(in, MAX_RADIUS) : 0;
+    record->decayed_ns = vxd_bytes_get_signed(in);
+    return (!in->is_bad && flags < 4 && is_decay(decay)) ||
+           vxd_record_bad(reader, "not a decay");
+}
+
+/* Whether its operations stand alone. */
+static bool has_ops_alone(enum vxd_record_kind kind)
+{
+    return kind == VXD_RECORD_EDIT || kind == VXD_RECORD_INTEGRATE;
+}
+
 static bool get_record(struct vxd_record_reader *reader, struct vxd_record *record)
 {
     if (!get_head(reader, record) ||
         (record->kind == VXD_RECORD_CREATE && !get_spec(reader, record)) ||
         (record->kind == VXD_RECORD_FUSE && !get_scan(reader, record)) ||
-        (record->kind != VXD_RECORD_FUSE && has_ops(record->kind) &&
-         !get_ops(reader, record))) {
+        (record->kind == VXD_RECORD_PIN && !get_pins(reader, record)) ||
+        (record->kind == VXD_RECORD_DECAY && !get_decay(reader, record)) ||
+        (has_ops_alone(record->kind) && !get_ops(reader, record))) {
         return false;
     }
     if (reader->in.is_bad) {

@@ -6,15 +6,18 @@
 #ifndef VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
 #define VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
 
+#include "gpu/occupancy/occupancy.h"
 #include "gpu/svdag/brush/brush.h"
 
 enum {
     /* By which rules the engine turns operations into voxels. Raised when an old record would
      * give another scene; older ones stay replayable. What needs no newer rules is written
      * with the older ones, so that an older program reads it.
-     *   2  scenes that fuse scans by log-odds: FUSE, and what is of such scenes */
+     *   2  scenes that fuse scans by log-odds: FUSE, and what is of such scenes
+     *   3  their decays and pins: DECAY and PIN, and snapshots that have any */
     VXD_LAST_WORD_RULES = 1,
-    VXD_RULES_VERSION = 2,
+    VXD_LOG_ODDS_RULES = 2,
+    VXD_RULES_VERSION = 3,
     VXD_RECORD_NAME_BYTES = 64 /* with the zero */
 };
 
@@ -28,8 +31,18 @@ enum vxd_record_kind {
     VXD_RECORD_INTEGRATE = 7, /* as EDIT; of a scan */
     /* A scan into a head that fuses by log-odds: what its rays passed as operations that set
      * lists of voxels free, what its points hit as operations that fill such lists */
-    VXD_RECORD_FUSE = 8
+    VXD_RECORD_FUSE = 8,
+    VXD_RECORD_DECAY = 12, /* log-odds fade, and what is forgotten becomes unknown */
+    VXD_RECORD_PIN = 13    /* as EDIT; then what its last operations say is pinned */
 };
+
+/* The rules that records of a kind need at least. */
+static inline uint32_t vxd_record_least_rules(enum vxd_record_kind kind)
+{
+    return kind == VXD_RECORD_DECAY || kind == VXD_RECORD_PIN ? VXD_RULES_VERSION
+           : kind == VXD_RECORD_FUSE                          ? VXD_LOG_ODDS_RULES
+                                                              : VXD_LAST_WORD_RULES;
+}
 
 struct vxd_version {
     uint64_t epoch;
@@ -46,10 +59,16 @@ struct vxd_record {
     struct vxd_version version;       /* that the change made */
     struct vxd_version of_version;    /* UNDO, REDO, BRANCH */
     char from[VXD_RECORD_NAME_BYTES]; /* BRANCH: the head branched from */
-    const struct vxd_svdag_op
-        *ops; /* EDIT, INTEGRATE, FUSE: n_ops, 0 to VXD_SVDAG_MAX_OPS; lists in host */
+    const struct vxd_svdag_op *
+        ops; /* EDIT, INTEGRATE, FUSE, PIN: n_ops, 0 to VXD_SVDAG_MAX_OPS; lists in host */
     size_t n_ops; /* memory */
-    bool forgets; /* FUSE: before it, all log-odds become the clamps of their states */
+    /* PIN: the last so many are of the pins: they FILL what is pinned and ERASE what is not. */
+    size_t n_pin_ops;
+    /* FUSE, DECAY: before it, all log-odds become the clamps of their states. */
+    bool forgets;
+    struct vxd_occupancy_decay decay; /* DECAY: its box within the scene */
+    int64_t
+        decayed_ns; /* DECAY: the time up to which the scene has decayed; 0 = it is not said */
     const uint8_t *spec; /* CREATE */
     size_t n_spec_bytes;
 };

@@ -20,6 +20,7 @@ enum vxd_snapshot_kind {
     VXD_SNAPSHOT_CATALOGUE = 1, /* heads, versions: what names the image's roots */
     VXD_SNAPSHOT_IMAGE = 2,     /* the engine's */
     VXD_SNAPSHOT_LOG_ODDS = 3,  /* of scenes that have them */
+    VXD_SNAPSHOT_UPKEEP = 4,    /* pins, and times of decays, where there are any */
     VXD_SNAPSHOT_END = 255      /* written by vxd_snapshot_finish */
 };
 

@@ -181,7 +181,7 @@ static enum vxd_status read_chunk_head(struct vxd_snapshot_reader *reader,
     VXD_TRY(read_at(reader, bytes, sizeof bytes, reader->at, err));
     kind = vxd_get32(bytes);
     reader->n_payload = vxd_get32(bytes + 4);
-    if (((kind < VXD_SNAPSHOT_CATALOGUE || kind > VXD_SNAPSHOT_LOG_ODDS) &&
+    if (((kind < VXD_SNAPSHOT_CATALOGUE || kind > VXD_SNAPSHOT_UPKEEP) &&
          kind != VXD_SNAPSHOT_END) ||
         reader->n_payload < 1 || reader->n_payload > VXD_SNAPSHOT_CHUNK_BYTES ||
         vxd_get64(bytes + 8) != reader->n_chunks || vxd_get32(bytes + 20) != 0 ||

@@ -106,7 +106,7 @@ enum vxd_status vxd_snapshot_write(struct vxd_snapshot_writer *writer,
     enum vxd_status status = VXD_OK;
 
     if (kind < writer->kind || kind < VXD_SNAPSHOT_CATALOGUE ||
-        kind > VXD_SNAPSHOT_LOG_ODDS) {
+        kind > VXD_SNAPSHOT_UPKEEP) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "kind",
                         "%d, after %d; kinds stand in their order", (int)kind,
                         (int)writer->kind);

@@ -22,6 +22,7 @@ struct vxd_maps {
     struct vxd_map *first;
     struct vxd_map *unnamed;       /* maps that have no name yet, or no longer have one */
     struct vxd_registry *registry; /* borrowed; has the journal */
+    struct vxd_auth *auth;         /* borrowed; has the quotas */
     bool is_recovering; /* limits do not count, so that all on the disk comes back */
     _Atomic size_t n_durable;
 };

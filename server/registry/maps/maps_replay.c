@@ -2,19 +2,9 @@
 /* Makes durable maps from their records: at a start, for snapshot files, and after a
  * change that the disk did not take. The same calls of the engine in the same order give
  * the same map, numbers and epochs included, on either backend. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "server/durable/record/record.h"
-#include "server/durable/snapshot/snapshot.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
-
-enum {
-    RECORDS_AT_ONCE = 256, /* copied while the journal's writer waits */
-    BYTES_AT_ONCE = 8 << 20
-};
 
 /* --- one record --------------------------------------------------------------------------- */
 
@@ -230,125 +220,47 @@ out:
 
 /* --- all of them -------------------------------------------------------------------------- */
 
-/* Records that were read. They are applied after the reading, which the journal's writer
- * waits for. */
-struct batch {
-    struct vxd_bytes_out bytes;
-    struct vxd_journal_record records[RECORDS_AT_ONCE];
-    size_t starts[RECORDS_AT_ONCE];
-    size_t n;
+/* A map that is being made of its snapshot and its records. */
+struct rebuilt {
+    struct vxd_queue *queue;
+    const struct vxd_map_described *map;
+    struct vxd_hashmap *hashmap;
 };
 
-static enum vxd_status add_record(void *user, const struct vxd_journal_record *record,
-                                  struct vxd_err *err)
+static enum vxd_status begin(void *user, struct vxd_err *err)
 {
-    struct batch *batch = user;
+    struct rebuilt *rebuilt = user;
+    struct vxd_hashmap_spec spec = rebuilt->map->spec.engine;
 
-    if (batch->n == RECORDS_AT_ONCE ||
-        (batch->n > 0 && batch->bytes.n + record->n_bytes > BYTES_AT_ONCE)) {
-        return VXD_ABORTED; /* enough for now */
-    }
-    batch->starts[batch->n] = batch->bytes.n;
-    batch->records[batch->n] = *record;
-    vxd_bytes_put(&batch->bytes, record->bytes, record->n_bytes);
-    if (batch->bytes.is_out_of_memory) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for records");
-    }
-    batch->n++;
-    return VXD_OK;
+    spec.max_bytes = 0;
+    return vxd_hashmap_create(rebuilt->queue, &spec, &rebuilt->hashmap, err);
 }
 
-static enum vxd_status replay(struct vxd_queue *queue, struct vxd_journal *journal,
-                              uint32_t family, const struct vxd_map_described *map,
-                              uint64_t next, uint64_t last, struct vxd_hashmap *hashmap,
-                              struct vxd_err *err)
-{
-    struct batch *batch = calloc(1, sizeof *batch);
-    enum vxd_status status = VXD_OK;
-
-    if (batch == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for records");
-    }
-    while (next <= last) {
-        batch->n = 0;
-        batch->bytes.n = 0;
-        status = vxd_journal_read_records(journal, family, next, last, add_record, batch,
-                                          NULL, err);
-        VXD_TRY(status == VXD_ABORTED ? VXD_OK : status);
-        if (batch->n == 0) {
-            VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
-                             "record %" PRIu64 " of the map \"%s\" is missing", next,
-                             map->terms.name));
-        }
-        for (size_t i = 0; i < batch->n; i++) {
-            batch->records[i].bytes = batch->bytes.bytes + batch->starts[i];
-            VXD_TRY(vxd_map_apply(queue, hashmap, &batch->records[i], err));
-        }
-        next += batch->n;
-    }
-out:
-    free(batch->bytes.bytes);
-    free(batch);
-    return status;
-}
-
-static enum vxd_status load(struct vxd_queue *queue, const struct vxd_data_dir *dir,
-                            uint32_t family, uint64_t sequence,
-                            const struct vxd_map_described *map, struct vxd_hashmap **out,
+static enum vxd_status load(void *user, struct vxd_snapshot_reader *reader,
                             struct vxd_err *err)
 {
-    struct vxd_snapshot_reader *reader = NULL;
-    enum vxd_status status;
+    struct rebuilt *rebuilt = user;
 
-    *out = NULL;
-    VXD_TRY(vxd_snapshot_open(dir, family, sequence, &reader, err));
-    VXD_TRY(vxd_map_read_snapshot(reader, map, queue, out, err));
-    VXD_TRY(vxd_snapshot_read_end(reader, err));
-out:
-    vxd_snapshot_close(reader);
-    if (status != VXD_OK) {
-        vxd_hashmap_destroy(queue, *out);
-        *out = NULL;
-    }
-    return status;
+    return vxd_map_read_snapshot(reader, rebuilt->map, rebuilt->queue, &rebuilt->hashmap,
+                                 err);
 }
 
-/* Loads the newest valid snapshot of at most `last`; *out is NULL where there is none. */
-static enum vxd_status load_newest(struct vxd_queue *queue,
-                                   const struct vxd_data_dir *dir, uint32_t family,
-                                   const struct vxd_map_described *map, uint64_t last,
-                                   uint64_t *sequence, struct vxd_hashmap **out,
-                                   struct vxd_err *err)
+static void discard(void *user, const struct vxd_err *why)
 {
-    uint64_t *sequences = NULL;
-    size_t n = 0;
-    enum vxd_status status;
+    struct rebuilt *rebuilt = user;
 
-    *out = NULL;
-    *sequence = 0;
-    VXD_TRY(vxd_snapshot_list(dir, family, &sequences, &n, err));
-    for (size_t i = 0; i < n && *out == NULL; i++) {
-        struct vxd_err fault = {0};
+    vxd_hashmap_destroy(rebuilt->queue, rebuilt->hashmap);
+    rebuilt->hashmap = NULL;
+    vxd_log(VXD_LOG_ERROR, "a snapshot is no good, the one before it is tried", "map",
+            rebuilt->map->terms.name, "reason", why->message);
+}
 
-        if (sequences[i] > last) {
-            continue;
-        }
-        status = load(queue, dir, family, sequences[i], map, out, &fault);
-        if (status == VXD_RESOURCE_EXHAUSTED || status == VXD_FAILED_PRECONDITION) {
-            *err = fault;
-            goto out;
-        }
-        if (status == VXD_OK) {
-            *sequence = sequences[i];
-        } else {
-            vxd_log(VXD_LOG_ERROR, "a snapshot is no good, the one before it is tried",
-                    "map", map->terms.name, "reason", fault.message);
-        }
-    }
-    status = VXD_OK;
-out:
-    free(sequences);
-    return status;
+static enum vxd_status apply(void *user, const struct vxd_journal_record *record,
+                             struct vxd_err *err)
+{
+    struct rebuilt *rebuilt = user;
+
+    return vxd_map_apply(rebuilt->queue, rebuilt->hashmap, record, err);
 }
 
 enum vxd_status vxd_map_bring_back(struct vxd_queue *queue, struct vxd_journal *journal,
@@ -356,21 +268,20 @@ enum vxd_status vxd_map_bring_back(struct vxd_queue *queue, struct vxd_journal *
                                    const struct vxd_map_described *map, uint64_t sequence,
                                    struct vxd_hashmap **out, struct vxd_err *err)
 {
-    struct vxd_hashmap_spec spec = map->spec.engine;
-    uint64_t from;
-    enum vxd_status status;
+    struct rebuilt rebuilt = {.queue = queue, .map = map};
+    const struct vxd_rebuilder rebuild = {.user = &rebuilt,
+                                          .begin = begin,
+                                          .load = load,
+                                          .discard = discard,
+                                          .apply = apply};
+    enum vxd_status status =
+        vxd_registry_rebuild(journal, dir, family, sequence, &rebuild, err);
 
-    spec.max_bytes = 0;
-    VXD_TRY(load_newest(queue, dir, family, map, sequence, &from, out, err));
-    if (*out == NULL) {
-        VXD_TRY(vxd_hashmap_create(queue, &spec, out, err));
-    }
-    status = replay(queue, journal, family, map, from + 1, sequence, *out, err);
-out:
     if (status != VXD_OK) {
-        vxd_hashmap_destroy(queue, *out);
+        vxd_hashmap_destroy(queue, rebuilt.hashmap);
         (void)vxd_queue_wait(queue, NULL);
-        *out = NULL;
+        rebuilt.hashmap = NULL;
     }
+    *out = rebuilt.hashmap;
     return status;
 }

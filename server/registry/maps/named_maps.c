@@ -24,6 +24,7 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the maps");
     }
     maps->registry = server->registry;
+    maps->auth = server->auth;
     vxd_context_get_memory(server->context, &memory);
     maps->limit_bytes = server->config.map_bytes > 0 ? server->config.map_bytes
                                                      : memory.device_budget_bytes / 2;
@@ -180,10 +181,26 @@ static uint64_t bytes_of_owner(const struct vxd_map *list, const char *owner)
     return n_bytes;
 }
 
+/* Counts the owner's maps of other names. */
+static size_t count_others(const struct vxd_map *list, const struct vxd_map_terms *terms)
+{
+    size_t n = 0;
+
+    for (; list != NULL; list = list->next) {
+        n += strcmp(list->terms.owner, terms->owner) == 0 &&
+                     strcmp(list->terms.name, terms->name) != 0
+                 ? 1
+                 : 0;
+    }
+    return n;
+}
+
 /* The bytes that the limits allow a map, including those it has already. */
 struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
+    uint64_t owner_limit; /* which that is a part of, and its key */
+    const char *owner_key;
 };
 
 static struct allowed_bytes find_allowed_bytes(const struct vxd_maps *maps,
@@ -195,10 +212,15 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_maps *maps,
     uint64_t owners = bytes_of_owner(maps->first, terms->owner) +
                       bytes_of_owner(maps->unnamed, terms->owner) - own;
 
+    uint64_t limit =
+        vxd_auth_max_bytes(maps->auth, terms->owner, maps->token_limit_bytes);
+
     return (struct allowed_bytes){
         .of_all = maps->limit_bytes > others ? maps->limit_bytes - others : 0,
-        .of_owner =
-            maps->token_limit_bytes > owners ? maps->token_limit_bytes - owners : 0};
+        .of_owner = limit > owners ? limit - owners : 0,
+        .owner_limit = limit,
+        .owner_key = limit < maps->token_limit_bytes ? "max_bytes in the tokens file"
+                                                     : "limits.map_bytes_per_token"};
 }
 
 size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
@@ -237,8 +259,8 @@ void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *t
                    err->message);
     (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                    "%s; %s of %" PRIu64 " leaves it %" PRIu64, what,
-                   is_owners ? "limits.map_bytes_per_token" : "limits.map_bytes",
-                   is_owners ? maps->token_limit_bytes : maps->limit_bytes, left);
+                   is_owners ? allowed_bytes.owner_key : "limits.map_bytes",
+                   is_owners ? allowed_bytes.owner_limit : maps->limit_bytes, left);
 }
 
 enum vxd_status vxd_maps_prepare(const struct vxd_maps *maps, struct vxd_queue *queue,
@@ -294,6 +316,10 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
     if (atomic_load(&maps->n_maps) >= VXD_MAPS_MAX && !maps->is_recovering) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "there are %d maps already",
                          VXD_MAPS_MAX));
+    }
+    if (!maps->is_recovering) {
+        VXD_TRY(vxd_auth_check_held(maps->auth, terms->owner, VXD_NOUN_MAP,
+                                    count_others(maps->first, terms), err));
     }
     map = calloc(1, sizeof *map);
     if (map == NULL) {

@@ -52,6 +52,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
     vxd_context_get_memory(server->context, &memory);
     scenes->context = server->context;
     scenes->registry = server->registry;
+    scenes->auth = server->auth;
     scenes->limit_bytes = server->config.scene_bytes > 0 ? server->config.scene_bytes
                                                          : memory.device_budget_bytes / 2;
     scenes->token_limit_bytes = server->config.token_scene_bytes > 0
@@ -173,17 +174,40 @@ static enum vxd_status check_store(const struct vxd_scenes *scenes,
         spec->format.material_bits, scenes->store_name, SLAB_MATERIAL_BITS);
 }
 
-/* Counts scenes that have a name or wait for one. */
-static size_t count_scenes(const struct vxd_scenes *scenes)
+/* Counts scenes that have a name or wait for one, and how many of them the owner has made. */
+static size_t count_scenes(const struct vxd_scenes *scenes, const char *owner,
+                           size_t *n_of_owner)
 {
     size_t n = atomic_load(&scenes->n_scenes);
 
+    *n_of_owner = 0;
     vxd_scenes_lock(scenes);
     for (const struct vxd_scene *s = scenes->reserved; s != NULL; s = s->next) {
         n++;
+        *n_of_owner += strcmp(s->terms.owner, owner) == 0 ? 1 : 0;
+    }
+    for (const struct vxd_scene *s = scenes->first; s != NULL; s = s->next) {
+        *n_of_owner += strcmp(s->terms.owner, owner) == 0 ? 1 : 0;
     }
     vxd_scenes_unlock(scenes);
     return n;
+}
+
+/* Whether there may be one more, of all and of the owner's. */
+static enum vxd_status check_count(const struct vxd_scenes *scenes, const char *owner,
+                                   struct vxd_err *err)
+{
+    size_t n_of_owner;
+
+    if (atomic_load(&scenes->is_recovering)) {
+        return VXD_OK;
+    }
+    if (count_scenes(scenes, owner, &n_of_owner) >= scenes->limit_scenes) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "there are %zu scenes already, limits.scenes",
+                        scenes->limit_scenes);
+    }
+    return vxd_auth_check_held(scenes->auth, owner, VXD_NOUN_SCENE, n_of_owner, err);
 }
 
 /* Makes a scene without its family and history. */
@@ -195,13 +219,10 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
     struct vxd_scene *scene;
     enum vxd_status status;
 
-    if (!atomic_load(&scenes->is_recovering) &&
-        count_scenes(scenes) >= scenes->limit_scenes) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "there are %zu scenes already, limits.scenes",
-                        scenes->limit_scenes);
+    status = check_count(scenes, terms->owner, err);
+    if (status == VXD_OK) {
+        status = check_store(scenes, spec, err);
     }
-    status = check_store(scenes, spec, err);
     if (status != VXD_OK) {
         return status;
     }
@@ -270,7 +291,7 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
         scene->family->journal_id =
             vxd_journal_new_family(vxd_registry_get_journal(scenes->registry));
     }
-    VXD_TRY(vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, err));
+    VXD_TRY(vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, err));
     *out = scene;
     scene = NULL;
 out:
@@ -299,7 +320,7 @@ enum vxd_status vxd_scene_branch(struct vxd_scene *parent,
     /* No collection ends meanwhile on the write lane, so the pinned root is in the
      * family's store. */
     if (status == VXD_OK) {
-        status = vxd_scene_history_begin(scene, from->root, err);
+        status = vxd_scene_history_begin(scene, from->root, from->pins, err);
     }
     if (status != VXD_OK) {
         destroy(scene, queue);

@@ -80,7 +80,8 @@ enum vxd_scene_made_by {
     VXD_SCENE_EDITED = 1,
     VXD_SCENE_INTEGRATED = 2,
     VXD_SCENE_UNDONE = 3, /* of_version */
-    VXD_SCENE_REDONE = 4  /* of_version, which was an undo */
+    VXD_SCENE_REDONE = 4, /* of_version, which was an undo */
+    VXD_SCENE_DECAYED = 5
 };
 
 struct vxd_scene_version {
@@ -89,6 +90,7 @@ struct vxd_scene_version {
     uint64_t of_version;
     uint64_t undone_by; /* the last version that undid this one, 0 = none */
     uint32_t root;
+    uint32_t pins; /* root of the pinned voxels, which are occupied there */
     int64_t unix_ns;
     uint64_t run_ns; /* the daemon's running time when it was added (scene_ages.h) */
     uint64_t n_added, n_removed, n_changed, n_freed;
@@ -129,6 +131,7 @@ struct vxd_scene_state {
     struct vxd_scene_store *store; /* held */
     struct vxd_svdag *svdag;       /* the store's */
     uint32_t root;
+    uint32_t pins;
     uint64_t version;
     int64_t changed_unix_ns;
 };
@@ -142,6 +145,8 @@ struct vxd_scene_log_odds {
      * and they were, which the next scan's record says. */
     bool must_forget;
     bool has_forgotten;
+    int64_t decayed_ns; /* by the scans' time they have faded up to here; 0 = not yet */
+    int64_t newest_ns;  /* the newest stamp of the scans since the daemon's start, or 0 */
 };
 
 struct vxd_scene {
@@ -272,8 +277,8 @@ size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
 size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,
                                 struct vxd_scene_snapshot *out, size_t n_most);
 
-/* Pins all different roots of kept versions and snapshots, up to n_most, in *state's
- * store; returns how many. */
+/* Pins all different roots of kept versions and snapshots and of their pins, up to n_most,
+ * in *state's store; returns how many. */
 size_t vxd_scene_pin_roots(struct vxd_scene *scene, struct vxd_scene_state *state,
                            uint32_t *out, size_t n_most);
 

@@ -144,6 +144,46 @@ void vxd_scene_write_history(struct vxd_bytes_out *out,
     }
 }
 
+bool vxd_scene_has_upkeep(const struct vxd_scene *scene)
+{
+    const struct vxd_scene_history *history = &scene->history;
+    bool has = scene->log_odds.decayed_ns != 0;
+
+    for (size_t i = 0; i < history->n - history->n_waiting && !has; i++) {
+        has = history->versions[i].pins != VXD_SVDAG_EMPTY ||
+              history->versions[i].kind == VXD_SCENE_DECAYED;
+    }
+    for (size_t i = 0; i < history->n_snapshots && !has; i++) {
+        has = history->snapshots[i].version.pins != VXD_SVDAG_EMPTY ||
+              history->snapshots[i].version.kind == VXD_SCENE_DECAYED;
+    }
+    return has;
+}
+
+/* Adds the number of a version's pins among the roots, or 0. Equal ones follow one another. */
+static void put_pins(struct vxd_bytes_out *out, uint32_t pins, uint32_t *roots,
+                     size_t *n_roots)
+{
+    if (pins != VXD_SVDAG_EMPTY && roots[*n_roots - 1] != pins) {
+        roots[(*n_roots)++] = pins;
+    }
+    vxd_bytes_put_number(out, pins != VXD_SVDAG_EMPTY ? *n_roots - 1 : 0);
+}
+
+void vxd_scene_write_upkeep(struct vxd_bytes_out *out, const struct vxd_scene *scene,
+                            uint32_t *roots, size_t *n_roots)
+{
+    const struct vxd_scene_history *history = &scene->history;
+
+    vxd_bytes_put_signed(out, scene->log_odds.decayed_ns);
+    for (size_t i = 0; i < history->n - history->n_waiting; i++) {
+        put_pins(out, history->versions[i].pins, roots, n_roots);
+    }
+    for (size_t i = 0; i < history->n_snapshots; i++) {
+        put_pins(out, history->snapshots[i].version.pins, roots, n_roots);
+    }
+}
+
 void vxd_scene_item_name(const char *scene, const char *snapshot,
                          char out[VXD_SCENE_ITEM_BYTES])
 {
@@ -332,7 +372,7 @@ static void get_version(struct vxd_bytes_in *in, struct vxd_scene_version *versi
                         uint64_t n_roots)
 {
     version->number = vxd_bytes_get_number(in);
-    version->kind = (enum vxd_scene_made_by)get_below(in, VXD_SCENE_REDONE);
+    version->kind = (enum vxd_scene_made_by)get_below(in, VXD_SCENE_DECAYED);
     version->of_version = vxd_bytes_get_number(in);
     version->undone_by = vxd_bytes_get_number(in);
     version->root = (uint32_t)get_below(in, n_roots > 0 ? n_roots - 1 : 0);
@@ -379,6 +419,24 @@ enum vxd_status vxd_scene_read_history(struct vxd_bytes_in *in,
         get_version(in, &snapshot->version, n_roots);
         in->is_bad = in->is_bad ||
                      (i > 0 && strcmp(out->snapshots[i - 1].name, snapshot->name) >= 0);
+    }
+    return in->is_bad ? fail_bytes(err, in) : VXD_OK;
+}
+
+enum vxd_status vxd_scene_read_upkeep(struct vxd_bytes_in *in, struct vxd_scene *scene,
+                                      const uint32_t *roots, size_t n_roots,
+                                      struct vxd_err *err)
+{
+    struct vxd_scene_history *history = &scene->history;
+
+    scene->log_odds.decayed_ns = vxd_bytes_get_signed(in);
+    for (size_t i = 0; i < history->n + history->n_filed && !in->is_bad; i++) {
+        struct vxd_scene_version *version = i < history->n
+                                                ? &history->versions[i]
+                                                : &history->filed[i - history->n].version;
+        uint64_t number = get_below(in, n_roots - 1);
+
+        version->pins = number > 0 && !in->is_bad ? roots[number] : VXD_SVDAG_EMPTY;
     }
     return in->is_bad ? fail_bytes(err, in) : VXD_OK;
 }

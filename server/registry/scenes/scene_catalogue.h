@@ -41,6 +41,21 @@ enum vxd_status vxd_scene_read_history(struct vxd_bytes_in *in,
                                        struct vxd_scene_history *out, uint64_t n_roots,
                                        struct vxd_err *err);
 
+/* Whether a scene has pins, or has decayed; then a snapshot file has its upkeep. */
+bool vxd_scene_has_upkeep(const struct vxd_scene *scene);
+
+/* Adds the time up to which a scene that fuses has decayed, and the pins of each version and
+ * snapshot of the history as written: numbers of roots, which are written behind the others,
+ * at most one for each version; 0 = none. */
+void vxd_scene_write_upkeep(struct vxd_bytes_out *out, const struct vxd_scene *scene,
+                            uint32_t *roots, size_t *n_roots);
+
+/* Reads it into a scene whose history has been read; n_roots are at least 1.
+ * errors  DATA_LOSS */
+enum vxd_status vxd_scene_read_upkeep(struct vxd_bytes_in *in, struct vxd_scene *scene,
+                                      const uint32_t *roots, size_t n_roots,
+                                      struct vxd_err *err);
+
 /* A snapshot's name as an item of the journal: scene, name, taker, time, and the
  * version's number. The item's own name is made of both names. */
 enum {

@@ -36,6 +36,8 @@ static uint64_t count_layers(const struct vxd_scene_family *family)
 struct allowed_bytes {
     uint64_t of_all;
     uint64_t of_owner;
+    uint64_t owner_limit; /* which that is a part of, and its key */
+    const char *owner_key;
 };
 
 static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *family,
@@ -44,6 +46,8 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *fa
     const struct vxd_scenes *scenes = family->scenes;
     uint64_t others = atomic_load(&scenes->n_bytes) - own;
     uint64_t owners = 0;
+    uint64_t limit =
+        vxd_auth_max_bytes(scenes->auth, family->owner, scenes->token_limit_bytes);
 
     vxd_scenes_lock(scenes);
     for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
@@ -56,8 +60,10 @@ static struct allowed_bytes find_allowed_bytes(const struct vxd_scene_family *fa
     owners -= own < owners ? own : owners;
     return (struct allowed_bytes){
         .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
-        .of_owner =
-            scenes->token_limit_bytes > owners ? scenes->token_limit_bytes - owners : 0};
+        .of_owner = limit > owners ? limit - owners : 0,
+        .owner_limit = limit,
+        .owner_key = limit < scenes->token_limit_bytes ? "max_bytes in the tokens file"
+                                                       : "limits.scene_bytes_per_token"};
 }
 
 /* `beside` are the bytes of the family that its max_bytes counts beside these. */
@@ -129,9 +135,8 @@ static void explain(const struct vxd_scene_family *family, uint64_t own,
     } else {
         (void)vxd_fail(
             err, VXD_RESOURCE_EXHAUSTED, NULL, "%s: %s of %" PRIu64 " leaves it %" PRIu64,
-            what, is_owners ? "limits.scene_bytes_per_token" : "limits.scene_bytes",
-            is_owners ? family->scenes->token_limit_bytes : family->scenes->limit_bytes,
-            left);
+            what, is_owners ? allowed_bytes.owner_key : "limits.scene_bytes",
+            is_owners ? allowed_bytes.owner_limit : family->scenes->limit_bytes, left);
     }
 }
 

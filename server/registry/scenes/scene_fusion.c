@@ -15,7 +15,7 @@ enum {
 
 uint32_t vxd_scene_rules(const struct vxd_scene *scene)
 {
-    return vxd_scene_fuses(scene) ? VXD_RULES_VERSION : VXD_LAST_WORD_RULES;
+    return vxd_scene_fuses(scene) ? VXD_LOG_ODDS_RULES : VXD_LAST_WORD_RULES;
 }
 
 static const char *names_of_limits(const struct vxd_scene *scene)
@@ -70,6 +70,8 @@ enum vxd_status vxd_scene_new_log_odds(struct vxd_scene *scene,
     /* Where the parent's layer has forgotten what its records say, so has this one. */
     scene->log_odds.has_forgotten = parent != NULL && (parent->log_odds.must_forget ||
                                                        parent->log_odds.has_forgotten);
+    scene->log_odds.decayed_ns = parent != NULL ? parent->log_odds.decayed_ns : 0;
+    scene->log_odds.newest_ns = parent != NULL ? parent->log_odds.newest_ns : 0;
     VXD_TRY(copies
                 ? vxd_occupancy_copy(queue, parent->log_odds.layer,
                                      &scene->log_odds.layer, err)
@@ -159,26 +161,86 @@ struct scan_lists {
     size_t n_hits;
     size_t n_passed;
     struct vxd_svdag_op *ops; /* one more than hits */
+    struct vxd_svdag_voxel_list
+        *unpinned; /* one for each operation, where there are pins */
+    size_t n_unpinned;
 };
 
-static enum vxd_status split_ops(const struct vxd_svdag_op *ops, size_t n_ops,
+/* Takes the pinned voxels out of an operation's list. */
+static enum vxd_status unpin(struct vxd_queue *queue, const struct vxd_scene_state *state,
+                             struct vxd_svdag_op *op, struct scan_lists *lists,
+                             struct vxd_err *err)
+{
+    struct vxd_svdag_voxel_list *list;
+    enum vxd_status status;
+
+    if (state->pins == VXD_SVDAG_EMPTY) {
+        return VXD_OK;
+    }
+    list = &lists->unpinned[lists->n_unpinned++];
+    status = vxd_occupancy_unpinned(queue, state->svdag, state->pins, &op->shape.voxels,
+                                    list, err);
+    op->shape.voxels = list->voxels;
+    return status;
+}
+
+static enum vxd_status split_ops(struct vxd_queue *queue,
+                                 const struct vxd_scene_state *state,
+                                 const struct vxd_svdag_op *ops, size_t n_ops,
                                  struct scan_lists *lists, struct vxd_err *err)
 {
+    enum vxd_status status = VXD_OK;
+
+    lists->unpinned = calloc(n_ops + 1, sizeof *lists->unpinned);
     lists->hits = calloc(n_ops + 1, sizeof *lists->hits);
     lists->passed = calloc(n_ops + 1, sizeof *lists->passed);
     lists->ops = calloc(n_ops + 1, sizeof *lists->ops);
-    if (lists->hits == NULL || lists->passed == NULL || lists->ops == NULL) {
+    if (lists->hits == NULL || lists->passed == NULL || lists->ops == NULL ||
+        lists->unpinned == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scan");
     }
     for (size_t i = 0; i < n_ops; i++) {
-        if (ops[i].action == VXD_SVDAG_FILL) {
-            lists->ops[lists->n_hits] = ops[i];
-            lists->hits[lists->n_hits++] = ops[i].shape.voxels;
+        struct vxd_svdag_op op = ops[i];
+
+        VXD_TRY(unpin(queue, state, &op, lists, err));
+        if (op.shape.voxels.n == 0) {
+            continue;
+        }
+        if (op.action == VXD_SVDAG_FILL) {
+            lists->ops[lists->n_hits] = op;
+            lists->hits[lists->n_hits++] = op.shape.voxels;
         } else {
-            lists->passed[lists->n_passed++] = ops[i].shape.voxels;
+            lists->passed[lists->n_passed++] = op.shape.voxels;
         }
     }
-    return VXD_OK;
+out:
+    return status;
+}
+
+static void free_lists(struct vxd_queue *queue, struct scan_lists *lists)
+{
+    for (size_t i = 0; i < lists->n_unpinned; i++) {
+        vxd_svdag_voxel_list_free(queue, &lists->unpinned[i]);
+    }
+    free(lists->hits);
+    free(lists->passed);
+    free(lists->ops);
+    free(lists->unpinned);
+}
+
+/* Accounts for what planning took, and explains why it failed. */
+static enum vxd_status end_planning(struct vxd_scene *scene, enum vxd_status status,
+                                    struct vxd_err *err)
+{
+    account(scene);
+    vxd_scene_allow(scene); /* the store: what the layer has left of it */
+    if (status != VXD_OK) {
+        if (vxd_occupancy_is_damaged(scene->log_odds.layer)) {
+            vxd_scene_fusing_failed(scene); /* so that the next record says it */
+        }
+        explain(scene, err);
+    }
+    return status;
 }
 
 enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
@@ -192,19 +254,11 @@ enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
     struct vxd_svdag_op *frees;
     enum vxd_status status;
 
-    VXD_TRY(split_ops(ops, n_ops, &lists, err));
+    VXD_TRY(split_ops(queue, state, ops, n_ops, &lists, err));
     status = vxd_occupancy_plan_scan(queue, scene->log_odds.layer, state->svdag,
                                      state->root, lists.hits, lists.n_hits, lists.passed,
                                      lists.n_passed, plan, &freed, err);
-    account(scene);
-    vxd_scene_allow(scene); /* the store: what the layer has left of it */
-    if (status != VXD_OK) {
-        if (vxd_occupancy_is_damaged(scene->log_odds.layer)) {
-            vxd_scene_fusing_failed(scene); /* so that the next record says it */
-        }
-        explain(scene, err);
-        goto out;
-    }
+    VXD_TRY(end_planning(scene, status, err));
     frees = &lists.ops[lists.n_hits];
     frees->shape.kind = VXD_SVDAG_VOXELS;
     frees->shape.voxels = freed;
@@ -212,13 +266,31 @@ enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
     status = vxd_svdag_edit_wait(queue, state->svdag, state->root, lists.ops,
                                  lists.n_hits + (freed.n > 0 ? 1 : 0), result, err);
 out:
-    free(lists.hits);
-    free(lists.passed);
-    free(lists.ops);
+    free_lists(queue, &lists);
     return status;
 }
 
-enum vxd_status vxd_scene_apply_scan(struct vxd_scene *scene, struct vxd_queue *queue,
+enum vxd_status vxd_scene_decay(struct vxd_scene *scene,
+                                const struct vxd_scene_state *state,
+                                struct vxd_queue *queue,
+                                const struct vxd_occupancy_decay *decay,
+                                struct vxd_occupancy_plan **plan,
+                                struct vxd_svdag_edit_result *result, struct vxd_err *err)
+{
+    struct vxd_svdag_op erase = {.shape = {.kind = VXD_SVDAG_VOXELS},
+                                 .action = VXD_SVDAG_ERASE};
+    enum vxd_status status =
+        vxd_occupancy_plan_decay(queue, scene->log_odds.layer, state->svdag, state->root,
+                                 state->pins, decay, plan, &erase.shape.voxels, err);
+
+    VXD_TRY(end_planning(scene, status, err));
+    status = vxd_svdag_edit_wait(queue, state->svdag, state->root, &erase,
+                                 erase.shape.voxels.n > 0 ? 1 : 0, result, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_apply_plan(struct vxd_scene *scene, struct vxd_queue *queue,
                                      const struct vxd_occupancy_plan *plan,
                                      struct vxd_err *err)
 {

@@ -37,8 +37,8 @@ enum vxd_status vxd_scene_begin_fusing(struct vxd_scene *scene, struct vxd_queue
 void vxd_scene_end_fusing(struct vxd_scene *scene);
 
 /* Edits what a scan does: its lists of passed voxels are operations that set free, those of
- * hit ones operations that fill, as its record has them. The layer is updated by
- * vxd_scene_apply_scan, once the record is made.
+ * hit ones operations that fill, as its record has them; pinned voxels are left out. The
+ * layer is updated by vxd_scene_apply_plan, once the record is made.
  *
  * in      state  pins the last version
  * out     *plan  to be freed by vxd_occupancy_plan_free
@@ -50,7 +50,13 @@ enum vxd_status vxd_scene_fuse(struct vxd_scene *scene,
                                struct vxd_queue *queue, const struct vxd_svdag_op *ops,
                                size_t n_ops, struct vxd_occupancy_plan **plan,
                                struct vxd_svdag_edit_result *result, struct vxd_err *err);
-enum vxd_status vxd_scene_apply_scan(struct vxd_scene *scene, struct vxd_queue *queue,
+/* The same for a decay. */
+enum vxd_status
+vxd_scene_decay(struct vxd_scene *scene, const struct vxd_scene_state *state,
+                struct vxd_queue *queue, const struct vxd_occupancy_decay *decay,
+                struct vxd_occupancy_plan **plan, struct vxd_svdag_edit_result *result,
+                struct vxd_err *err);
+enum vxd_status vxd_scene_apply_plan(struct vxd_scene *scene, struct vxd_queue *queue,
                                      const struct vxd_occupancy_plan *plan,
                                      struct vxd_err *err);
 

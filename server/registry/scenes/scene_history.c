@@ -13,9 +13,9 @@
 /* --- the arrays ------------------------------------------------------------------------- */
 
 enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
-                                        struct vxd_err *err)
+                                        uint32_t pins, struct vxd_err *err)
 {
-    struct vxd_scene_version first = {.kind = VXD_SCENE_MADE, .root = root};
+    struct vxd_scene_version first = {.kind = VXD_SCENE_MADE, .root = root, .pins = pins};
     enum vxd_status status = vxd_scene_reserve_version(scene, err);
 
     if (status == VXD_OK) {
@@ -34,18 +34,26 @@ void vxd_scene_history_free(struct vxd_scene_history *history)
     memset(history, 0, sizeof *history);
 }
 
+static void map_version(struct vxd_scene_version *version,
+                        uint32_t (*map)(void *argument, uint32_t root), void *argument)
+{
+    version->root = map(argument, version->root);
+    if (version->pins != VXD_SVDAG_EMPTY) {
+        version->pins = map(argument, version->pins);
+    }
+}
+
 void vxd_scene_history_map(struct vxd_scene_history *history,
                            uint32_t (*map)(void *argument, uint32_t root), void *argument)
 {
     for (size_t i = 0; i < history->n; i++) {
-        history->versions[i].root = map(argument, history->versions[i].root);
+        map_version(&history->versions[i], map, argument);
     }
     for (size_t i = 0; i < history->n_snapshots; i++) {
-        history->snapshots[i].version.root =
-            map(argument, history->snapshots[i].version.root);
+        map_version(&history->snapshots[i].version, map, argument);
     }
     for (size_t i = 0; i < history->n_filed; i++) {
-        history->filed[i].version.root = map(argument, history->filed[i].version.root);
+        map_version(&history->filed[i].version, map, argument);
     }
 }
 
@@ -147,6 +155,7 @@ static void pin(struct vxd_scene *scene, const struct vxd_scene_version *version
     *out = (struct vxd_scene_state){.store = scene->family->store,
                                     .svdag = scene->family->store->svdag,
                                     .root = version->root,
+                                    .pins = version->pins,
                                     .version = version->number,
                                     .changed_unix_ns = version->unix_ns};
     out->store->references++;
@@ -270,11 +279,13 @@ size_t vxd_scene_pin_roots(struct vxd_scene *scene, struct vxd_scene_state *stat
 
     vxd_scenes_lock(scene->scenes);
     pin(scene, newest(history), state);
-    for (size_t i = history->n - history->n_waiting; i > 0 && n < n_most; i--) {
+    for (size_t i = history->n - history->n_waiting; i > 0 && n + 1 < n_most; i--) {
         out[n++] = history->versions[i - 1].root;
+        out[n++] = history->versions[i - 1].pins;
     }
-    for (size_t i = 0; i < history->n_snapshots && n < n_most; i++) {
+    for (size_t i = 0; i < history->n_snapshots && n + 1 < n_most; i++) {
         out[n++] = history->snapshots[i].version.root;
+        out[n++] = history->snapshots[i].version.pins;
     }
     vxd_scenes_unlock(scene->scenes);
     qsort(out, n, sizeof *out, compare_roots);
@@ -400,6 +411,7 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
     }
     vxd_scenes_unlock(scene->scenes);
     vxd_scene_family_keep(scene->family, version->root);
+    vxd_scene_family_keep(scene->family, version->pins);
     vxd_scene_notify(scene, is_seen);
     return number;
 }

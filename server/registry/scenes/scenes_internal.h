@@ -38,6 +38,7 @@ struct vxd_scenes {
     struct vxd_scene *reserved; /* scenes that wait for their names, linked by `next` */
     struct vxd_scene_family *families;
     struct vxd_registry *registry; /* borrowed; has the journal */
+    struct vxd_auth *auth;         /* borrowed; has the quotas */
     /* Limits do not count, so that all on the disk comes back, and nothing is collected. */
     _Atomic bool is_recovering;
     /* What watchers see. The mutex guards it, but for the listener, which does not change. */
@@ -130,7 +131,7 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
                            void *argument);
 /* Begin a history with its first version, and free one. */
 enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
-                                        struct vxd_err *err);
+                                        uint32_t pins, struct vxd_err *err);
 void vxd_scene_history_free(struct vxd_scene_history *history);
 /* Returns undone_by of a version in the array as everybody sees it, without waiting
  * versions. */

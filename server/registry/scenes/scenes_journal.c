@@ -64,14 +64,18 @@ enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
                                      const struct vxd_scene *from, uint64_t of_version,
                                      struct vxd_scene_entry *entry, struct vxd_err *err)
 {
-    struct vxd_record record = {.kind = entry->kind,
-                                .unix_ns = entry->unix_ns,
-                                .version = {scene->generation, entry->version},
-                                .of_version = {0, of_version},
-                                .ops = ops,
-                                .n_ops = n_ops,
-                                .forgets = entry->kind == VXD_RECORD_FUSE &&
-                                           scene->log_odds.has_forgotten};
+    struct vxd_record record = {
+        .kind = entry->kind,
+        .unix_ns = entry->unix_ns,
+        .version = {scene->generation, entry->version},
+        .of_version = {0, of_version},
+        .ops = ops,
+        .n_ops = n_ops,
+        .n_pin_ops = entry->n_pin_ops,
+        .decay = entry->decay,
+        .decayed_ns = entry->decayed_ns,
+        .forgets = (entry->kind == VXD_RECORD_FUSE || entry->kind == VXD_RECORD_DECAY) &&
+                   scene->log_odds.has_forgotten};
     struct vxd_bytes_out description = {0};
     enum vxd_status status = VXD_OK;
 
@@ -216,9 +220,11 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
                                     struct vxd_scene_entry *entry, struct vxd_err *err)
 {
     struct vxd_scene_family *family = scene->family;
+    uint32_t rules = vxd_scene_rules(scene);
+    uint32_t least = vxd_record_least_rules(entry->kind);
     struct vxd_journal_record record = {.family = family->journal_id,
                                         .sequence = family->sequence + 1,
-                                        .rules_version = vxd_scene_rules(scene),
+                                        .rules_version = rules > least ? rules : least,
                                         .kind = (uint32_t)entry->kind,
                                         .bytes = entry->record.bytes,
                                         .n_bytes = entry->record.n_bytes};

@@ -21,6 +21,10 @@ struct vxd_scene_entry {
     enum vxd_record_kind kind;
     uint64_t version; /* the number of the version that it makes, if it makes one */
     int64_t unix_ns;
+    /* DECAY: what it is, and the record's decayed_ns. */
+    struct vxd_occupancy_decay decay;
+    int64_t decayed_ns;
+    size_t n_pin_ops; /* PIN */
     struct vxd_record_bytes record;
     uint64_t sequence; /* the number that its record got */
 };
@@ -32,8 +36,8 @@ bool vxd_scene_is_durable(const struct vxd_scene *scene);
  *                      just failed */
 enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err *err);
 
-/* Packs the record of a change. entry->kind, version and unix_ns are set; EDIT and
- * INTEGRATE have operations with lists in host memory; UNDO, REDO and BRANCH (which is
+/* Packs the record of a change. entry->kind, version and unix_ns are set; EDIT,
+ * INTEGRATE, FUSE and PIN have operations with lists in host memory; UNDO, REDO and BRANCH (which is
  * made from `from`) have of_version.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,

@@ -8,7 +8,10 @@
  *               each root's reference in the image
  *   log-odds    of each scene that has them, in the catalogue's order: 8 bytes layout (1), 8 bytes
  *               0 or 1 (has_forgotten), 8 bytes n_blocks, then the blocks' Morton codes (8 bytes each) and their rows (512 int8
- *               each; gpu/occupancy/occupancy.h) */
+ *               each; gpu/occupancy/occupancy.h)
+ *   upkeep      of each scene with log-odds, in the same order, where one of them has any:
+ *               decayed_ns (signed number), then of each version and snapshot in the order of
+ *               its history the number of its pins among the roots, 0 = none */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +278,30 @@ out:
     return status;
 }
 
+/* What stands behind the log-odds: nothing where no scene has pins or has decayed. */
+static enum vxd_status load_upkeep(struct vxd_scene **scenes, size_t n_scenes,
+                                   const struct image *image,
+                                   struct vxd_snapshot_reader *reader,
+                                   struct vxd_err *err)
+{
+    struct vxd_bytes_out bytes = {0};
+    struct vxd_bytes_in in;
+    enum vxd_status status = read_all(reader, VXD_SNAPSHOT_UPKEEP, &bytes, err);
+
+    in = (struct vxd_bytes_in){.bytes = bytes.bytes, .n = bytes.n};
+    for (size_t i = 0; i < n_scenes && status == VXD_OK && bytes.n > 0; i++) {
+        if (vxd_scene_fuses(scenes[i])) {
+            status =
+                vxd_scene_read_upkeep(&in, scenes[i], image->roots, image->n_roots, err);
+        }
+    }
+    if (status == VXD_OK && in.at != in.n) {
+        status = vxd_fail(err, VXD_DATA_LOSS, NULL, "more follows a snapshot's upkeep");
+    }
+    free(bytes.bytes);
+    return status;
+}
+
 enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
                                 uint64_t least_generation,
                                 struct vxd_snapshot_reader *reader, struct vxd_err *err)
@@ -310,6 +337,7 @@ enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
             VXD_TRY(load_layer(loaded[i], reader, err));
         }
     }
+    VXD_TRY(load_upkeep(loaded, (size_t)n_scenes, &image, reader, err));
 out:
     free(loaded);
     free(catalogue.bytes);

@@ -175,7 +175,7 @@ static enum vxd_status create(struct recovery *recovery, uint32_t id,
     VXD_TRY(vxd_scenes_add_described(recovery->scenes, id, &described.terms,
                                      &described.spec, generation,
                                      described.created_unix_ns, &scene, err));
-    status = vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, err);
+    status = vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, err);
 out:
     free(described.palette);
     return status;
@@ -219,7 +219,7 @@ static enum vxd_status branch(struct recovery *recovery, uint32_t id,
     if (status == VXD_OK) {
         vxd_scene_set_generation(scene, recovery->least_generation,
                                  record->version.epoch);
-        status = vxd_scene_history_begin(scene, state.root, err);
+        status = vxd_scene_history_begin(scene, state.root, state.pins, err);
     }
     if (status == VXD_OK && vxd_scene_is_last(from, state.version)) {
         status = vxd_scene_new_log_odds(scene, from, recovery->scenes->queue, err);

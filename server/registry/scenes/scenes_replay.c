@@ -54,40 +54,66 @@ static size_t count_ops(const struct vxd_record_decoded *records, size_t n)
     return n_ops;
 }
 
-/* A scan by log-odds, or any other edit. */
-static enum vxd_status run_ops(struct vxd_scene *scene,
-                               const struct vxd_scene_state *state,
-                               const struct vxd_record *record,
-                               const struct vxd_svdag_op *ops, size_t n_ops,
-                               struct vxd_svdag_edit_result *result, struct vxd_err *err)
+/* A scan by log-odds, or a decay of them. */
+static enum vxd_status run_plan(struct vxd_scene *scene,
+                                const struct vxd_scene_state *state,
+                                const struct vxd_record *record,
+                                const struct vxd_svdag_op *ops, size_t n_ops,
+                                struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
     struct vxd_queue *queue = scene->scenes->queue;
     struct vxd_occupancy_plan *plan = NULL;
     enum vxd_status status;
 
-    if (record->kind != VXD_RECORD_FUSE) {
-        VXD_TRY(vxd_svdag_edit_wait(queue, state->svdag, state->root, ops, n_ops, result,
-                                    err));
-        return vxd_scene_follow_change(scene, state, result->root, queue, err);
-    }
     if (!vxd_scene_fuses(scene)) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL,
-                        "a record fuses a scan into \"%s\", which has no log-odds",
+                        "a record changes log-odds of \"%s\", which has none",
                         scene->terms.name);
     }
     if (record->forgets) {
         VXD_TRY(vxd_occupancy_clear(queue, scene->log_odds.layer, err));
     }
-    VXD_TRY(vxd_scene_fuse(scene, state, queue, ops, n_ops, &plan, result, err));
+    VXD_TRY(record->kind == VXD_RECORD_DECAY
+                ? vxd_scene_decay(scene, state, queue, &record->decay, &plan, result, err)
+                : vxd_scene_fuse(scene, state, queue, ops, n_ops, &plan, result, err));
     scene->log_odds.has_forgotten = false;
-    status = vxd_scene_apply_scan(scene, queue, plan, err);
+    if (record->decayed_ns != 0) {
+        scene->log_odds.decayed_ns = record->decayed_ns;
+    }
+    status = vxd_scene_apply_plan(scene, queue, plan, err);
 out:
     vxd_occupancy_plan_free(queue, plan);
     return status;
 }
 
+/* Any kind of change but an undo or redo; state->pins become those that it leaves. */
+static enum vxd_status run_ops(struct vxd_scene *scene, struct vxd_scene_state *state,
+                               const struct vxd_record *record,
+                               const struct vxd_svdag_op *ops, size_t n_ops,
+                               struct vxd_svdag_edit_result *result, struct vxd_err *err)
+{
+    struct vxd_queue *queue = scene->scenes->queue;
+    size_t n_edits = n_ops - record->n_pin_ops;
+    struct vxd_svdag_edit_result pinned = {0};
+    enum vxd_status status;
+
+    if (record->kind == VXD_RECORD_FUSE || record->kind == VXD_RECORD_DECAY) {
+        return run_plan(scene, state, record, ops, n_ops, result, err);
+    }
+    VXD_TRY(
+        vxd_svdag_edit_wait(queue, state->svdag, state->root, ops, n_edits, result, err));
+    if (record->n_pin_ops > 0) {
+        VXD_TRY(vxd_svdag_edit_wait(queue, state->svdag, state->pins, ops + n_edits,
+                                    record->n_pin_ops, &pinned, err));
+        state->pins = pinned.root;
+    }
+    status = vxd_scene_follow_change(scene, state, result->root, queue, err);
+out:
+    return status;
+}
+
 /* All operations of n records; of a scene that fuses, n is 1. */
-static enum vxd_status edit(struct vxd_scene *scene, const struct vxd_scene_state *state,
+static enum vxd_status edit(struct vxd_scene *scene, struct vxd_scene_state *state,
                             const struct vxd_record_decoded *records, size_t n,
                             struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
@@ -103,8 +129,10 @@ static enum vxd_status edit(struct vxd_scene *scene, const struct vxd_scene_stat
         goto out;
     }
     for (size_t i = 0; i < n; n_copied += records[i++].record.n_ops) {
-        memcpy(ops + n_copied, records[i].record.ops,
-               records[i].record.n_ops * sizeof *ops);
+        if (records[i].record.n_ops > 0) { /* a decay has none */
+            memcpy(ops + n_copied, records[i].record.ops,
+                   records[i].record.n_ops * sizeof *ops);
+        }
     }
     for (size_t i = 0; i < n_ops; i++) {
         VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
@@ -124,8 +152,9 @@ out:
 
 static enum vxd_scene_made_by made_by(enum vxd_record_kind kind)
 {
-    return kind == VXD_RECORD_UNDO   ? VXD_SCENE_UNDONE
-           : kind == VXD_RECORD_REDO ? VXD_SCENE_REDONE
+    return kind == VXD_RECORD_UNDO    ? VXD_SCENE_UNDONE
+           : kind == VXD_RECORD_REDO  ? VXD_SCENE_REDONE
+           : kind == VXD_RECORD_DECAY ? VXD_SCENE_DECAYED
            : kind == VXD_RECORD_INTEGRATE || kind == VXD_RECORD_FUSE
                ? VXD_SCENE_INTEGRATED
                : VXD_SCENE_EDITED;
@@ -172,12 +201,14 @@ out:
 /* Adds a version whose place is reserved. Its counts are known where it was an edit of
  * its own. */
 static void add_version(struct vxd_scene *scene, const struct vxd_record *record,
-                        const struct vxd_svdag_edit_result *result, bool is_alone)
+                        uint32_t pins, const struct vxd_svdag_edit_result *result,
+                        bool is_alone)
 {
     struct vxd_scene_version version = {.kind = made_by(record->kind),
                                         .of_version = record->of_version.n,
                                         .unix_ns = record->unix_ns,
-                                        .root = result->root};
+                                        .root = result->root,
+                                        .pins = pins};
 
     if (is_alone) {
         version.n_added = result->n_added;
@@ -214,7 +245,7 @@ enum vxd_status vxd_scene_replay(struct vxd_scene *scene, uint64_t least_generat
     }
     vxd_scene_account(scene);
     for (size_t i = 0; i < n; i++) {
-        add_version(scene, &records[i].record, &result, n == 1);
+        add_version(scene, &records[i].record, state.pins, &result, n == 1);
         vxd_scene_set_generation(scene, least_generation,
                                  records[i].record.version.epoch);
     }

@@ -25,6 +25,7 @@ struct capture {
     struct vxd_scene_state state;    /* pins the store */
     struct vxd_registry_save *save;
     struct vxd_bytes_out catalogue;
+    struct vxd_bytes_out upkeep; /* empty where no scene has any */
     uint32_t *roots;
     size_t n_roots;
     /* Scenes with log-odds in the catalogue's order, held until their layers are copied. */
@@ -42,7 +43,8 @@ static size_t count_roots(const struct vxd_scene_family *family, size_t *n_scene
 
     *n_scenes = 0;
     for (const struct vxd_scene *s = family->first; s != NULL; s = s->next_in_family) {
-        n += s->history.n - s->history.n_waiting + s->history.n_snapshots;
+        n +=
+            2 * (s->history.n - s->history.n_waiting + s->history.n_snapshots); /* pins */
         *n_scenes += s->is_named ? 1 : 0;
     }
     return n;
@@ -71,6 +73,23 @@ static bool lock_for_capture(struct vxd_scenes *scenes, struct vxd_scene *scene)
     return false;
 }
 
+/* Copies what scenes that fuse have of upkeep, if one of them has any. */
+static void copy_upkeep(struct capture *capture)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < capture->n_fusing; i++) {
+        has_any = has_any || vxd_scene_has_upkeep(capture->fusing[i]);
+    }
+    for (size_t i = 0; i < capture->n_fusing && has_any; i++) {
+        vxd_scene_write_upkeep(&capture->upkeep, capture->fusing[i], capture->roots,
+                               &capture->n_roots);
+    }
+    if (has_any) {
+        capture->save->head.rules_version = VXD_RULES_VERSION;
+    }
+}
+
 /* Copies all of the family. The mutex is held. */
 static void copy_family(struct capture *capture)
 {
@@ -93,6 +112,7 @@ static void copy_family(struct capture *capture)
             capture->fusing[capture->n_fusing++] = s;
         }
     }
+    copy_upkeep(capture);
 }
 
 /* Finds a scene of the family that has a name, and holds it. */
@@ -184,7 +204,8 @@ static enum vxd_status take(struct vxd_scenes *scenes, struct capture *capture,
     vxd_scenes_unlock(scenes);
     status = copy_layers(capture, err);
     vxd_scene_end_copy(capture->scene);
-    if (status == VXD_OK && capture->catalogue.is_out_of_memory) {
+    if (status == VXD_OK &&
+        (capture->catalogue.is_out_of_memory || capture->upkeep.is_out_of_memory)) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a catalogue");
     }
     return status;
@@ -285,6 +306,10 @@ static enum vxd_status write_file(void *user, struct vxd_snapshot_writer *writer
                                capture->catalogue.n, err));
     VXD_TRY(write_image(capture, writer, err));
     VXD_TRY(write_layers(capture, writer, err));
+    if (capture->upkeep.n > 0) {
+        status = vxd_snapshot_write(writer, VXD_SNAPSHOT_UPKEEP, capture->upkeep.bytes,
+                                    capture->upkeep.n, err);
+    }
 out:
     return status;
 }
@@ -306,6 +331,7 @@ enum vxd_status vxd_scenes_save(void *owner, struct vxd_registry_save *save,
     atomic_store(&capture.scene->family->save_ns, vxd_clock_ns() - since_ns);
 out:
     free(capture.catalogue.bytes);
+    free(capture.upkeep.bytes);
     free(capture.roots);
     free_layers(&capture);
     vxd_scene_unpin(scenes, &capture.state, save->queue);

@@ -3,6 +3,7 @@
 #include "server/service/admin/admin.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/statvfs.h>
 
 #include "gpu/core/core.h"
@@ -18,6 +19,10 @@
 #include "server/schedule/schedule.h"
 #include "server/service/watch/watch.h"
 #include "server/transport/tls/tls.h"
+
+enum {
+    MAX_TOKENS = 256 /* labels */
+};
 
 static void write_maps(const struct vxd_server *server, struct vxd_text *text)
 {
@@ -62,6 +67,14 @@ static void write_volumes(const struct vxd_server *server, struct vxd_text *text
                     "voxeld_volume_bytes{use=\"used\"} %" PRIu64
                     "\nvoxeld_volume_bytes{use=\"budget\"} %" PRIu64 "\n",
                     volumes.n_bytes, volumes.limit_bytes);
+    vxd_metrics_write_uint(text, "voxeld_durable_volumes", "gauge",
+                           "Of the volumes, those on the disk.", volumes.n_durable);
+    vxd_metrics_describe(text, "voxeld_volume_snapshots_total", "counter",
+                         "Snapshot files of durable volumes.");
+    vxd_text_printf(text,
+                    "voxeld_volume_snapshots_total{result=\"written\"} %" PRIu64
+                    "\nvoxeld_volume_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
+                    volumes.n_snapshots, volumes.n_failed_snapshots);
 }
 
 static void write_networks(const struct vxd_server *server, struct vxd_text *text)
@@ -187,6 +200,46 @@ static void write_tls(const struct vxd_server *server, struct vxd_text *text)
                            (double)vxd_tls_expires_unix_s(server->tls));
 }
 
+/* Of each name's senders. Labels are bounded: the names that came first have their own, all others
+ * are one. */
+static void write_tokens(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_account_usage *usage = calloc(MAX_TOKENS, sizeof *usage);
+    size_t n = usage != NULL
+                   ? vxd_accounts_list(vxd_auth_accounts(server->auth), usage, MAX_TOKENS)
+                   : 0;
+
+    vxd_metrics_describe(text, "voxeld_token_requests_total", "counter",
+                         "Requests of a token, or of a user without one, that its scopes "
+                         "and methods allow.");
+    for (size_t i = 0; i < n; i++) {
+        vxd_text_printf(text, "voxeld_token_requests_total{token=\"%s\"} %" PRIu64 "\n",
+                        usage[i].name, usage[i].n_requests);
+    }
+    vxd_metrics_describe(
+        text, "voxeld_token_refusals_total", "counter",
+        "Refused by a scope, a rule or a quota, or for want of a place in "
+        "the queue.");
+    for (size_t i = 0; i < n; i++) {
+        for (int why = 0; why < VXD_N_REFUSALS; why++) {
+            if (usage[i].n_refused[why] > 0) {
+                vxd_text_printf(text,
+                                "voxeld_token_refusals_total{token=\"%s\",reason=\"%s\"} "
+                                "%" PRIu64 "\n",
+                                usage[i].name, vxd_refusal_name((enum vxd_refusal)why),
+                                usage[i].n_refused[why]);
+            }
+        }
+    }
+    vxd_metrics_describe(text, "voxeld_token_lane_seconds_total", "counter",
+                         "Time that lanes worked for a token.");
+    for (size_t i = 0; i < n; i++) {
+        vxd_text_printf(text, "voxeld_token_lane_seconds_total{token=\"%s\"} %.9g\n",
+                        usage[i].name, (double)usage[i].lane_ns / 1e9);
+    }
+    free(usage);
+}
+
 void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_scheduler_load load;
@@ -197,6 +250,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     vxd_context_get_memory(server->context, &memory);
     vxd_server_backend_name(server, backend, sizeof backend);
     write_counters(server, text);
+    write_tokens(server, text);
     vxd_metrics_write_uint(text, "voxeld_queue_depth", "gauge", "Requests waiting.",
                            load.n_queued);
     vxd_metrics_write_uint(text, "voxeld_running", "gauge",

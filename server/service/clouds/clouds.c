@@ -65,6 +65,22 @@ out:
     return status;
 }
 
+void vxd_clouds_name_one(struct vxd_err *err)
+{
+    static const char list[] = "clouds[0]";
+    char field[sizeof err->field];
+
+    if (err == NULL) {
+        return;
+    }
+    if (strncmp(err->field, list, sizeof list - 1) == 0) {
+        (void)snprintf(field, sizeof field, "cloud%s", err->field + sizeof list - 1);
+        memcpy(err->field, field, sizeof field);
+    } else if (strcmp(err->field, "clouds") == 0) {
+        (void)snprintf(err->field, sizeof err->field, "cloud");
+    }
+}
+
 enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
                                   struct vxd_queue *queue, float *positions,
                                   float *features, struct vxd_err *err)
@@ -83,6 +99,7 @@ enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
                 status = vxd_upload(queue, cloud.data, cloud.n_points * cloud.point_step,
                                     &clouds->uploads[n_source], &cloud.data, err);
             }
+            cloud.origins = clouds->origins != NULL ? clouds->origins + 3 * row : NULL;
             if (status == VXD_OK && cloud.n_points > 0) {
                 status = vxd_cloud_decode(
                     queue, &cloud, positions + 3 * row,

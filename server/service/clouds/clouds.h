@@ -36,6 +36,8 @@ struct vxd_clouds {
     double origin[3];     /* subtracted from the pose */
     bool in_sensor_frame; /* T_map_sensor is not applied, nor the origin */
     double unit_m;        /* positions are in units of so many metres; 0 = 1 */
+    /* n_points x 3, device: decoding writes where the sensor was at each point. NULL: not. */
+    float *origins;
     /* Set by vxd_clouds_check. */
     size_t n_points;
     uint32_t *starts; /* n_clouds + 1: first point of each, its sweeps' included */
@@ -49,6 +51,9 @@ struct vxd_clouds {
  *         RESOURCE_EXHAUSTED */
 enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds *clouds,
                                  struct vxd_err *err);
+
+/* Makes err.field that of a message with one cloud: "cloud" for "clouds[0]". NULL is fine. */
+void vxd_clouds_name_one(struct vxd_err *err);
 
 /* Enqueues the upload of all points, as rows from `positions` and `features` on (NULL
  * without channels).

@@ -259,11 +259,13 @@ static void quaternion_matrix(double x, double y, double z, double w, double out
 }
 
 struct pose {
+    double quaternion[4]; /* x, y, z, w; of poses that were read */
     double rotation[9];
     double translation[3];
 };
 
-static const struct pose identity = {{1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
+static const struct pose identity = {
+    {0, 0, 0, 1}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
 
 static enum vxd_status read_pose(const Voxeld__V1__Pose *message, const char *path,
                                  const char *member, struct pose *out,
@@ -291,14 +293,19 @@ static enum vxd_status read_pose(const Voxeld__V1__Pose *message, const char *pa
                        "(%g, %g, %g, %g) has norm %g, it must be within %g of 1", q->x,
                        q->y, q->z, q->w, norm, NORM_TOLERANCE);
     }
-    quaternion_matrix(q->x / norm, q->y / norm, q->z / norm, q->w / norm, out->rotation);
+    out->quaternion[0] = q->x / norm;
+    out->quaternion[1] = q->y / norm;
+    out->quaternion[2] = q->z / norm;
+    out->quaternion[3] = q->w / norm;
+    quaternion_matrix(out->quaternion[0], out->quaternion[1], out->quaternion[2],
+                      out->quaternion[3], out->rotation);
     return VXD_OK;
 }
 
 /* Composes two poses: first inner, then outer. */
 static struct pose compose(const struct pose *outer, const struct pose *inner)
 {
-    struct pose out;
+    struct pose out = identity;
 
     for (size_t i = 0; i < 3; i++) {
         const double *row = outer->rotation + 3 * i;
@@ -352,6 +359,99 @@ out:
     return status;
 }
 
+/* `to` as seen from `from`: the pose of a moving sensor in its own frame at the begin. */
+static struct pose relative(const struct pose *from, const struct pose *to)
+{
+    const double *a = from->quaternion;
+    const double *b = to->quaternion;
+    const double t[3] = {to->translation[0] - from->translation[0],
+                         to->translation[1] - from->translation[1],
+                         to->translation[2] - from->translation[2]};
+    struct pose out = identity;
+
+    for (size_t i = 0; i < 3; i++) {
+        size_t j = (i + 1) % 3;
+        size_t k = (i + 2) % 3;
+
+        out.quaternion[i] = a[3] * b[i] - a[i] * b[3] - a[j] * b[k] + a[k] * b[j];
+        out.translation[i] = from->rotation[i] * t[0] + from->rotation[3 + i] * t[1] +
+                             from->rotation[6 + i] * t[2];
+    }
+    out.quaternion[3] = a[3] * b[3] + a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    return out;
+}
+
+/* Makes the field of times such that the scan's begin is 0 and its end 1. */
+static enum vxd_status bind_time(const struct layout *layout,
+                                 const Voxeld__V1__Deskew *deskew,
+                                 const struct vxd_cloud *cloud, struct vxd_field *out,
+                                 struct vxd_err *err)
+{
+    const char *name = deskew->time_field[0] != '\0' ? deskew->time_field : "t";
+    const Voxeld__V1__Field *field = find_field(layout, name);
+    double start = deskew->start;
+    double end = deskew->end;
+
+    if (field == NULL || field->count > 1) {
+        return fail_at(err, layout->path, "deskew.time_field",
+                       field == NULL ? "\"%s\" is no field of the cloud"
+                                     : "\"%s\" has more than one element",
+                       name);
+    }
+    *out = engine_field(field);
+    if (start == 0 && end == 0) {
+        vxd_cloud_field_range(cloud, out, &start, &end);
+    } else if (!(start < end) || !isfinite(start) || !isfinite(end)) {
+        return fail_at(err, layout->path, "deskew.end",
+                       "is %g, it must be above the start, %g, and both finite", end,
+                       start);
+    }
+    /* All at one time: the pose is that of the begin. */
+    out->bias = end > start ? (out->bias - start) / (end - start) : 0;
+    out->scale = end > start ? out->scale / (end - start) : 0;
+    return VXD_OK;
+}
+
+static enum vxd_status bind_motion(const struct vxd_clouds *clouds,
+                                   const struct vxd_source *source,
+                                   const struct layout *layout, struct vxd_cloud *out,
+                                   struct vxd_err *err)
+{
+    const Voxeld__V1__Cloud *cloud = clouds->clouds[source->cloud];
+    double unit_m = clouds->unit_m != 0 ? clouds->unit_m : 1;
+    struct vxd_field time;
+    struct pose begin;
+    struct pose end;
+    enum vxd_status status;
+
+    if (cloud->deskew == NULL) {
+        return VXD_OK;
+    }
+    if (cloud->n_sweeps > 0) {
+        return fail_at(err, layout->path, "deskew", "goes without sweeps");
+    }
+    VXD_TRY(bind_time(layout, cloud->deskew, out, &time, err));
+    VXD_TRY(read_pose(cloud->t_map_sensor, layout->path, "T_map_sensor", &begin, err));
+    VXD_TRY(read_pose(cloud->deskew->t_map_sensor_end, layout->path,
+                      "deskew.T_map_sensor_end", &end, err));
+    if (clouds->in_sensor_frame) {
+        end = relative(&begin, &end);
+        begin = identity;
+    }
+    for (int i = 0; i < 3; i++) {
+        end.translation[i] -= clouds->in_sensor_frame ? 0 : clouds->origin[i];
+        end.translation[i] /= unit_m;
+        if (!isfinite(end.translation[i])) {
+            return fail_at(err, layout->path, "deskew.T_map_sensor_end",
+                           "minus the origin is not finite");
+        }
+    }
+    vxd_cloud_set_motion(out, &time, begin.quaternion, end.quaternion, 1 / unit_m,
+                         end.translation);
+out:
+    return status;
+}
+
 enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
                                  const struct vxd_source *source, struct vxd_cloud *out,
                                  struct vxd_err *err)
@@ -398,6 +498,7 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
     VXD_TRY(bind_position(&layout, out, err));
     VXD_TRY(bind_channels(clouds, &layout, sweep != NULL ? sweep->dt_s : 0, out, err));
     VXD_TRY(bind_pose(clouds, source, path, out, err));
+    status = bind_motion(clouds, source, &layout, out, err);
 out:
     return status;
 }

@@ -78,10 +78,27 @@ struct vxd_scene_network {
  * those that hit nothing; both in the cloud's order, source by source. */
 struct vxd_scene_split {
     const float *positions;
+    const float *origins; /* where their rays start; NULL: all at one place */
     const uint16_t *values;
     const float *dropped;
+    const float *dropped_origins;
     size_t *n_kept; /* of each source; NULL: all */
 };
+
+/* Which points are kept, and which dropped, in the cloud's order; values of the kept ones. */
+struct vxd_scene_rows {
+    int32_t *kept;
+    uint16_t *values; /* NULL: all have one material */
+    int32_t *dropped;
+    size_t n_kept;
+    size_t n_dropped;
+};
+
+/* Copies positions and origins of a split, which has all n_points of them, as the rows say.
+ * Memory is the request's. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_split_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                     size_t n_points, const struct vxd_scene_rows *rows,
+                                     struct vxd_scene_split *split, struct vxd_err *err);
 
 /* Reads label_to_material as far as it can be without network and scene.
  * errors  INVALID_ARGUMENT  "label_to_material[2].material", ...; RESOURCE_EXHAUSTED */
@@ -120,7 +137,7 @@ enum vxd_status vxd_scene_network_take(struct vxd_request *request,
                                        struct vxd_scene_network *network,
                                        struct vxd_err *err);
 /* Splits n_points, which come from sources of n_of_source points each, by their labels.
- * Memory is the request's. errors  as vxd_scene_labels_table */
+ * out->origins are all points' before. Memory is the request's. errors  as vxd_scene_labels_table */
 enum vxd_status vxd_scene_network_split(struct vxd_request *request,
                                         struct vxd_queue *queue,
                                         const struct vxd_scene_network *network,
@@ -130,6 +147,28 @@ enum vxd_status vxd_scene_network_split(struct vxd_request *request,
                                         struct vxd_scene_split *out, struct vxd_err *err);
 void vxd_scene_network_free(struct vxd_request *request,
                             struct vxd_scene_network *network);
+
+/* --- scene_filter.c: points that hit nothing ----------------------------------------------- */
+
+/* A scan's points on the host. */
+struct vxd_scene_filtering {
+    const struct vxd_scene_spec *spec;
+    const float *points; /* n x 3, voxels from base_voxel */
+    size_t n;
+    const double *base_voxel; /* from the scene's low corner */
+    const double *sensor;     /* voxels from base_voxel */
+};
+
+/* errors  INVALID_ARGUMENT  "filter", "filter.ground_angle", ... */
+enum vxd_status vxd_scene_filter_check(const Voxeld__V1__SceneIntegrateRequest *message,
+                                       struct vxd_err *err);
+/* Writes 1 for each point that the filter drops, else 0, and counts them.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_filter_points(struct vxd_request *request,
+                                        const Voxeld__V1__SceneFilter *filter,
+                                        const struct vxd_scene_filtering *in,
+                                        uint8_t *dropped, uint64_t *n_ground,
+                                        uint64_t *n_sparse, struct vxd_err *err);
 
 /* scene_colour.c: finds the palette's nearest entries to n colours, r g b 0 to 255 each,
  * in CIELAB (D65); of equally near ones the first. Colours that are not finite take

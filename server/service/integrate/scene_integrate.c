@@ -31,10 +31,12 @@ struct integrate_job {
     struct vxd_scene_network network;
     size_t n_sources;
     double base_voxel[3];
-    float *positions; /* device, n_points x 3 voxels from base_voxel */
+    float *positions;     /* device, n_points x 3 voxels from base_voxel */
+    const float *origins; /* likewise, of their rays; NULL: the sensor did not move */
     float *features;
     /* The points as they are scanned; with values NULL all take the rule's material. */
     struct vxd_scene_split split;
+    const uint16_t *values; /* of all points, on the host; NULL as in the split */
     struct vxd_svdag_scan_result
         *scans; /* of the sources, then of their dropped points */
     struct vxd_svdag_op *ops;
@@ -44,27 +46,13 @@ struct integrate_job {
 
 /* --- check -------------------------------------------------------------------------------- */
 
-/* The check takes a list of clouds; the message has one cloud. */
-static void rename_field(struct vxd_err *err)
-{
-    static const char list[] = "clouds[0]";
-    char field[sizeof err->field];
-
-    if (strncmp(err->field, list, sizeof list - 1) == 0) {
-        (void)snprintf(field, sizeof field, "cloud%s", err->field + sizeof list - 1);
-        memcpy(err->field, field, sizeof field);
-    } else if (strcmp(err->field, "clouds") == 0) {
-        (void)snprintf(err->field, sizeof err->field, "cloud");
-    }
-}
-
 static enum vxd_status check_clouds(struct vxd_request *request,
                                     struct vxd_clouds *clouds, struct vxd_err *err)
 {
     enum vxd_status status = vxd_clouds_check(request, clouds, err);
 
-    if (status != VXD_OK && err != NULL) {
-        rename_field(err);
+    if (status != VXD_OK) {
+        vxd_clouds_name_one(err);
     }
     return status;
 }
@@ -113,6 +101,7 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
     job = request->state;
     VXD_TRY(check_cloud(request, err));
     VXD_TRY(vxd_scene_network_check(request, input, &job->network, err));
+    VXD_TRY(vxd_scene_filter_check(input, err));
     if (input->carve != NULL &&
         (!(input->carve->max_range_m >= 0) || !isfinite(input->carve->max_range_m))) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.max_range_m",
@@ -139,8 +128,8 @@ enum vxd_status vxd_scene_integrate_prerequisite(struct vxd_request *request, bo
         return VXD_OK;
     }
     status = vxd_scene_network_run(request, &job->network, err);
-    if (status != VXD_OK && err != NULL) {
-        rename_field(err);
+    if (status != VXD_OK) {
+        vxd_clouds_name_one(err);
     }
     return status;
 }
@@ -192,6 +181,7 @@ static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *que
     struct integrate_job *job = request->state;
     size_t n = job->clouds.n_points;
     void *positions;
+    void *origins;
     void *features = NULL;
     enum vxd_status status;
 
@@ -201,13 +191,19 @@ static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *que
                                       (size_t)job->rule.n_channels * sizeof(float),
                                       &features, err));
     }
+    if (job->cloud->deskew != NULL) {
+        VXD_TRY(
+            vxd_scene_take_device(request, queue, n, 3 * sizeof(float), &origins, err));
+        job->clouds.origins = origins;
+    }
     VXD_TRY(vxd_clouds_decode(&job->clouds, queue, positions, features, err));
     job->positions = positions;
+    job->origins = job->clouds.origins;
     job->features = features;
     status = vxd_queue_wait(queue, err);
 out:
-    if (status != VXD_OK && err != NULL) {
-        rename_field(err);
+    if (status != VXD_OK) {
+        vxd_clouds_name_one(err);
     }
     return status;
 }
@@ -237,8 +233,31 @@ static enum vxd_status choose_values(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_queue_wait(queue, err));
     VXD_TRY(vxd_scene_rule_apply(&job->rule, &job->base.scene->spec, looked_at.bytes,
                                  job->base_voxel[2], n, block, err));
+    job->values = block;
     VXD_TRY(vxd_scene_upload(request, queue, block, n * sizeof(uint16_t), &values, err));
     job->split.values = values;
+out:
+    return status;
+}
+
+/* Counts the points of each source, in the request's memory. */
+static enum vxd_status count_points(struct vxd_request *request, size_t **n_of_source,
+                                    struct vxd_err *err)
+{
+    const struct integrate_job *job = request->state;
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(
+        vxd_scene_take_host(request, job->n_sources, sizeof **n_of_source, &block, err));
+    *n_of_source = block;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
+        struct vxd_cloud cloud = {0};
+
+        VXD_TRY(vxd_source_build(&job->clouds, &source, &cloud, err));
+        (*n_of_source)[i] = cloud.n_points;
+    }
 out:
     return status;
 }
@@ -249,22 +268,87 @@ static enum vxd_status split_points(struct vxd_request *request, struct vxd_queu
 {
     struct integrate_job *job = request->state;
     size_t *n_of_source;
-    void *block;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_scene_take_host(request, job->n_sources, sizeof *n_of_source, &block, err));
-    n_of_source = block;
-    for (size_t i = 0; i < job->n_sources; i++) {
-        const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
-        struct vxd_cloud cloud = {0};
-
-        VXD_TRY(vxd_source_build(&job->clouds, &source, &cloud, err));
-        n_of_source[i] = cloud.n_points;
-    }
+    VXD_TRY(count_points(request, &n_of_source, err));
     VXD_TRY(vxd_scene_network_split(request, queue, &job->network, &job->base.scene->spec,
                                     job->positions, job->clouds.n_points, n_of_source,
                                     job->n_sources, &job->split, err));
+    status = vxd_queue_wait(queue, err);
+out:
+    return status;
+}
+
+/* Looks for points that hit nothing; *dropped is on the host. */
+static enum vxd_status mark_points(struct vxd_request *request, struct vxd_queue *queue,
+                                   const Voxeld__V1__SceneFilter *filter,
+                                   uint8_t **dropped, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t n = job->clouds.n_points;
+    struct vxd_scene_output looked_at = {.n_bytes = n * 3 * sizeof(float),
+                                         .device = job->positions};
+    struct vxd_scene_filtering in = {
+        .spec = &job->base.scene->spec, .n = n, .base_voxel = job->base_voxel};
+    const struct vxd_source source = {0, false, 0};
+    struct vxd_cloud cloud = {0};
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &looked_at, err));
+    VXD_TRY(vxd_scene_take_host(request, n, 1, &block, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(vxd_source_build(&job->clouds, &source, &cloud, err));
+    *dropped = block;
+    in.points = looked_at.bytes;
+    in.sensor = cloud.translation;
+    status = vxd_scene_filter_points(request, filter, &in, *dropped,
+                                     &job->reply->n_ground, &job->reply->n_sparse, err);
+out:
+    return status;
+}
+
+/* Splits off the points that the request's filter drops. */
+static enum vxd_status filter_points(struct vxd_request *request, struct vxd_queue *queue,
+                                     const Voxeld__V1__SceneFilter *filter,
+                                     struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t n = job->clouds.n_points;
+    struct vxd_scene_rows rows = {0};
+    uint8_t *dropped;
+    size_t row = 0;
+    void *blocks[3];
+    enum vxd_status status = VXD_OK;
+
+    if (filter == NULL || n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(mark_points(request, queue, filter, &dropped, err));
+    VXD_TRY(count_points(request, &job->split.n_kept, err));
+    for (int i = 0; i < 3; i++) {
+        VXD_TRY(vxd_scene_take_host(
+            request, n, i < 2 ? sizeof(int32_t) : sizeof(uint16_t), &blocks[i], err));
+    }
+    rows.kept = blocks[0];
+    rows.dropped = blocks[1];
+    rows.values = job->values != NULL ? blocks[2] : NULL;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        size_t before = rows.n_kept;
+
+        for (size_t end = row + job->split.n_kept[i]; row < end; row++) {
+            if (dropped[row] != 0) {
+                rows.dropped[rows.n_dropped++] = (int32_t)row;
+                continue;
+            }
+            if (rows.values != NULL) {
+                rows.values[rows.n_kept] = job->values[row];
+            }
+            rows.kept[rows.n_kept++] = (int32_t)row;
+        }
+        job->split.n_kept[i] = rows.n_kept - before;
+    }
+    VXD_TRY(vxd_scene_split_rows(request, queue, n, &rows, &job->split, err));
     status = vxd_queue_wait(queue, err);
 out:
     return status;
@@ -275,10 +359,19 @@ static enum vxd_status choose_materials(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
+    enum vxd_status status;
 
     job->split.positions = job->positions;
-    return job->network.message != NULL ? split_points(request, queue, err)
-                                        : choose_values(request, queue, err);
+    job->split.origins = job->origins;
+    if (job->network.message != NULL) {
+        return split_points(request, queue, err);
+    }
+    VXD_TRY(choose_values(request, queue, err));
+    status = filter_points(
+        request, queue,
+        ((const Voxeld__V1__SceneIntegrateRequest *)request->input)->filter, err);
+out:
+    return status;
 }
 
 /* Returns where the next source's points begin. */
@@ -286,6 +379,11 @@ struct place {
     size_t kept;
     size_t dropped;
 };
+
+static const float *rows_from(const float *rows, size_t first)
+{
+    return rows != NULL ? rows + 3 * first : NULL;
+}
 
 /* Scans the kept points of a source, and the dropped ones for themselves. */
 static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
@@ -318,6 +416,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     }
     if (n_kept > 0) {
         scan.points = job->split.positions + 3 * place->kept;
+        scan.origins = rows_from(job->split.origins, place->kept);
         scan.values = job->split.values != NULL ? job->split.values + place->kept : NULL;
         scan.n = n_kept;
         scan.value = input->rule != NULL ? input->rule->material : 0;
@@ -325,6 +424,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     }
     if (n_dropped > 0) {
         scan.points = job->split.dropped + 3 * place->dropped;
+        scan.origins = rows_from(job->split.dropped_origins, place->dropped);
         scan.values = NULL;
         scan.n = n_dropped;
         scan.value = 0;
@@ -490,9 +590,13 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err)
 {
     const struct integrate_job *job = request->state;
+    struct vxd_scene_log_odds *log_odds = &job->base.scene->log_odds;
 
     (void)queue;
     (void)err;
+    if (job->cloud->stamp_ns > log_odds->newest_ns) {
+        log_odds->newest_ns = job->cloud->stamp_ns; /* decays by time go up to here */
+    }
     vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     if (job->network.message != NULL) {

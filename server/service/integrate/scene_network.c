@@ -148,19 +148,9 @@ void vxd_scene_network_free(struct vxd_request *request,
 
 /* --- points by label ---------------------------------------------------------------------- */
 
-/* Copies the rows of the points with a material, their materials, and the rows of the
- * other points. */
-struct rows {
-    int32_t *kept;
-    uint16_t *values;
-    int32_t *dropped;
-    size_t n_kept;
-    size_t n_dropped;
-};
-
 static enum vxd_status take_rows(struct vxd_request *request, size_t n_points,
-                                 size_t n_sources, struct rows *rows, size_t **n_kept,
-                                 struct vxd_err *err)
+                                 size_t n_sources, struct vxd_scene_rows *rows,
+                                 size_t **n_kept, struct vxd_err *err)
 {
     void *block;
     enum vxd_status status;
@@ -178,8 +168,8 @@ out:
 }
 
 static void sort_rows(const struct vxd_scene_network *network, const int32_t *table,
-                      const size_t *n_of_source, size_t n_sources, struct rows *rows,
-                      size_t *n_kept)
+                      const size_t *n_of_source, size_t n_sources,
+                      struct vxd_scene_rows *rows, size_t *n_kept)
 {
     const int32_t *labels = network->labels.ptr;
     size_t row = 0;
@@ -229,6 +219,36 @@ out:
     return status;
 }
 
+enum vxd_status vxd_scene_split_rows(struct vxd_request *request, struct vxd_queue *queue,
+                                     size_t n_points, const struct vxd_scene_rows *rows,
+                                     struct vxd_scene_split *split, struct vxd_err *err)
+{
+    const float *positions = split->positions;
+    const float *origins = split->origins;
+    const void *values;
+    enum vxd_status status = VXD_OK;
+
+    if (rows->n_kept > 0 && rows->values != NULL) {
+        VXD_TRY(vxd_scene_upload(request, queue, rows->values,
+                                 rows->n_kept * sizeof *rows->values, &values, err));
+        split->values = values;
+    }
+    if (rows->n_dropped > 0 && origins != NULL) {
+        VXD_TRY(gather(request, queue, origins, n_points, rows->kept, rows->n_kept,
+                       &split->origins, err));
+        VXD_TRY(gather(request, queue, origins, n_points, rows->dropped, rows->n_dropped,
+                       &split->dropped_origins, err));
+    }
+    if (rows->n_dropped > 0) {
+        VXD_TRY(gather(request, queue, positions, n_points, rows->kept, rows->n_kept,
+                       &split->positions, err));
+        VXD_TRY(gather(request, queue, positions, n_points, rows->dropped,
+                       rows->n_dropped, &split->dropped, err));
+    }
+out:
+    return status;
+}
+
 enum vxd_status vxd_scene_network_split(struct vxd_request *request,
                                         struct vxd_queue *queue,
                                         const struct vxd_scene_network *network,
@@ -237,26 +257,15 @@ enum vxd_status vxd_scene_network_split(struct vxd_request *request,
                                         const size_t *n_of_source, size_t n_sources,
                                         struct vxd_scene_split *out, struct vxd_err *err)
 {
-    struct rows rows = {0};
+    struct vxd_scene_rows rows = {0};
     const int32_t *table;
-    const void *values;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_labels_table(request, network, spec, &table, err));
     VXD_TRY(take_rows(request, n_points, n_sources, &rows, &out->n_kept, err));
     sort_rows(network, table, n_of_source, n_sources, &rows, out->n_kept);
-    if (rows.n_kept > 0) {
-        VXD_TRY(vxd_scene_upload(request, queue, rows.values,
-                                 rows.n_kept * sizeof *rows.values, &values, err));
-        out->values = values;
-    }
     out->positions = positions;
-    if (rows.n_dropped > 0) {
-        VXD_TRY(gather(request, queue, positions, n_points, rows.kept, rows.n_kept,
-                       &out->positions, err));
-        VXD_TRY(gather(request, queue, positions, n_points, rows.dropped, rows.n_dropped,
-                       &out->dropped, err));
-    }
+    status = vxd_scene_split_rows(request, queue, n_points, &rows, out, err);
 out:
     return status;
 }

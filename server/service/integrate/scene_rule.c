@@ -10,7 +10,7 @@
 #include "server/service/scene/scene.h"
 
 enum {
-    MAX_FIELDS = 3 + VXD_SCENE_RULE_CHANNELS
+    MAX_FIELDS = 3 + 1 + VXD_SCENE_RULE_CHANNELS /* the points' times may be one */
 };
 
 const char *const vxd_scene_rule_channels[VXD_SCENE_RULE_CHANNELS] = {"a", "b", "c"};
@@ -146,6 +146,31 @@ static const char *field_name(const Voxeld__V1__SceneMaterialRule *rule)
                                      : "label";
 }
 
+/* Adds the field of a moving sensor's times. It is there: the cloud was checked. */
+static enum vxd_status bind_time(struct vxd_request *request, struct layout *layout,
+                                 const Voxeld__V1__Deskew *deskew,
+                                 Voxeld__V1__Deskew **out, struct vxd_err *err)
+{
+    static char time_name[] = "time";
+    const Voxeld__V1__Field *field;
+    Voxeld__V1__Deskew *copy;
+
+    if (deskew == NULL) {
+        return VXD_OK;
+    }
+    field = find_field(layout, deskew->time_field[0] != '\0' ? deskew->time_field : "t");
+    copy = vxd_message_array(request->decoder, 1, sizeof *copy, err);
+    if (copy == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    *copy = *deskew;
+    copy->time_field = time_name;
+    *out = copy;
+    return field != NULL
+               ? add_field(layout, field, time_name, err)
+               : vxd_fail(err, VXD_INTERNAL, NULL, "a checked cloud has no times");
+}
+
 /* x, y, z are there: the cloud was checked. */
 static enum vxd_status bind_layout(struct layout *layout,
                                    const struct vxd_scene_rule *rule, const char *where,
@@ -252,6 +277,7 @@ enum vxd_status vxd_scene_rule_bind(struct vxd_request *request,
     }
     *copy = *cloud;
     VXD_TRY(bind_layout(&layout, rule, "the cloud", err));
+    VXD_TRY(bind_time(request, &layout, cloud->deskew, &copy->deskew, err));
     copy->fields = layout.to;
     copy->n_fields = layout.n_to;
     VXD_TRY(bind_sweeps(request, rule, cloud, copy, err));

@@ -166,17 +166,28 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_follow(struct vxd_request *request, struct vxd_queue *queue,
                                  uint32_t root, struct vxd_err *err);
+/* errors  FAILED_PRECONDITION  the scene does not fuse by log-odds; err.field is "name" */
+enum vxd_status vxd_scene_need_log_odds(const struct vxd_scene *scene,
+                                        struct vxd_err *err);
 /* Ends what vxd_scene_begin_change began of log-odds. */
 void vxd_scene_end_following(struct vxd_scene_job *job);
 
 /* Edits the newest version within what the scene may take, waits, and prepares the change
  * for the journal as this kind. FUSE: the operations are a scan's lists, which log-odds
- * turn into those that the scene gets.
+ * turn into those that the scene gets. PIN: the last commit.entry.n_pin_ops of them edit the
+ * pins, and state.pins becomes what they make.
  * errors  as vxd_svdag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
                                 size_t n_ops, struct vxd_svdag_edit_result *result,
                                 struct vxd_err *err);
+
+/* The same for a decay of log-odds; decayed_ns is the record's.
+ * errors  RESOURCE_EXHAUSTED; the scene is as it was */
+enum vxd_status vxd_scene_fade(struct vxd_request *request, struct vxd_queue *queue,
+                               const struct vxd_occupancy_decay *decay,
+                               int64_t decayed_ns, struct vxd_svdag_edit_result *result,
+                               struct vxd_err *err);
 
 /* --- scene_commit.c: the end of a change -------------------------------------------------- */
 

@@ -307,6 +307,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     Voxeld__V1__SceneGetResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__scene_get_response__descriptor, err);
     struct vxd_svdag_summary summary;
+    struct vxd_svdag_summary pinned = {0};
     Voxeld__V1__SceneInfo *info;
     char digest[33];
     enum vxd_status status;
@@ -316,6 +317,9 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     }
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(vxd_svdag_verify(queue, job->state.svdag, job->state.root, &summary, err));
+    if (job->state.pins != VXD_SVDAG_EMPTY) {
+        VXD_TRY(vxd_svdag_verify(queue, job->state.svdag, job->state.pins, &pinned, err));
+    }
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->scene, true), NULL, &job->arena,
                                err));
     VXD_TRY(vxd_scene_new_info(job->arena, job->scene, true, &info, err));
@@ -330,6 +334,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     info->changed_ns = job->state.changed_unix_ns;
     info->n_occupied = summary.n_occupied;
     info->n_free = summary.n_free;
+    info->n_pinned = pinned.n_occupied;
     info->live_node_bytes = summary.node_bytes;
     reply->scene = info;
     request->output = &reply->base;

@@ -44,7 +44,7 @@ static enum vxd_status begin_verify(struct vxd_request *request, struct vxd_queu
         return VXD_RESOURCE_EXHAUSTED;
     }
     vxd_scene_get_log_summary(job->base.scene, &summary);
-    n_most = summary.n_versions + summary.n_snapshots;
+    n_most = 2 * (summary.n_versions + summary.n_snapshots); /* pins are roots as well */
     VXD_TRY(vxd_scene_take_host(request, n_most, sizeof(uint32_t), &block, err));
     job->roots = block;
     vxd_scene_unpin(request->server->scenes, &job->base.state, queue);

@@ -194,6 +194,7 @@ void vxd_scene_publish(struct vxd_request *request,
     struct vxd_scene_version version = {.kind = kind,
                                         .of_version = of_version,
                                         .root = result->root,
+                                        .pins = job->state.pins,
                                         .unix_ns = job->commit.entry.unix_ns,
                                         .n_added = result->n_added,
                                         .n_removed = result->n_removed,
@@ -211,7 +212,8 @@ void vxd_scene_publish(struct vxd_request *request,
     for (int i = 0; i <= VXD_SVDAG_MAX_DEPTH; i++) {
         change->n_new_nodes += result->n_new[i];
     }
-    if (job->commit.entry.kind == VXD_RECORD_FUSE) {
+    if (job->commit.entry.kind == VXD_RECORD_FUSE ||
+        job->commit.entry.kind == VXD_RECORD_DECAY) {
         job->scene->log_odds.has_forgotten = false; /* its record says so */
     }
     vxd_scene_conclude(request, show_version);

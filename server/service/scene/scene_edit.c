@@ -20,15 +20,34 @@ struct edit_job {
     struct vxd_scene_job base; /* first: request->state is both */
     struct vxd_scene_frame frame;
     struct item *items;
-    struct vxd_svdag_op *ops;
+    struct vxd_svdag_op
+        *ops; /* as given; then those that edit the scene, then the pins */
+    size_t n_ops;
     struct vxd_svdag_edit_result result;
     Voxeld__V1__SceneEditResponse *reply;
 };
+
+static bool is_edit(const Voxeld__V1__SceneOperation *operation)
+{
+    return operation->action != VOXELD__V1__SCENE_ACTION__SCENE_KEEP;
+}
+
+static bool is_pin(const Voxeld__V1__SceneOperation *operation)
+{
+    return operation->pin != VOXELD__V1__SCENE_PIN__SCENE_PIN_UNCHANGED;
+}
+
+/* Operations of the engine. */
+static size_t count_ops(const Voxeld__V1__SceneOperation *operation)
+{
+    return (is_edit(operation) ? 1u : 0u) + (is_pin(operation) ? 1u : 0u);
+}
 
 enum vxd_status vxd_scene_edit_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__SceneEditRequest *input =
         (const Voxeld__V1__SceneEditRequest *)request->input;
+    size_t n_ops = 0;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_begin_check(request, sizeof(struct edit_job), input->name, err));
@@ -39,6 +58,12 @@ enum vxd_status vxd_scene_edit_check(struct vxd_request *request, struct vxd_err
     }
     for (size_t i = 0; i < input->n_operations; i++) {
         VXD_TRY(vxd_scene_check_operation(input->operations[i], i, err));
+        n_ops += count_ops(input->operations[i]);
+    }
+    if (n_ops > VXD_SVDAG_MAX_OPS) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "operations",
+                         "count as %zu with those that pin, it must be at most %d", n_ops,
+                         VXD_SVDAG_MAX_OPS));
     }
     request->cost_bytes = 4 * request->body_bytes;
 out:
@@ -129,12 +154,67 @@ static enum vxd_status take_lists(struct edit_job *job, size_t n, struct vxd_err
                                           : "all shapes lie outside the scene");
 }
 
+/* Whether the scene can have pins, if one is asked for. */
+static enum vxd_status check_pins(const Voxeld__V1__SceneEditRequest *input,
+                                  const struct vxd_scene *scene, struct vxd_err *err)
+{
+    char field[VXD_SCENE_PATH_BYTES];
+
+    for (size_t i = 0; i < input->n_operations; i++) {
+        if (is_pin(input->operations[i]) && !vxd_scene_fuses(scene)) {
+            (void)snprintf(field, sizeof field, "operations[%zu].pin", i);
+            return vxd_fail(err, VXD_FAILED_PRECONDITION, field,
+                            "is given, but the scene \"%s\" does not fuse scans by "
+                            "log-odds: its fusion is SCENE_FUSION_LAST",
+                            scene->terms.name);
+        }
+    }
+    return VXD_OK;
+}
+
+/* Puts the operations that edit the scene first, and those on its pins behind them: both keep
+ * their order. Returns what kind of change it is. */
+static enum vxd_status split_pins(const Voxeld__V1__SceneEditRequest *input,
+                                  struct edit_job *job, enum vxd_record_kind *kind,
+                                  struct vxd_err *err)
+{
+    struct vxd_svdag_op *pins = calloc(input->n_operations, sizeof *pins);
+    size_t n_pins = 0;
+
+    if (pins == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an edit");
+    }
+    for (size_t i = 0; i < input->n_operations; i++) {
+        const Voxeld__V1__SceneOperation *operation = input->operations[i];
+        const struct vxd_svdag_op op = job->ops[i];
+
+        if (is_pin(operation)) {
+            pins[n_pins].shape = op.shape;
+            pins[n_pins].shape.voxels.values = NULL;
+            pins[n_pins].shape.voxels.first_value = NULL;
+            pins[n_pins++].action = operation->pin == VOXELD__V1__SCENE_PIN__SCENE_PINNED
+                                        ? VXD_SVDAG_FILL
+                                        : VXD_SVDAG_ERASE;
+        }
+        if (is_edit(operation)) {
+            job->ops[job->n_ops++] = op;
+        }
+    }
+    memcpy(job->ops + job->n_ops, pins, n_pins * sizeof *pins);
+    free(pins);
+    job->n_ops += n_pins;
+    job->base.commit.entry.n_pin_ops = n_pins;
+    *kind = n_pins > 0 ? VXD_RECORD_PIN : VXD_RECORD_EDIT;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scene_edit_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err)
 {
     const Voxeld__V1__SceneEditRequest *input =
         (const Voxeld__V1__SceneEditRequest *)request->input;
     struct edit_job *job = request->state;
+    enum vxd_record_kind kind;
     enum vxd_status status;
 
     job->reply = vxd_message_new(request->decoder,
@@ -149,9 +229,10 @@ enum vxd_status vxd_scene_edit_submit(struct vxd_request *request,
     }
     VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
+    VXD_TRY(check_pins(input, job->base.scene, err));
     job->frame = vxd_scene_frame_of(&job->base.scene->spec, input->in_voxels);
     job->items = calloc(input->n_operations, sizeof *job->items);
-    job->ops = calloc(input->n_operations, sizeof *job->ops);
+    job->ops = calloc(2 * input->n_operations, sizeof *job->ops);
     if (job->items == NULL || job->ops == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an edit"));
     }
@@ -160,8 +241,9 @@ enum vxd_status vxd_scene_edit_submit(struct vxd_request *request,
     }
     VXD_TRY(vxd_queue_wait(queue, err));
     VXD_TRY(take_lists(job, input->n_operations, err));
-    status = vxd_scene_apply(request, queue, VXD_RECORD_EDIT, job->ops,
-                             input->n_operations, &job->result, err);
+    VXD_TRY(split_pins(input, job, &kind, err));
+    status =
+        vxd_scene_apply(request, queue, kind, job->ops, job->n_ops, &job->result, err);
     request->output = &job->reply->base;
 out:
     return status;

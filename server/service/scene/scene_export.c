@@ -59,10 +59,15 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
         VXD_TRY(
             vxd_fail(err, VXD_INVALID_ARGUMENT, "box", "is required for SCENE_DENSE"));
     }
-    if (is_dense(input) &&
-        (input->free || input->first > 0 || input->limit > 0 || input->with_counts)) {
+    if (is_dense(input) && (input->free || input->pinned || input->first > 0 ||
+                            input->limit > 0 || input->with_counts)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                         "SCENE_DENSE goes without free, first, limit and with_counts"));
+                         "SCENE_DENSE goes without free, pinned, first, limit and "
+                         "with_counts"));
+    }
+    if (input->free && input->pinned) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "pinned",
+                         "is given beside free, it must be one of the two"));
     }
     request->bulk = true;
     request->cost_bytes = n * PLY_ROW_BYTES;
@@ -104,6 +109,16 @@ static bool has_materials(const struct export_job *job)
     return job->base.scene->spec.format.material_bits > 0;
 }
 
+/* What is exported: the version, or what of it is pinned. */
+static uint32_t root_of(const struct vxd_request *request)
+{
+    const Voxeld__V1__SceneExportRequest *input =
+        (const Voxeld__V1__SceneExportRequest *)request->input;
+    const struct export_job *job = request->state;
+
+    return input->pinned ? job->base.state.pins : job->base.state.root;
+}
+
 /* --- dense -------------------------------------------------------------------------------- */
 
 static size_t dense_extent(const struct export_job *job, int axis)
@@ -130,7 +145,7 @@ static enum vxd_status submit_dense(struct vxd_request *request, struct vxd_queu
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
     VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
     if (job->n > 0) {
-        VXD_TRY(vxd_svdag_export_dense(queue, job->base.state.svdag, job->base.state.root,
+        VXD_TRY(vxd_svdag_export_dense(queue, job->base.state.svdag, root_of(request),
                                        &job->box, job->states.device,
                                        job->materials.device, err));
     }
@@ -150,7 +165,7 @@ static enum vxd_status submit_count(struct vxd_request *request, struct vxd_queu
 
     VXD_TRY(
         vxd_scene_reserve_output(request, queue, 1, sizeof(uint64_t), &job->total, err));
-    VXD_TRY(vxd_svdag_count_cells(queue, job->base.state.svdag, job->base.state.root,
+    VXD_TRY(vxd_svdag_count_cells(queue, job->base.state.svdag, root_of(request),
                                   &job->box, job->total.device, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->total, err));
     request->more = true;
@@ -199,7 +214,7 @@ static enum vxd_status submit_cells(struct vxd_request *request, struct vxd_queu
         VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint64_t),
                                          &job->counts, err));
     }
-    VXD_TRY(vxd_svdag_export_cells(queue, job->base.state.svdag, job->base.state.root,
+    VXD_TRY(vxd_svdag_export_cells(queue, job->base.state.svdag, root_of(request),
                                    &job->box, input->first, job->n, job->cells.device,
                                    job->materials.device, job->counts.device,
                                    job->written.device, err));

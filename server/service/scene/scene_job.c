@@ -345,6 +345,17 @@ enum vxd_status vxd_scene_follow(struct vxd_request *request, struct vxd_queue *
     return status;
 }
 
+enum vxd_status vxd_scene_need_log_odds(const struct vxd_scene *scene,
+                                        struct vxd_err *err)
+{
+    return vxd_scene_fuses(scene)
+               ? VXD_OK
+               : vxd_fail(err, VXD_FAILED_PRECONDITION, "name",
+                          "the scene \"%s\" has no log-odds: its fusion is "
+                          "SCENE_FUSION_LAST",
+                          scene->terms.name);
+}
+
 void vxd_scene_end_following(struct vxd_scene_job *job)
 {
     if (job->commit.is_fusing) {
@@ -354,23 +365,74 @@ void vxd_scene_end_following(struct vxd_scene_job *job)
     job->commit.has_followed = false;
 }
 
-/* Edits, and updates log-odds once the change is prepared. */
+/* Ends a change that `status` is of: updates log-odds as planned once the change is
+ * prepared. The plan is freed. */
+static enum vxd_status finish_plan(struct vxd_request *request, struct vxd_queue *queue,
+                                   enum vxd_record_kind kind,
+                                   const struct vxd_svdag_op *ops, size_t n_ops,
+                                   enum vxd_status status,
+                                   struct vxd_occupancy_plan *plan, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+
+    vxd_scene_end_change(request, err);
+    VXD_TRY(status);
+    VXD_TRY(vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err));
+    job->commit.has_followed = true;
+    status = vxd_scene_apply_plan(job->scene, queue, plan, err);
+out:
+    vxd_occupancy_plan_free(queue, plan);
+    return status;
+}
+
 static enum vxd_status fuse(struct vxd_request *request, struct vxd_queue *queue,
                             const struct vxd_svdag_op *ops, size_t n_ops,
                             struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
-    struct vxd_scene_job *job = request->state;
+    const struct vxd_scene_job *job = request->state;
     struct vxd_occupancy_plan *plan = NULL;
     enum vxd_status status =
         vxd_scene_fuse(job->scene, &job->state, queue, ops, n_ops, &plan, result, err);
 
-    vxd_scene_end_change(request, err);
-    VXD_TRY(status);
-    VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_FUSE, ops, n_ops, 0, err));
-    job->commit.has_followed = true;
-    status = vxd_scene_apply_scan(job->scene, queue, plan, err);
+    return finish_plan(request, queue, VXD_RECORD_FUSE, ops, n_ops, status, plan, err);
+}
+
+enum vxd_status vxd_scene_fade(struct vxd_request *request, struct vxd_queue *queue,
+                               const struct vxd_occupancy_decay *decay,
+                               int64_t decayed_ns, struct vxd_svdag_edit_result *result,
+                               struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    struct vxd_occupancy_plan *plan = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
+    job->commit.entry.decay = *decay;
+    job->commit.entry.decayed_ns = decayed_ns;
+    status = vxd_scene_decay(job->scene, &job->state, queue, decay, &plan, result, err);
+    status = finish_plan(request, queue, VXD_RECORD_DECAY, NULL, 0, status, plan, err);
 out:
-    vxd_occupancy_plan_free(queue, plan);
+    return status;
+}
+
+/* Edits the scene, and the pins by the last operations. */
+static enum vxd_status edit_both(struct vxd_scene_job *job, struct vxd_queue *queue,
+                                 const struct vxd_svdag_op *ops, size_t n_ops,
+                                 struct vxd_svdag_edit_result *result,
+                                 struct vxd_err *err)
+{
+    size_t n_edits = n_ops - job->commit.entry.n_pin_ops;
+    struct vxd_svdag_edit_result pinned = {0};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_svdag_edit_wait(queue, job->state.svdag, job->state.root, ops, n_edits,
+                                result, err));
+    if (n_edits < n_ops) {
+        VXD_TRY(vxd_svdag_edit_wait(queue, job->state.svdag, job->state.pins,
+                                    ops + n_edits, n_ops - n_edits, &pinned, err));
+        job->state.pins = pinned.root; /* those of the version that is made */
+    }
+out:
     return status;
 }
 
@@ -379,15 +441,13 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
                                 size_t n_ops, struct vxd_svdag_edit_result *result,
                                 struct vxd_err *err)
 {
-    const struct vxd_scene_job *job = request->state;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
     if (kind == VXD_RECORD_FUSE) {
         return fuse(request, queue, ops, n_ops, result, err);
     }
-    status = vxd_svdag_edit_wait(queue, job->state.svdag, job->state.root, ops, n_ops,
-                                 result, err);
+    status = edit_both(request->state, queue, ops, n_ops, result, err);
     vxd_scene_end_change(request, err);
     VXD_TRY(status);
     VXD_TRY(vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err));

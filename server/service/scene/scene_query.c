@@ -24,6 +24,7 @@ struct values_job {
     const int32_t *voxels; /* device */
     struct vxd_scene_output states;
     struct vxd_scene_output materials; /* scenes that have them */
+    struct vxd_scene_output pinned;    /* with_pins */
 };
 
 enum vxd_status vxd_scene_values_check(struct vxd_request *request, struct vxd_err *err)
@@ -63,6 +64,9 @@ static enum vxd_status begin_values(struct vxd_request *request, struct vxd_queu
     job->voxels = voxels;
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
     VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
+    if (input->with_pins) {
+        status = vxd_scene_reserve_output(request, queue, job->n, 1, &job->pinned, err);
+    }
 out:
     return status;
 }
@@ -87,10 +91,37 @@ enum vxd_status vxd_scene_values_submit(struct vxd_request *request,
                                           : NULL,
             err));
     }
+    if (n > 0 && job->pinned.device != NULL) {
+        VXD_TRY(vxd_svdag_values(queue, job->base.state.svdag, job->base.state.pins,
+                                 job->voxels + 3 * first, n,
+                                 (uint8_t *)job->pinned.device + first, NULL, err));
+    }
     if (!request->more) {
+        VXD_TRY(vxd_scene_fetch_output(request, queue, &job->pinned, err));
         VXD_TRY(vxd_scene_fetch_output(request, queue, &job->states, err));
         VXD_TRY(vxd_scene_fetch_output(request, queue, &job->materials, err));
     }
+out:
+    return status;
+}
+
+/* Shows 1 where a voxel is occupied among the pins. */
+static enum vxd_status show_pins(struct vxd_request *request,
+                                 Voxeld__V1__SceneValuesResponse *reply,
+                                 struct vxd_err *err)
+{
+    const struct values_job *job = request->state;
+    const uint8_t *states = job->pinned.bytes;
+    uint8_t *pinned;
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_take_host(request, job->n, 1, &block, err));
+    pinned = block;
+    for (size_t i = 0; i < job->n; i++) {
+        pinned[i] = states[i] == VXD_SVDAG_OCCUPIED ? 1 : 0;
+    }
+    status = vxd_scene_show(request, VXD_UINT8, job->n, 0, pinned, &reply->pinned, err);
 out:
     return status;
 }
@@ -111,6 +142,9 @@ enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
                            &reply->states, err));
     VXD_TRY(vxd_scene_show_materials(request, job->n, job->materials.bytes,
                                      &reply->materials, err));
+    if (((const Voxeld__V1__SceneValuesRequest *)request->input)->with_pins) {
+        VXD_TRY(show_pins(request, reply, err));
+    }
     request->output = &reply->base;
     vxd_scene_close(request, queue);
 out:

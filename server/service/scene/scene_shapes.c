@@ -223,6 +223,35 @@ static enum vxd_status check_copy(const Voxeld__V1__SceneOperation *operation, s
     return status;
 }
 
+/* Pins are of all voxels of the shape, so they go with actions that are. */
+static enum vxd_status check_pin(const Voxeld__V1__SceneOperation *operation, size_t i,
+                                 struct vxd_err *err)
+{
+    bool is_whole = operation->action == VOXELD__V1__SCENE_ACTION__SCENE_FILL ||
+                    operation->action == VOXELD__V1__SCENE_ACTION__SCENE_ERASE ||
+                    operation->action == VOXELD__V1__SCENE_ACTION__SCENE_SET_FREE ||
+                    operation->action == VOXELD__V1__SCENE_ACTION__SCENE_KEEP;
+
+    if ((int)operation->pin < (int)VOXELD__V1__SCENE_PIN__SCENE_PIN_UNCHANGED ||
+        (int)operation->pin > (int)VOXELD__V1__SCENE_PIN__SCENE_UNPINNED) {
+        return fail_at(err, VXD_INVALID_ARGUMENT, i, "pin",
+                       "is %d, known are SCENE_PIN_UNCHANGED, SCENE_PINNED and "
+                       "SCENE_UNPINNED",
+                       (int)operation->pin);
+    }
+    if (operation->pin != VOXELD__V1__SCENE_PIN__SCENE_PIN_UNCHANGED && !is_whole) {
+        return fail_at(
+            err, VXD_INVALID_ARGUMENT, i, "pin",
+            "goes with SCENE_FILL, SCENE_ERASE, SCENE_SET_FREE and SCENE_KEEP");
+    }
+    if (operation->pin == VOXELD__V1__SCENE_PIN__SCENE_PIN_UNCHANGED &&
+        operation->action == VOXELD__V1__SCENE_ACTION__SCENE_KEEP) {
+        return fail_at(err, VXD_INVALID_ARGUMENT, i, "action",
+                       "SCENE_KEEP changes nothing without `pin`");
+    }
+    return VXD_OK;
+}
+
 static enum vxd_status check_morph(const Voxeld__V1__SceneOperation *operation, size_t i,
                                    struct vxd_err *err)
 {
@@ -250,11 +279,12 @@ enum vxd_status vxd_scene_check_operation(const Voxeld__V1__SceneOperation *oper
     enum vxd_status status;
 
     if ((int)operation->action < (int)VOXELD__V1__SCENE_ACTION__SCENE_FILL ||
-        (int)operation->action > (int)VOXELD__V1__SCENE_ACTION__SCENE_COPY) {
+        (int)operation->action > (int)VOXELD__V1__SCENE_ACTION__SCENE_KEEP) {
         return fail_at(err, VXD_INVALID_ARGUMENT, i, "action",
-                       "is %d, known are 0 to 7: SCENE_FILL to SCENE_COPY",
+                       "is %d, known are 0 to 8: SCENE_FILL to SCENE_KEEP",
                        (int)operation->action);
     }
+    VXD_TRY(check_pin(operation, i, err));
     VXD_TRY(check_shape(operation, i, err));
     VXD_TRY(check_copy(operation, i, err));
     status = check_morph(operation, i, err);
@@ -470,6 +500,9 @@ static enum vxd_status read_action(const struct reading *r, struct vxd_err *err)
     const Voxeld__V1__SceneOperation *operation = r->operation;
     enum vxd_status status = VXD_OK;
 
+    if (operation->action == VOXELD__V1__SCENE_ACTION__SCENE_KEEP) {
+        return VXD_OK; /* its shape is for the pins alone */
+    }
     r->out->action = (enum vxd_svdag_action)operation->action;
     switch (r->out->action) {
     case VXD_SVDAG_REPLACE:

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Volumes as a whole: create, drop, list, get, clear. */
+/* Volumes as a whole: create, drop, list, get. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "server/instance/instance.h"
+#include "server/registry/registry.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
-#define MAX_TTL_S 31536000.0
 #define DEFAULT_TRUNCATION_VOXELS 6
 #define DEFAULT_MAX_WEIGHT 255
 #define MAX_COMPACT_WEIGHT 255
-#define EVERYWHERE_M 1e12
 
 enum {
     MAX_INFO_BYTES = 1024 /* of one VolumeInfo with all that it may have */
@@ -51,6 +51,7 @@ static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
                                                 : DEFAULT_TRUNCATION_VOXELS * size,
         .form = input->compact ? VXD_VOLUME_COMPACT : VXD_VOLUME_FULL,
         .has_colour = input->colour,
+        .has_labels = input->labels,
         .max_weight = input->max_weight > 0 ? input->max_weight : DEFAULT_MAX_WEIGHT};
     if (input
             ->compact) { /* as the engine applies it, so that equal specs compare equal */
@@ -73,24 +74,94 @@ out:
     return status;
 }
 
+enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
+                                           const struct vxd_volume_durability *wished,
+                                           struct vxd_volume_terms *terms,
+                                           struct vxd_err *err)
+{
+    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_fsync__descriptor,
+                                             (int)wished->fsync) == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "fsync",
+                        "is %d; known: VOLUME_FSYNC_ALWAYS, VOLUME_FSYNC_EVERYSEC, "
+                        "VOLUME_FSYNC_OFF",
+                        (int)wished->fsync);
+    }
+    if (!wished->durable) {
+        return wished->fsync == VOXELD__V1__VOLUME_FSYNC__VOLUME_FSYNC_ALWAYS &&
+                       wished->journal_max_bytes == 0
+                   ? VXD_OK
+                   : vxd_fail(err, VXD_INVALID_ARGUMENT,
+                              wished->journal_max_bytes > 0 ? "journal_max_bytes"
+                                                            : "fsync",
+                              "goes with durable");
+    }
+    if (vxd_registry_get_journal(request->server->registry) == NULL) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "durable",
+                        "the server keeps nothing: it has no data_dir");
+    }
+    if (terms->ttl_ns > 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s",
+                        "must be 0 of a durable volume, which lasts until it is dropped");
+    }
+    if (wished->journal_max_bytes > VXD_JOURNAL_MAX_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "journal_max_bytes",
+                        "is %" PRIu64 ", at most 2^63 - 1 is possible",
+                        wished->journal_max_bytes);
+    }
+    terms->durable = true;
+    terms->fsync = (enum vxd_fsync)wished->fsync;
+    terms->journal_max_bytes = wished->journal_max_bytes > 0 ? wished->journal_max_bytes
+                                                             : VXD_VOLUME_JOURNAL_BYTES;
+    return VXD_OK;
+}
+
+static enum vxd_status read_when_full(const Voxeld__V1__VolumeCreateRequest *input,
+                                      struct vxd_volume_terms *terms, struct vxd_err *err)
+{
+    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__volume_full__descriptor,
+                                             (int)input->when_full) == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "when_full",
+                        "is %d; known: VOLUME_FULL_REFUSE, VOLUME_FULL_FORGET_FARTHEST",
+                        (int)input->when_full);
+    }
+    terms->forgets =
+        input->when_full == VOXELD__V1__VOLUME_FULL__VOLUME_FULL_FORGET_FARTHEST;
+    return !terms->forgets || input->max_bytes > 0
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "max_bytes",
+                          "is needed by a volume that forgets its farthest blocks");
+}
+
 enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__VolumeCreateRequest *input =
         (const Voxeld__V1__VolumeCreateRequest *)request->input;
+    struct vxd_volume_durability durability;
     struct create_job *job;
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
     job = request->state;
-    VXD_TRY(vxd_volume_check_number(input->ttl_s, "ttl_s", 0, MAX_TTL_S, err));
+    VXD_TRY(vxd_volume_check_number(input->ttl_s, "ttl_s", 0, VXD_VOLUME_MAX_TTL_S, err));
     VXD_TRY(read_spec(input, &job->spec, err));
     (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->name);
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);
     job->terms.max_bytes = input->max_bytes;
     job->terms.ttl_ns = (int64_t)ceil(input->ttl_s * 1e9);
+    durability = (struct vxd_volume_durability){input->durable, input->fsync,
+                                                input->journal_max_bytes};
+    VXD_TRY(vxd_volume_read_durability(request, &durability, &job->terms, err));
+    VXD_TRY(read_when_full(input, &job->terms, err));
 out:
     return status;
+}
+
+static bool is_equal(const struct vxd_volume_terms *a, const struct vxd_volume_terms *b)
+{
+    return a->max_bytes == b->max_bytes && a->ttl_ns == b->ttl_ns &&
+           a->forgets == b->forgets && a->durable == b->durable && a->fsync == b->fsync &&
+           a->journal_max_bytes == b->journal_max_bytes;
 }
 
 enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
@@ -106,18 +177,26 @@ enum vxd_status vxd_volume_create_submit(struct vxd_request *request,
     if (job->reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    if (volume != NULL) {
+        job->base.volume = volume;
+        vxd_named_volume_hold(volume);
+        VXD_TRY(vxd_volume_check_visible(volumes, volume, err));
+    }
     if (volume != NULL && (!vxd_volume_spec_equal(&volume->spec, &job->spec) ||
-                           volume->terms.max_bytes != job->terms.max_bytes ||
-                           volume->terms.ttl_ns != job->terms.ttl_ns)) {
+                           !is_equal(&volume->terms, &job->terms))) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
                          "the volume \"%s\" exists with other parameters",
                          job->terms.name));
     }
     job->reply->existed = volume != NULL;
     if (volume == NULL) {
-        VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &job->spec,
+        VXD_TRY(vxd_named_volume_new(volumes, queue, &job->terms, &job->spec, NULL,
                                      &job->base.made, err));
         volume = job->base.made;
+        if (volume->terms.durable) {
+            vxd_volume_enter_journal(volumes, volume);
+            VXD_TRY(vxd_volume_check_journal(volumes, volume, err));
+        }
     }
     status = vxd_volume_new_info(request->decoder, volume, &job->reply->volume, err);
 out:
@@ -134,6 +213,10 @@ enum vxd_status vxd_volume_create_finish(struct vxd_request *request,
     request->output = &job->reply->base;
     if (job->base.made != NULL) {
         vxd_volumes_publish(request->server->volumes, job->base.made);
+        vxd_volume_conclude(request, &job->base.commit, job->base.made, VXD_VOLUME_MADE);
+    } else {
+        vxd_volume_conclude(request, &job->base.commit, job->base.volume,
+                            VXD_VOLUME_READ);
     }
     return VXD_OK;
 }
@@ -156,6 +239,7 @@ enum vxd_status vxd_volume_drop_submit(struct vxd_request *request,
         (const Voxeld__V1__VolumeDropRequest *)request->input;
     Voxeld__V1__VolumeDropResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_drop_response__descriptor, err);
+    const struct vxd_volume_job *job = request->state;
     enum vxd_status status;
 
     (void)queue;
@@ -163,6 +247,11 @@ enum vxd_status vxd_volume_drop_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     status = vxd_volume_open(request, input->name, err);
+    if (status == VXD_UNAVAILABLE && !job->volume->durable.is_leaving &&
+        job->volume->durable.n_waiting == 0) {
+        /* A volume that cannot be brought back from the disk may be dropped. */
+        status = vxd_volume_check_journal(request->server->volumes, job->volume, err);
+    }
     reply->existed = status == VXD_OK;
     request->output = &reply->base;
     return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
@@ -171,10 +260,13 @@ enum vxd_status vxd_volume_drop_submit(struct vxd_request *request,
 enum vxd_status vxd_volume_drop_finish(struct vxd_request *request,
                                        struct vxd_queue *queue, struct vxd_err *err)
 {
-    const struct vxd_volume_job *job = request->state;
+    struct vxd_volume_job *job = request->state;
 
     (void)err;
-    if (job->volume != NULL) {
+    if (job->volume != NULL && job->volume->terms.durable) {
+        job->commit.is_change = false;
+        vxd_volume_conclude(request, &job->commit, job->volume, VXD_VOLUME_DROPPED);
+    } else if (job->volume != NULL) {
         vxd_volumes_remove(request->server->volumes, queue, job->volume);
     }
     return VXD_OK;
@@ -216,6 +308,9 @@ enum vxd_status vxd_volume_list_submit(struct vxd_request *request,
     }
     for (struct vxd_named_volume *v = vxd_volumes_next(volumes, NULL); v != NULL;
          v = vxd_volumes_next(volumes, v)) {
+        struct vxd_err why;
+
+        (void)vxd_volume_check_visible(volumes, v, &why); /* brings it back if it can */
         VXD_TRY(
             vxd_volume_new_info(job->arena, v, &reply->volumes[reply->n_volumes], err));
         reply->n_volumes++;
@@ -225,6 +320,17 @@ enum vxd_status vxd_volume_list_submit(struct vxd_request *request,
     request->output = &reply->base;
 out:
     return status;
+}
+
+enum vxd_status vxd_volume_list_finish(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct list_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    vxd_volume_conclude(request, &job->base.commit, NULL, VXD_VOLUME_READ);
+    return VXD_OK;
 }
 
 void vxd_volume_list_release(struct vxd_request *request, struct vxd_queue *queue)
@@ -254,8 +360,10 @@ enum vxd_status vxd_volume_get_submit(struct vxd_request *request,
         (const Voxeld__V1__VolumeGetRequest *)request->input;
     Voxeld__V1__VolumeGetResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_get_response__descriptor, err);
-    const struct vxd_named_volume *volume =
+    struct vxd_volume_job *job = request->state;
+    struct vxd_named_volume *volume =
         vxd_volumes_peek(request->server->volumes, input->name);
+    enum vxd_status status;
 
     (void)queue;
     if (reply == NULL) {
@@ -265,8 +373,15 @@ enum vxd_status vxd_volume_get_submit(struct vxd_request *request,
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no volume \"%s\"",
                         input->name);
     }
+    if (volume->terms.durable) {
+        job->volume = volume; /* this does not count as a use of the volume */
+        vxd_named_volume_hold(volume);
+        VXD_TRY(vxd_volume_enlist(request, err));
+    }
     request->output = &reply->base;
-    return vxd_volume_new_info(request->decoder, volume, &reply->volume, err);
+    status = vxd_volume_new_info(request->decoder, volume, &reply->volume, err);
+out:
+    return status;
 }
 
 /* Of methods whose reply submit has made. */
@@ -276,101 +391,5 @@ enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *q
     (void)request;
     (void)queue;
     (void)err;
-    return VXD_OK;
-}
-
-/* --- clear ----------------------------------------------------------------------------- */
-
-struct clear_job {
-    struct vxd_volume_job base; /* first: request->state is both */
-    struct vxd_volume_region region;
-    size_t n_removed;
-};
-
-static enum vxd_status read_region(const Voxeld__V1__VolumeClearRequest *input,
-                                   struct vxd_volume_region *region, struct vxd_err *err)
-{
-    int n = (input->box != NULL ? 1 : 0) + (input->radius_m != 0 ? 1 : 0) +
-            (input->all ? 1 : 0);
-    enum vxd_status status;
-
-    if (n != 1) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, n == 0 ? "box" : "all",
-                        "one of box, radius_m and all is needed; %d are given", n);
-    }
-    if (input->box != NULL) {
-        return vxd_volume_read_box(input->box, region->low, region->high, err);
-    }
-    if (input->all) {
-        for (int i = 0; i < 3; i++) {
-            region->low[i] = -EVERYWHERE_M;
-            region->high[i] = EVERYWHERE_M;
-        }
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_volume_check_number(input->radius_m, "radius_m", 0, 1e9, err));
-    region->is_ball = true;
-    region->radius = input->radius_m;
-    if (input->centre != NULL) {
-        region->centre[0] = input->centre->x;
-        region->centre[1] = input->centre->y;
-        region->centre[2] = input->centre->z;
-    }
-    for (int i = 0; i < 3; i++) {
-        VXD_TRY(vxd_volume_check_number(region->centre[i], "centre", -1e12, 1e12, err));
-    }
-out:
-    return status;
-}
-
-enum vxd_status vxd_volume_clear_check(struct vxd_request *request, struct vxd_err *err)
-{
-    const Voxeld__V1__VolumeClearRequest *input =
-        (const Voxeld__V1__VolumeClearRequest *)request->input;
-    struct clear_job *job;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
-    job = request->state;
-    VXD_TRY(read_region(input, &job->region, err));
-out:
-    return status;
-}
-
-enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err)
-{
-    const Voxeld__V1__VolumeClearRequest *input =
-        (const Voxeld__V1__VolumeClearRequest *)request->input;
-    struct clear_job *job = request->state;
-    Voxeld__V1__VolumeClearResponse *reply = vxd_message_new(
-        request->decoder, &voxeld__v1__volume_clear_response__descriptor, err);
-    enum vxd_status status;
-
-    if (reply == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_volume_open(request, input->name, err));
-    VXD_TRY(vxd_volume_clear(queue, job->base.volume->volume, &job->region,
-                             &job->n_removed, err));
-    request->output = &reply->base;
-out:
-    return status;
-}
-
-enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err)
-{
-    const struct clear_job *job = request->state;
-    Voxeld__V1__VolumeClearResponse *reply =
-        (Voxeld__V1__VolumeClearResponse *)request->output;
-    struct vxd_volume_info info;
-
-    (void)queue;
-    (void)err;
-    vxd_volume_get_info(job->base.volume->volume, &info);
-    reply->n_removed = job->n_removed;
-    reply->n_blocks = info.n_blocks;
-    reply->stamp = info.version;
     return VXD_OK;
 }

@@ -29,7 +29,47 @@ struct cast_job {
     struct vxd_volume_output *vertices;
     struct vxd_volume_output *normals;
     struct vxd_volume_output *colours;
+    struct vxd_volume_output *labels;
+    struct vxd_volume_output *weights;
+    struct vxd_volume_lidar lidar; /* args.lidar, where the picture is a lidar's */
 };
+
+/* Pixels of a row, and rows. */
+static size_t picture_width(const struct vxd_volume_cast_args *args)
+{
+    return (size_t)(args->lidar != NULL ? args->lidar->columns : args->camera.width);
+}
+
+static int picture_height(const struct vxd_volume_cast_args *args)
+{
+    return args->lidar != NULL ? args->lidar->rows : args->camera.height;
+}
+
+static enum vxd_status read_view(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeCastRaysRequest *input =
+        (const Voxeld__V1__VolumeCastRaysRequest *)request->input;
+    struct cast_job *job = request->state;
+
+    if (input->lidar == NULL) {
+        return vxd_volume_read_camera(input->camera, "camera", NULL, &job->args.camera,
+                                      err);
+    }
+    if (input->camera != NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "camera",
+                        "goes not with lidar: a picture is of one of the two");
+    }
+    if ((uint64_t)input->lidar->columns * (input->lidar->n_elevations_deg > 0
+                                               ? input->lidar->n_elevations_deg
+                                               : input->lidar->rows) >
+        VXD_VOLUME_MAX_PIXELS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar", "has more than %d pixels",
+                        VXD_VOLUME_MAX_PIXELS);
+    }
+    job->args.lidar = &job->lidar;
+    return vxd_volume_read_lidar(input->lidar, VXD_CAMERA_MAX_ELEVATION, &job->lidar,
+                                 err);
+}
 
 enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
                                            struct vxd_err *err)
@@ -41,7 +81,7 @@ enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
 
     VXD_TRY(vxd_volume_begin_check(request, sizeof(struct cast_job), input->name, err));
     args = &((struct cast_job *)request->state)->args;
-    VXD_TRY(vxd_volume_read_camera(input->camera, "camera", NULL, &args->camera, err));
+    VXD_TRY(read_view(request, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera", &args->T_map_camera,
                                  err));
     VXD_TRY(
@@ -52,9 +92,9 @@ enum vxd_status vxd_volume_cast_rays_check(struct vxd_request *request,
     args->depth_min_m = input->depth_min_m;
     args->depth_max_m = input->depth_max_m > 0 ? input->depth_max_m : DEFAULT_DEPTH_MAX_M;
     args->weight_threshold = input->min_weight;
-    /* Depth, vertices, normals, colours, on host and device. */
+    /* Depth, vertices, normals, colours, labels and weights, on host and device. */
     request->cost_bytes =
-        (uint64_t)args->camera.width * (uint64_t)args->camera.height * 2 * 31;
+        (uint64_t)picture_width(args) * (uint64_t)picture_height(args) * 2 * 36;
 out:
     return status;
 }
@@ -67,7 +107,7 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     struct cast_job *job = request->state;
     struct vxd_volume_cast_args *args = &job->args;
     Voxeld__V1__VolumeCastRaysResponse *reply = job->reply;
-    size_t n = (size_t)args->camera.width * (size_t)args->camera.height;
+    size_t n = picture_width(args) * (size_t)picture_height(args);
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 0, &reply->depth,
@@ -88,6 +128,16 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
                                    &job->colours, err));
         args->colour = job->colours->device;
     }
+    if (input->labels) {
+        VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n, 0, &reply->labels,
+                                   &job->labels, err));
+        args->label = job->labels->device;
+    }
+    if (input->weights) {
+        VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, n, 0, &reply->weights,
+                                   &job->weights, err));
+        args->weight = job->weights->device;
+    }
 out:
     return status;
 }
@@ -96,11 +146,17 @@ out:
 static double find_row_steps(const struct vxd_volume_cast_args *args, double voxel_size_m)
 {
     const struct vxd_volume_camera *camera = &args->camera;
-    double x = fmax(fabs(camera->cx), fabs(camera->width - camera->cx)) / camera->fx;
-    double y = fmax(fabs(camera->cy), fabs(camera->height - camera->cy)) / camera->fy;
-    double length = (args->depth_max_m - args->depth_min_m) * sqrt(1 + x * x + y * y);
+    double depth_m = args->depth_max_m - args->depth_min_m;
+    double x;
+    double y;
 
-    return camera->width * fmin(length / voxel_size_m + 1, MAX_RAY_STEPS);
+    if (args->lidar != NULL) {
+        return args->lidar->columns * fmin(depth_m / voxel_size_m + 1, MAX_RAY_STEPS);
+    }
+    x = fmax(fabs(camera->cx), fabs(camera->width - camera->cx)) / camera->fx;
+    y = fmax(fabs(camera->cy), fabs(camera->height - camera->cy)) / camera->fy;
+    return camera->width *
+           fmin(depth_m * sqrt(1 + x * x + y * y) / voxel_size_m + 1, MAX_RAY_STEPS);
 }
 
 /* Chooses the rows of a stage.
@@ -113,14 +169,14 @@ static enum vxd_status plan(struct vxd_request *request, const struct vxd_queue 
     double most = is_cuda ? STAGE_STEPS_CUDA : STAGE_STEPS_CPU;
     double row_steps = find_row_steps(&job->args, info->spec.voxel_size_m);
     double rows = floor(most / row_steps / VXD_VOLUME_CAST_ROWS) * VXD_VOLUME_CAST_ROWS;
-    int height = job->args.camera.height;
+    int height = picture_height(&job->args);
 
     if (info->n_blocks > 0 && row_steps * height > most * MAX_STAGES) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "depth_max_m",
                         "%d x %d rays of up to %.0f voxels are too long; %.3g steps are "
                         "cast at most: less depth or fewer pixels take less",
-                        job->args.camera.width, height,
-                        row_steps / job->args.camera.width, most * MAX_STAGES);
+                        (int)picture_width(&job->args), height,
+                        row_steps / (double)picture_width(&job->args), most * MAX_STAGES);
     }
     job->version = info->version;
     job->stage_rows = info->n_blocks == 0 || rows > height ? height
@@ -137,7 +193,8 @@ static enum vxd_status cast_rows(struct vxd_request *request, struct vxd_queue *
 {
     struct cast_job *job = request->state;
     struct vxd_volume_cast_args *args = &job->args;
-    int left = args->camera.height - args->row_end;
+    int height = picture_height(args);
+    int left = height - args->row_end;
     struct vxd_volume_info info;
     enum vxd_status status;
 
@@ -147,12 +204,12 @@ static enum vxd_status cast_rows(struct vxd_request *request, struct vxd_queue *
             vxd_fail(err, VXD_ABORTED, NULL,
                      "the volume \"%s\" was changed after %d of the picture's %d rows; "
                      "ask again, or for less depth or fewer pixels, which take one stage",
-                     job->base.volume->terms.name, args->row_end, args->camera.height));
+                     job->base.volume->terms.name, args->row_end, height));
     }
     args->row_begin = args->row_end;
     args->row_end += left < job->stage_rows ? left : job->stage_rows;
     VXD_TRY(vxd_volume_cast(queue, job->base.volume->volume, args, err));
-    request->more = args->row_end < args->camera.height;
+    request->more = args->row_end < height;
     if (!request->more) {
         VXD_TRY(vxd_volume_fetch(request, queue, err));
         request->output = &job->reply->base;
@@ -183,6 +240,10 @@ enum vxd_status vxd_volume_cast_rays_submit(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "colours",
                          "the volume \"%s\" keeps no colours", input->name));
     }
+    if (input->labels && !job->base.volume->spec.has_labels) {
+        VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "labels",
+                         "the volume \"%s\" keeps no labels", input->name));
+    }
     vxd_volume_get_info(job->base.volume->volume, &info);
     VXD_TRY(plan(request, queue, &info, err));
     VXD_TRY(reserve(request, queue, err));
@@ -201,12 +262,14 @@ enum vxd_status vxd_volume_cast_rays_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    reply->width = (uint32_t)job->args.camera.width;
-    reply->height = (uint32_t)job->args.camera.height;
+    reply->width = (uint32_t)picture_width(&job->args);
+    reply->height = (uint32_t)picture_height(&job->args);
     vxd_volume_show(reply->depth, job->depth);
     vxd_volume_show(reply->vertices, job->vertices);
     vxd_volume_show(reply->normals, job->normals);
     vxd_volume_show(reply->colours, job->colours);
+    vxd_volume_show(reply->labels, job->labels);
+    vxd_volume_show(reply->weights, job->weights);
     for (size_t i = 0; i < n; i++) {
         reply->n_hits += depth[i] > 0 ? 1 : 0;
     }

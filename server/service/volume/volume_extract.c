@@ -24,6 +24,7 @@ struct extract_job {
     struct vxd_volume_output *vertices;
     struct vxd_volume_output *normals;
     struct vxd_volume_output *colours;
+    struct vxd_volume_output *labels;
     struct vxd_volume_output *triangles;
     struct vxd_volume_output *blocks;
     struct vxd_buffer ply;
@@ -81,7 +82,7 @@ static enum vxd_status check_size(const struct extract_job *job, bool is_file,
 {
     size_t most = is_file ? VXD_VOLUME_REPLY_BYTES / 2 : VXD_VOLUME_REPLY_BYTES;
     bool has_colour = job->base.volume->spec.has_colour;
-    uint64_t n_bytes = (uint64_t)job->n.n_vertices * (has_colour ? 27 : 24) +
+    uint64_t n_bytes = (uint64_t)job->n.n_vertices * (has_colour ? 28 : 25) +
                        (uint64_t)job->n.n_triangles * 13 + (uint64_t)job->n.n_blocks * 16;
 
     if (n_bytes > most) {
@@ -100,6 +101,7 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     struct extract_job *job = request->state;
     Voxeld__V1__VolumeExtractResponse *reply = job->reply;
     size_t n_colours = job->base.volume->spec.has_colour ? job->n.n_vertices : 0;
+    size_t n_labels = job->base.volume->spec.has_labels ? job->n.n_vertices : 0;
     enum vxd_status status;
 
     VXD_TRY(vxd_volume_reserve(request, queue, VXD_FLOAT32, job->n.n_vertices, 3,
@@ -108,6 +110,8 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
                                &reply->normals, &job->normals, err));
     VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n_colours, 3, &reply->colours,
                                &job->colours, err));
+    VXD_TRY(vxd_volume_reserve(request, queue, VXD_UINT8, n_labels, 0, &reply->labels,
+                               &job->labels, err));
     VXD_TRY(vxd_volume_reserve(request, queue, VXD_INT32, job->n.n_triangles, 3,
                                &reply->triangles, &job->triangles, err));
     VXD_TRY(vxd_volume_reserve(request, queue, VXD_INT32, job->n.n_blocks, 4,
@@ -115,9 +119,11 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     *out = (struct vxd_surface_outputs){.vertices = job->vertices->device,
                                         .normals = job->normals->device,
                                         .colours = job->colours->device,
+                                        .labels = job->labels->device,
                                         .triangles = job->triangles->device,
                                         .blocks = job->blocks->device};
     reply->n_colours = n_colours;
+    reply->n_labels = n_labels;
 out:
     return status;
 }
@@ -218,6 +224,7 @@ static void show_ply(struct extract_job *job)
     reply->vertices = NULL;
     reply->normals = NULL;
     reply->colours = NULL;
+    reply->labels = NULL;
     reply->triangles = NULL;
     reply->blocks = NULL;
     vxd_volume_write_ply(&mesh, job->ply.ptr);
@@ -241,6 +248,7 @@ enum vxd_status vxd_volume_extract_finish(struct vxd_request *request,
     vxd_volume_show(reply->vertices, job->vertices);
     vxd_volume_show(reply->normals, job->normals);
     vxd_volume_show(reply->colours, job->colours);
+    vxd_volume_show(reply->labels, job->labels);
     vxd_volume_show(reply->triangles, job->triangles);
     vxd_volume_show(reply->blocks, job->blocks);
     return VXD_OK;

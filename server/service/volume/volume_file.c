@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A depth image as the body of POST /v1/volume_integrate: ?format=png&name=NAME&fx=585&... */
+/* A depth image as the body of POST /v1/volume_integrate?format=png&name=NAME&fx=585&..., or depth,
+ * colour and labels as the parts of a form. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -91,33 +92,8 @@ static enum vxd_status take_distortion(struct query *q, const struct vxd_query_i
 
 static enum vxd_status take_pose(struct query *q, const struct vxd_query_item *item)
 {
-    struct vxd_decoder *decoder = q->request->decoder;
-    Voxeld__V1__Pose *pose =
-        vxd_message_new(decoder, &voxeld__v1__pose__descriptor, q->err);
-    double v[7] = {0};
-    size_t n = vxd_query_numbers(item->value, v, 7);
-
-    if (n != 3 && n != 7) {
-        return vxd_query_fail(q->err, item, "x,y,z or x,y,z,qx,qy,qz,qw");
-    }
-    if (pose == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    pose->translation = vxd_message_new(decoder, &voxeld__v1__vec3__descriptor, q->err);
-    pose->rotation =
-        vxd_message_new(decoder, &voxeld__v1__quaternion__descriptor, q->err);
-    if (pose->translation == NULL || pose->rotation == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    pose->translation->x = v[0];
-    pose->translation->y = v[1];
-    pose->translation->z = v[2];
-    pose->rotation->x = v[3];
-    pose->rotation->y = v[4];
-    pose->rotation->z = v[5];
-    pose->rotation->w = v[6];
-    q->input->t_map_camera = pose;
-    return VXD_OK;
+    return vxd_volume_query_pose(q->request->decoder, item, &q->input->t_map_camera,
+                                 q->err);
 }
 
 static enum vxd_status take_scale(struct query *q, const struct vxd_query_item *item)
@@ -140,6 +116,11 @@ static enum vxd_status take_weight(struct query *q, const struct vxd_query_item 
     return take_number(q, item, &q->input->weight);
 }
 
+static enum vxd_status take_carve(struct query *q, const struct vxd_query_item *item)
+{
+    return take_number(q, item, &q->input->carve_m);
+}
+
 static const struct {
     const char *key;
     enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
@@ -150,7 +131,7 @@ static const struct {
     {"height", take_height}, {"distortion", take_distortion},
     {"pose", take_pose},     {"depth_scale", take_scale},
     {"depth_min", take_min}, {"depth_max", take_max},
-    {"weight", take_weight},
+    {"weight", take_weight}, {"carve", take_carve},
 };
 
 enum {
@@ -172,7 +153,7 @@ static enum vxd_status take_item(struct query *q, const struct vxd_query_item *i
     }
     return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
                     "no such key; known: name, fx, fy, cx, cy, width, height, "
-                    "distortion, pose, depth_scale, depth_min, depth_max, weight");
+                    "distortion, pose, depth_scale, depth_min, depth_max, weight, carve");
 }
 
 static enum vxd_status read_format(const char *format, Voxeld__V1__VolumeDepth *out,
@@ -189,6 +170,37 @@ static enum vxd_status read_format(const char *format, Voxeld__V1__VolumeDepth *
     return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
                     "\"%.32s\"; known: png, uint16, float32",
                     format != NULL ? format : "");
+}
+
+/* Takes the images of a form. */
+static enum vxd_status take_parts(const struct vxd_body *body,
+                                  Voxeld__V1__VolumeIntegrateRequest *input,
+                                  struct vxd_err *err)
+{
+    const struct {
+        const char *name;
+        ProtobufCBinaryData *to;
+    } known[] = {
+        {"depth", &input->depth}, {"colour", &input->colour}, {"labels", &input->labels}};
+
+    for (size_t i = 0; i < body->n_parts; i++) {
+        const struct vxd_body_part *part = &body->parts[i];
+        ProtobufCBinaryData *to = NULL;
+
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+            to = strcmp(part->name, known[k].name) == 0 ? known[k].to : to;
+        }
+        if (to == NULL) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, part->name,
+                            "no such part; known: depth, colour, labels; the rest goes "
+                            "into the URL's query");
+        }
+        to->data = (uint8_t *)(uintptr_t)part->bytes;
+        to->len = part->n_bytes;
+    }
+    return input->depth.len > 0
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "depth", "the part is missing");
 }
 
 enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
@@ -209,12 +221,18 @@ enum vxd_status vxd_volume_integrate_from_file(struct vxd_request *request,
     if (q.input->camera == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(read_format(body->format, &q.input->depth_type, err));
+    if (body->boundary == NULL || body->format[0] != '\0') { /* of a form: png, else */
+        VXD_TRY(read_format(body->format, &q.input->depth_type, err));
+    }
     for (size_t i = 0; i < body->n_query; i++) {
         VXD_TRY(take_item(&q, &body->query[i], is_taken));
     }
-    q.input->depth.data = (uint8_t *)(uintptr_t)body->bytes;
-    q.input->depth.len = body->n_bytes;
+    if (body->boundary != NULL) {
+        VXD_TRY(take_parts(body, q.input, err));
+    } else {
+        q.input->depth.data = (uint8_t *)(uintptr_t)body->bytes;
+        q.input->depth.len = body->n_bytes;
+    }
     request->input = &q.input->base;
 out:
     return status;

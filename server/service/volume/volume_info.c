@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "proto/base/clock.h"
+#include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
@@ -35,13 +36,25 @@ enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
     info->compact = spec->form == VXD_VOLUME_COMPACT;
     info->colour = spec->has_colour;
     info->max_weight = spec->max_weight;
-    info->n_blocks = engine.n_blocks;
-    info->n_bytes = engine.n_bytes;
+    info->unavailable = volume->durable.is_broken;
+    if (!info->unavailable) {
+        info->n_blocks = engine.n_blocks;
+        info->n_bytes = engine.n_bytes;
+        info->n_images = volume->n_images;
+        info->stamp = engine.version;
+    }
     info->max_bytes = volume->terms.max_bytes;
-    info->n_images = volume->n_images;
-    info->stamp = engine.version;
+    info->when_full = volume->terms.forgets
+                          ? VOXELD__V1__VOLUME_FULL__VOLUME_FULL_FORGET_FARTHEST
+                          : VOXELD__V1__VOLUME_FULL__VOLUME_FULL_REFUSE;
+    info->durable = volume->terms.durable;
+    if (volume->terms.durable) {
+        info->fsync = (Voxeld__V1__VolumeFsync)volume->terms.fsync;
+        info->journal_max_bytes = volume->terms.journal_max_bytes;
+    }
     info->generation = volume->generation;
     info->created_ns = volume->created_unix_ns;
+    info->labels = spec->has_labels;
     info->origin->x = spec->origin_m[0];
     info->origin->y = spec->origin_m[1];
     info->origin->z = spec->origin_m[2];
@@ -98,6 +111,36 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
     return VXD_OK;
 }
 
+enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
+                                      double max_elevation_deg,
+                                      struct vxd_volume_lidar *out, struct vxd_err *err)
+{
+    bool has_list = lidar->n_elevations_deg > 0;
+
+    if (has_list && lidar->rows != 0 && lidar->rows != lidar->n_elevations_deg) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar.elevations_deg",
+                        "has %zu numbers for %u rows", lidar->n_elevations_deg,
+                        lidar->rows);
+    }
+    if (lidar->rows > VXD_LIDAR_MAX_ROWS || lidar->columns > VXD_LIDAR_MAX_COLUMNS ||
+        lidar->n_elevations_deg > VXD_LIDAR_MAX_ROWS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "lidar",
+                        "has %u rows and %u columns; at most %d and %d are possible",
+                        lidar->rows, lidar->columns, VXD_LIDAR_MAX_ROWS,
+                        VXD_LIDAR_MAX_COLUMNS);
+    }
+    *out = (struct vxd_volume_lidar){
+        .rows = (int)(has_list ? lidar->n_elevations_deg : lidar->rows),
+        .columns = (int)lidar->columns,
+        .elevations_deg = has_list ? lidar->elevations_deg : NULL,
+        .top_deg = lidar->top_deg,
+        .bottom_deg = lidar->bottom_deg,
+        .azimuth_begin_deg = lidar->azimuth_begin_deg,
+        .azimuth_span_deg = lidar->azimuth_span_deg != 0 ? lidar->azimuth_span_deg : 360,
+    };
+    return vxd_volume_check_lidar(out, max_elevation_deg, err);
+}
+
 /* The matrix of a unit quaternion. */
 static void rotation_of(double x, double y, double z, double w, double out[9])
 {
@@ -139,6 +182,51 @@ enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *f
     return VXD_OK;
 }
 
+/* The unit quaternion of a rotation, by its largest component, so that nothing is divided by a small
+ * number. */
+static void quaternion_of(const double r[9], Voxeld__V1__Quaternion *out)
+{
+    const double squares[4] = {1 + r[0] - r[4] - r[8], 1 - r[0] + r[4] - r[8],
+                               1 - r[0] - r[4] + r[8], 1 + r[0] + r[4] + r[8]};
+    const double rows[4][4] = {{squares[0], r[1] + r[3], r[2] + r[6], r[7] - r[5]},
+                               {r[1] + r[3], squares[1], r[5] + r[7], r[2] - r[6]},
+                               {r[2] + r[6], r[5] + r[7], squares[2], r[3] - r[1]},
+                               {r[7] - r[5], r[2] - r[6], r[3] - r[1], squares[3]}};
+    size_t best = 0;
+    double norm;
+
+    for (size_t i = 1; i < 4; i++) {
+        best = squares[i] > squares[best] ? i : best;
+    }
+    norm = sqrt(rows[best][0] * rows[best][0] + rows[best][1] * rows[best][1] +
+                rows[best][2] * rows[best][2] + rows[best][3] * rows[best][3]);
+    out->x = rows[best][0] / norm;
+    out->y = rows[best][1] / norm;
+    out->z = rows[best][2] / norm;
+    out->w = rows[best][3] / norm;
+}
+
+Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
+                                      const struct vxd_volume_pose *pose,
+                                      struct vxd_err *err)
+{
+    Voxeld__V1__Pose *out = vxd_message_new(arena, &voxeld__v1__pose__descriptor, err);
+
+    if (out == NULL) {
+        return NULL;
+    }
+    out->translation = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
+    out->rotation = vxd_message_new(arena, &voxeld__v1__quaternion__descriptor, err);
+    if (out->translation == NULL || out->rotation == NULL) {
+        return NULL;
+    }
+    out->translation->x = pose->translation[0];
+    out->translation->y = pose->translation[1];
+    out->translation->z = pose->translation[2];
+    quaternion_of(pose->rotation, out->rotation);
+    return out;
+}
+
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],
                                     double high[3], struct vxd_err *err)
 {
@@ -161,5 +249,35 @@ enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low
                             high[i]);
         }
     }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
+                                      const struct vxd_query_item *item,
+                                      Voxeld__V1__Pose **out, struct vxd_err *err)
+{
+    Voxeld__V1__Pose *pose = vxd_message_new(decoder, &voxeld__v1__pose__descriptor, err);
+    double v[7] = {0};
+    size_t n = vxd_query_numbers(item->value, v, 7);
+
+    if (n != 3 && n != 7) {
+        return vxd_query_fail(err, item, "x,y,z or x,y,z,qx,qy,qz,qw");
+    }
+    if (pose == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation = vxd_message_new(decoder, &voxeld__v1__vec3__descriptor, err);
+    pose->rotation = vxd_message_new(decoder, &voxeld__v1__quaternion__descriptor, err);
+    if (pose->translation == NULL || pose->rotation == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation->x = v[0];
+    pose->translation->y = v[1];
+    pose->translation->z = v[2];
+    pose->rotation->x = v[3];
+    pose->rotation->y = v[4];
+    pose->rotation->z = v[5];
+    pose->rotation->w = v[6];
+    *out = pose;
     return VXD_OK;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The memory of one request on a volume. */
+#include <stdlib.h>
+
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
@@ -32,7 +34,7 @@ enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no volume \"%s\"", name);
     }
     vxd_named_volume_hold(job->volume);
-    return VXD_OK;
+    return vxd_volume_enlist(request, err);
 }
 
 static enum vxd_status new_tensor(struct vxd_request *request, enum vxd_dtype dtype,
@@ -119,6 +121,9 @@ void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue)
         vxd_host_free(context, &job->outputs[i].host_buffer);
     }
     job->n_outputs = 0;
+    vxd_volume_end_commit(request, queue, &job->commit);
+    free(job->forgotten);
+    job->forgotten = NULL;
     if (job->volume != NULL) {
         /* The volume may have grown before a failure. */
         vxd_volumes_account(volumes, job->volume);

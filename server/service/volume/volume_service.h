@@ -18,6 +18,8 @@ enum {
     VXD_VOLUME_MAX_PIXELS = 1 << 22 /* of an image or picture; a frame's stage is short */
 };
 
+#define VXD_VOLUME_MAX_TTL_S 31536000.0
+
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_VOLUME_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
@@ -30,9 +32,22 @@ struct vxd_volume_output {
     const void *bytes;             /* readable once the queue has run */
 };
 
+/* The commit of a request on a durable volume. Zero-initialised it is none. */
+struct vxd_volume_commit {
+    struct vxd_commit base;          /* first: request->commit is both */
+    struct vxd_named_volume *volume; /* held by the job; NULL: all were listed */
+    struct vxd_named_volume *copy;   /* READ: goes where what was read never was; held */
+    struct vxd_volume_entry entry;
+    size_t n_blocks; /* before the change */
+    bool is_change;
+    bool is_ended;
+};
+
 struct vxd_volume_job {
     struct vxd_named_volume *volume; /* held */
     struct vxd_named_volume *made;   /* a new one, not findable yet; held */
+    struct vxd_volume_commit commit;
+    int32_t *forgotten; /* keys of blocks that made room; freed by release */
     struct vxd_volume_output outputs[VXD_VOLUME_MAX_OUTPUTS];
     size_t n_outputs;
 };
@@ -45,7 +60,9 @@ struct vxd_volume_job {
 enum vxd_status vxd_volume_begin_check(struct vxd_request *request, size_t n_bytes,
                                        const char *name, struct vxd_err *err);
 
-/* Finds the volume and holds it: job->volume. errors  NOT_FOUND */
+/* Finds the volume and holds it: job->volume. Where it is durable, what the request changes until
+ * the end of finish is journalled (volume_commit.c), whatever the method.
+ * errors  NOT_FOUND; UNAVAILABLE  of a durable volume */
 enum vxd_status vxd_volume_open(struct vxd_request *request, const char *name,
                                 struct vxd_err *err);
 
@@ -64,6 +81,99 @@ enum vxd_status vxd_volume_fetch(struct vxd_request *request, struct vxd_queue *
 /* Makes a tensor show an output that is fetched; nothing where there is none. */
 void vxd_volume_show(Voxeld__V1__Tensor *tensor, const struct vxd_volume_output *output);
 
+/* --- volume_admin.c ---------------------------------------------------------------------- */
+
+/* What a request wishes of a volume that is to be made. */
+struct vxd_volume_durability {
+    bool durable;
+    Voxeld__V1__VolumeFsync fsync;
+    uint64_t journal_max_bytes;
+};
+
+/* Fills in the terms, whose ttl is set.
+ * errors  INVALID_ARGUMENT; FAILED_PRECONDITION  nothing is durable on this server */
+enum vxd_status vxd_volume_read_durability(const struct vxd_request *request,
+                                           const struct vxd_volume_durability *wished,
+                                           struct vxd_volume_terms *terms,
+                                           struct vxd_err *err);
+
+/* --- volume_commit.c: durable volumes -------------------------------------------------- */
+
+/* Lists a request's commit: its change of the volume, or that it reads what is not decided. A change
+ * is journalled as the blocks that it changed, unless the method says in commit.entry.record what it
+ * was, by a kind of record. Before the volume is changed.
+ * errors  UNAVAILABLE  the disk takes no changes now, or the volume is not to be seen */
+enum vxd_status vxd_volume_enlist(struct vxd_request *request, struct vxd_err *err);
+
+/* Ends a request, in finish, when its reply is complete, in another way than by a change of blocks:
+ * a volume was made or dropped, or read. volume NULL: all volumes were read. */
+void vxd_volume_conclude(struct vxd_request *request, struct vxd_volume_commit *commit,
+                         struct vxd_named_volume *volume,
+                         enum vxd_volume_change_kind kind);
+
+/* In release, while the volume is still held. A change that never got to the journal marks the
+ * volume as broken. */
+void vxd_volume_end_commit(struct vxd_request *request, struct vxd_queue *queue,
+                           struct vxd_volume_commit *commit);
+
+/* --- volume_image.c: images ------------------------------------------------------------ */
+
+/* Integrates a frame, whose arrays are in device memory, within the limits: a volume that forgets
+ * makes room where there is none. What was forgotten is in the commit's record.
+ * errors  those of vxd_volume_integrate, completed by vxd_volumes_explain */
+enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
+                                            struct vxd_queue *queue,
+                                            const struct vxd_volume_frame *frame,
+                                            struct vxd_volume_activation *out,
+                                            struct vxd_err *err);
+
+/* Has the commit's record say that this frame was integrated, its arrays in host memory until the
+ * request is gone. The files are what the arrays were decoded from; of a length 0 there is none, and
+ * only those of PNG are kept. A frame with a mask or labels, or one that carves, leaves the record as
+ * it is: the blocks that it changed. */
+void vxd_volume_keep_image(struct vxd_request *request,
+                           const struct vxd_volume_frame *frame,
+                           const ProtobufCBinaryData *depth_file,
+                           const ProtobufCBinaryData *colour_file);
+/* --- volume_sent.c -------------------------------------------------------------------- */
+
+/* The images of a message, and how they were taken. */
+struct vxd_volume_sent {
+    const Voxeld__V1__VolumeCamera *camera;
+    ProtobufCBinaryData depth;
+    Voxeld__V1__VolumeDepth depth_type;
+    ProtobufCBinaryData colour; /* empty: there is none */
+    Voxeld__V1__VolumeColour colour_type;
+    const Voxeld__V1__VolumeCamera *colour_camera; /* NULL: the depth's */
+    const Voxeld__V1__Pose *T_depth_colour;
+};
+
+/* Those of a request whose fields have these names. */
+#define VXD_VOLUME_SENT(input)                                                           \
+    {                                                                                    \
+        (input)->camera, (input)->depth, (input)->depth_type, (input)->colour,           \
+            (input)->colour_type, (input)->colour_camera, (input)->t_depth_colour        \
+    }
+
+/* Decodes them into `depth` and `colour`, which the caller clears in forget, or points to the
+ * message's bytes; fills in cameras and arrays of the frame, in host memory.
+ * errors  INVALID_ARGUMENT    no image, or not as it should be
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_images(struct vxd_request *request,
+                                       const struct vxd_volume_sent *sent,
+                                       struct vxd_image *depth, struct vxd_image *colour,
+                                       struct vxd_volume_frame *frame,
+                                       struct vxd_err *err);
+
+/* The labels of a frame whose camera is known: a byte a pixel, or a PNG of them, decoded into `image`,
+ * which the caller clears in forget.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_labels(struct vxd_request *request,
+                                       const ProtobufCBinaryData *sent,
+                                       struct vxd_image *image,
+                                       struct vxd_volume_frame *frame,
+                                       struct vxd_err *err);
+
 /* --- volume_info.c: parameters ------------------------------------------------------- */
 
 /* Makes a VolumeInfo in the arena.
@@ -80,10 +190,30 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
                                        struct vxd_volume_camera *out,
                                        struct vxd_err *err);
 
+/* Elevations that a lidar may have, degrees either way: of scans, and of pictures. */
+#define VXD_SCAN_MAX_ELEVATION 89.0
+#define VXD_CAMERA_MAX_ELEVATION 90.0
+
+/* The schema's lidar as the engine's, whose elevations stay in the message.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
+                                      double max_elevation_deg,
+                                      struct vxd_volume_lidar *out, struct vxd_err *err);
+
 /* An absent pose is the identity.
  * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
 enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
                                      struct vxd_volume_pose *out, struct vxd_err *err);
+
+/* Makes a Pose in the arena; NULL after an error: RESOURCE_EXHAUSTED. */
+Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
+                                      const struct vxd_volume_pose *pose,
+                                      struct vxd_err *err);
+/* The pose that a query says, as x,y,z or x,y,z,qx,qy,qz,qw.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
+                                      const struct vxd_query_item *item,
+                                      Voxeld__V1__Pose **out, struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],

@@ -20,6 +20,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/name.h"
 #include "server/observe/log/log.h"
+#include "server/transport/foxglove/foxglove.h"
 #include "server/transport/http/http_internal.h"
 
 #define CONNECTION_BYTES (256u * 1024u)
@@ -162,14 +163,30 @@ static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
     return method;
 }
 
+/* On a port of their own, viewers find their page at its root, too, and nothing else is there. */
+static const struct vxd_http_view *find_view(const struct vxd_http *http, const char *url)
+{
+    static const char foxglove[] = "/foxglove";
+
+    if (!http->is_foxglove) {
+        return vxd_http_view_find(url);
+    }
+    return strcmp(url, "/") == 0 || strcmp(url, foxglove) == 0
+               ? vxd_http_view_find(foxglove)
+               : NULL;
+}
+
 /* Finds the page or method of a URL; sets exchange->method or *view. */
 static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url,
                              const struct vxd_http_view **view, struct vxd_err *err)
 {
-    *view = vxd_http_view_find(url);
-    exchange->allow = *view != NULL && (*view)->post != NULL ? allow_both : allow_view;
+    *view = find_view(exchange->http, url);
+    exchange->allow = *view == NULL || (*view)->post == NULL ? allow_view
+                      : (*view)->write != NULL               ? allow_both
+                                                             : allow_method;
     if (*view == NULL) {
-        exchange->method = find_method(exchange, url);
+        exchange->method =
+            exchange->http->is_foxglove ? NULL : find_method(exchange, url);
         if (exchange->method == NULL) {
             exchange->allow = NULL;
             exchange->fixed_status = MHD_HTTP_NOT_FOUND;
@@ -251,7 +268,7 @@ out:
 static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *url,
                                const char *version, bool is_path_bad, struct vxd_err *err)
 {
-    const struct vxd_http_view *view = vxd_http_view_find(url);
+    const struct vxd_http_view *view = find_view(exchange->http, url);
     struct vxd_server *server = exchange->http->server;
     enum vxd_status status;
 
@@ -419,6 +436,8 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
                             .n_bytes = exchange->n_received,
                             .is_locked = exchange->body.block.ptr != NULL,
                             .format = exchange->format,
+                            .boundary =
+                                exchange->boundary[0] != '\0' ? exchange->boundary : NULL,
                             .query = exchange->query,
                             .n_query = exchange->n_query};
 
@@ -446,7 +465,7 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
     exchange->request = NULL;
     exchange->suspended = true;
     MHD_suspend_connection(exchange->connection);
-    if (strcmp(exchange->method->name, "scene_watch") == 0) {
+    if (request->lane != VXD_LANE_NONE) {
         vxd_http_hangup_watch(exchange->http, exchange->connection, request);
     }
     vxd_request_submit(request, &body);
@@ -515,6 +534,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
         fail(exchange, &err);
     }
     vxd_http_events_end(exchange);
+    vxd_foxglove_drop(exchange->foxglove);
+    exchange->foxglove = NULL;
     vxd_http_exchange_drop(exchange);
     atomic_fetch_sub(&http->n_exchanges, 1);
 }
@@ -547,7 +568,7 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
      * core's time; with poll it waits for its bytes. */
     unsigned flags = (http->is_tls ? MHD_USE_TLS | MHD_USE_POLL_INTERNAL_THREAD
                                    : MHD_USE_EPOLL_INTERNAL_THREAD) |
-                     MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+                     MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
     /* Options that not every daemon has. */
     struct MHD_OptionItem others[4];
     size_t n_others = 0;
@@ -572,7 +593,7 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
         vxd_http_on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, on_uri, http,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, others, MHD_OPTION_END);
     if (http->daemon == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "listen.http",
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, http->field,
                         "cannot start %u HTTP threads", n_threads);
     }
     return VXD_OK;
@@ -580,29 +601,42 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
 
 static void destroy(struct vxd_http *http)
 {
+    if (http->unix_path[0] != '\0') {
+        (void)unlink(http->unix_path);
+    }
     if (http->listen_fd >= 0) {
         (void)close(http->listen_fd);
     }
     vxd_http_hangups_stop(http);
+    vxd_sockets_destroy(http->sockets);
     (void)pthread_mutex_destroy(&http->peers_lock);
     free(http);
 }
 
-enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
-                               struct vxd_err *err)
+static enum vxd_status start(struct vxd_server *server, bool is_foxglove, int passed_fd,
+                             struct vxd_http **out, struct vxd_err *err)
 {
     struct vxd_http *http = calloc(1, sizeof *http);
     enum vxd_status status;
 
     if (http == NULL) {
+        if (passed_fd >= 0) {
+            (void)close(passed_fd);
+        }
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the transport");
     }
     http->server = server;
-    http->listen_fd = -1;
-    http->is_tls = vxd_config_http_is_tls(&server->config);
+    http->is_foxglove = is_foxglove;
+    http->field = is_foxglove ? "listen.foxglove" : "listen.http";
+    http->address = is_foxglove ? server->config.foxglove : server->config.http;
+    http->is_tls = vxd_config_http_is_tls(http->address);
+    http->bound = is_foxglove ? server->foxglove_bound : server->http_bound;
+    http->listen_fd = passed_fd;
+    http->is_passed = passed_fd >= 0;
     (void)pthread_mutex_init(&http->peers_lock, NULL);
     VXD_TRY(vxd_http_listen(http, err));
     VXD_TRY(vxd_http_hangups_start(http, err));
+    VXD_TRY(vxd_sockets_start(&http->sockets, err));
     VXD_TRY(start_daemon(http, err));
     *out = http;
 out:
@@ -612,6 +646,18 @@ out:
     return status;
 }
 
+enum vxd_status vxd_http_start(struct vxd_server *server, int passed_fd,
+                               struct vxd_http **out, struct vxd_err *err)
+{
+    return start(server, false, passed_fd, out, err);
+}
+
+enum vxd_status vxd_http_start_foxglove(struct vxd_server *server, struct vxd_http **out,
+                                        struct vxd_err *err)
+{
+    return start(server, true, -1, out, err);
+}
+
 void vxd_http_refuse_new(struct vxd_http *http)
 {
     if (!http->quiesced) {
@@ -619,8 +665,18 @@ void vxd_http_refuse_new(struct vxd_http *http)
         http->quiesced = true;
         /* The library's threads may still look at the descriptor, so it is not closed
          * yet; this makes the kernel refuse what would wait in its backlog. */
-        (void)shutdown(http->listen_fd, SHUT_RDWR);
+        if (!http->is_passed) {
+            (void)shutdown(http->listen_fd, SHUT_RDWR);
+        }
     }
+}
+
+size_t vxd_http_count_connections(const struct vxd_http *http)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+    return info != NULL ? info->num_connections : 0;
 }
 
 void vxd_http_stop(struct vxd_http *http)
@@ -630,6 +686,7 @@ void vxd_http_stop(struct vxd_http *http)
 
     vxd_http_refuse_new(http);
     atomic_store(&http->stopping, true);
+    vxd_sockets_stop(http->sockets);
     /* Every request has been answered, so nothing stays suspended; what is left are
      * replies on their way and bodies still coming. */
     while (atomic_load(&http->n_exchanges) > 0 && vxd_clock_ns() < until_ns) {

@@ -16,8 +16,9 @@ enum content {
     CONTENT_JSON,
     CONTENT_PROTOBUF,
     CONTENT_FILE,
-    CONTENT_FORM, /* what curl --data-binary sends by default */
-    CONTENT_TEXT  /* text and multipart: what a page's form can send */
+    CONTENT_FORM,  /* what curl --data-binary sends by default */
+    CONTENT_PARTS, /* multipart/form-data: what curl -F sends, and a page's form can */
+    CONTENT_TEXT   /* text and other multipart: what a page's form can send */
 };
 
 /* Decimal digits only, at most `limit`, which is above 9. */
@@ -63,6 +64,7 @@ static enum content classify(const char *content_type)
         {"application/x-protobuf", CONTENT_PROTOBUF},
         {"application/protobuf", CONTENT_PROTOBUF},
         {"application/x-www-form-urlencoded", CONTENT_FORM},
+        {"multipart/form-data", CONTENT_PARTS},
     };
 
     if (n == 0) {
@@ -180,6 +182,37 @@ static enum vxd_status wrong_type(struct vxd_http_exchange *exchange, struct vxd
                     type != NULL ? type : "");
 }
 
+/* Forms in parts are for programs. Every browser says with each form where it comes from, so one
+ * that says so is a page's, and is refused. */
+static enum vxd_status check_parts(struct vxd_http_exchange *exchange,
+                                   struct vxd_err *err)
+{
+    static const char *const of_pages[] = {"Origin", "Referer", "Cookie",
+                                           "Sec-Fetch-Site"};
+
+    if (!exchange->method->takes_parts) {
+        return wrong_type(exchange, err);
+    }
+    for (size_t i = 0; i < sizeof of_pages / sizeof of_pages[0]; i++) {
+        if (MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND,
+                                        of_pages[i]) != NULL) {
+            exchange->fixed_status = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "Content-Type",
+                            "multipart/form-data is not possible with %s, which pages "
+                            "send; they send application/x-protobuf",
+                            of_pages[i]);
+        }
+    }
+    if (!vxd_multipart_boundary(exchange->headers.content_type, exchange->boundary)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "Content-Type",
+                        "'%.80s' has no boundary of 1 to 70 allowed characters",
+                        exchange->headers.content_type);
+    }
+    exchange->format = exchange->format != NULL ? exchange->format : "";
+    exchange->body_kind = VXD_BODY_FILE;
+    return VXD_OK;
+}
+
 /* A page of another site can send forms, texts and bodies without a type unasked; so these
  * never change anything, whatever Origin says. */
 static enum vxd_status check_type(struct vxd_http_exchange *exchange, struct vxd_err *err)
@@ -196,6 +229,9 @@ static enum vxd_status check_type(struct vxd_http_exchange *exchange, struct vxd
         }
         exchange->body_kind = content == CONTENT_JSON ? VXD_BODY_JSON : VXD_BODY_PROTOBUF;
         return VXD_OK;
+    }
+    if (content == CONTENT_PARTS) {
+        return check_parts(exchange, err);
     }
     if (exchange->format == NULL || content == CONTENT_TEXT ||
         (content != CONTENT_FILE && changes)) {
@@ -272,6 +308,9 @@ enum vxd_status vxd_http_token(struct vxd_http_exchange *exchange, const char **
     const char *value = exchange->headers.authorization;
 
     *token = NULL;
+    if (value == NULL && exchange->headers.upgrade != NULL) {
+        return vxd_http_socket_token(exchange, token, err);
+    }
     if (value == NULL) {
         return vxd_http_cookie_token(exchange, token, err);
     }
@@ -353,6 +392,10 @@ void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
     char host[INET6_ADDRSTRLEN] = "unknown";
     uint16_t port = 0;
 
+    if (exchange->http->unix_path[0] != '\0') {
+        (void)snprintf(out, VXD_NAME_BYTES, "http unix");
+        return;
+    }
     if (info != NULL && info->client_addr != NULL) {
         vxd_http_address(info->client_addr, host, sizeof host, &port);
     }
@@ -367,17 +410,17 @@ enum vxd_status vxd_http_identify(const struct vxd_http_exchange *exchange,
     const char *certified = vxd_http_certified(exchange);
     char name[VXD_NAME_BYTES];
 
-    if (token == NULL && certified[0] != '\0') {
+    if ((token == NULL || token[0] == '\0') && certified[0] != '\0') {
         return vxd_auth_identify_certified(auth, certified, out, err);
     }
     vxd_http_peer_name(exchange, name);
-    return vxd_auth_identify(auth, token, name, -1, out, err);
+    return vxd_auth_identify(auth, token, name, vxd_http_peer_uid(exchange), out, err);
 }
 
 enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err)
 {
-    struct vxd_request_header header = {.peer_uid = -1,
+    struct vxd_request_header header = {.peer_uid = vxd_http_peer_uid(exchange),
                                         .certified = vxd_http_certified(exchange)};
     struct vxd_err create_err = {0};
     char peer[VXD_NAME_BYTES];

@@ -16,50 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/service/watch/watch.h"
-#include "server/transport/http/http_internal.h"
-#include "voxeld/v1/watch.pb-c.h"
+#include "server/transport/http/http_events_internal.h"
 
 #define TYPE_EVENTS "text/event-stream"
-#define ALL_SCENES "/v1/watch"
-#define SCENES "/v1/scenes/"
-#define WATCH "/watch"
 /* Between two comments. */
 #define WAIT_MS 15000u
 #define WAIT_SPARE_MS 1000u
-#define DEFAULT_BYTES (256u << 10)
-#define MOST_BYTES (4u << 20)
 #define BLOCK_BYTES 16384u
-#define BODY_BYTES 768
 /* A browser begins anew after so long. */
 #define RETRY "retry: 1000\n"
 
-struct vxd_http_events {
-    struct vxd_http *http;
-    struct MHD_Connection *connection;
-    atomic_int references; /* of the exchange, the response and the watch under way */
-    /* What is asked, and by whom. */
-    char name[VXD_NAME_BYTES];    /* "" = all scenes */
-    char options[BODY_BYTES / 2]; /* members of the request, as JSON */
-    Voxeld__V1__WatchPoint after;
-    bool has_after;
-    char token[VXD_TOKEN_BYTES];
-    char certified[VXD_NAME_BYTES]; /* see vxd_request_header */
-    char client_id[VXD_NAME_BYTES];
-    char peer[VXD_NAME_BYTES];
-    struct vxd_watch_place place;
-
-    pthread_mutex_t lock; /* guards what follows */
-    char body[BODY_BYTES];
-    struct vxd_text text; /* the event under way */
-    size_t n_sent;
-    struct vxd_request *poll; /* held: the watch under way */
-    bool is_suspended;
-    bool has_ended; /* after the text */
-    bool is_gone;   /* the connection has ended */
-};
-
-static void drop(struct vxd_http_events *events)
+void vxd_http_events_drop(struct vxd_http_events *events)
 {
     if (atomic_fetch_sub(&events->references, 1) != 1) {
         return;
@@ -67,218 +34,18 @@ static void drop(struct vxd_http_events *events)
     vxd_watch_give_place(events->http->server->watch, &events->place);
     memset(events->token, 0, sizeof events->token);
     (void)pthread_mutex_destroy(&events->lock);
+    if (events->socket != NULL) {
+        vxd_socket_drop(events->socket);
+    }
     free(events->text.bytes);
     free(events);
 }
 
-/* --- what is asked ------------------------------------------------------------------------ */
-
-/* "7-3", or within a change "7-3-5-1000": generation, version, to_version, first. */
-static bool read_point(const char *text, Voxeld__V1__WatchPoint *out)
-{
-    uint64_t numbers[4] = {0};
-    size_t n = 0;
-
-    for (; n < 4; n++) {
-        char *end;
-
-        if (*text < '0' || *text > '9') {
-            return false;
-        }
-        numbers[n] = strtoull(text, &end, 10);
-        if (*end == '\0') {
-            break;
-        }
-        if (*end != '-') {
-            return false;
-        }
-        text = end + 1;
-    }
-    out->generation = numbers[0];
-    out->version = numbers[1];
-    out->to_version = numbers[2];
-    out->first = numbers[3];
-    return n == 1 || n == 3;
-}
-
-static enum vxd_status read_after(struct vxd_http_events *events, const char *field,
-                                  const char *text, struct vxd_err *err)
-{
-    if (!read_point(text, &events->after)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "'%.60s' is not the id of an event: GENERATION-VERSION", text);
-    }
-    events->has_after = true;
-    return VXD_OK;
-}
-
-/* "0,0,0,1,1,0.5" */
-static bool read_box(const char *text, double out[6])
-{
-    for (int i = 0; i < 6; i++) {
-        char *end;
-
-        out[i] = strtod(text, &end);
-        if (end == text || *end != (i < 5 ? ',' : '\0') || !(out[i] - out[i] == 0)) {
-            return false;
-        }
-        text = end + 1;
-    }
-    return true;
-}
-
-static bool read_count(const char *text, uint64_t limit, uint64_t *out)
-{
-    char *end;
-
-    if (*text < '0' || *text > '9' || strlen(text) > 10) {
-        return false;
-    }
-    *out = strtoull(text, &end, 10);
-    return *end == '\0' && *out <= limit;
-}
-
-static void append(char *text, size_t capacity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void append(char *text, size_t capacity, const char *format, ...)
-{
-    size_t n = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + n, capacity - n, format, arguments);
-    va_end(arguments);
-}
-
-static enum vxd_status read_option(struct vxd_http_events *events, const char *key,
-                                   const char *value, uint64_t *n_bytes,
-                                   struct vxd_err *err)
-{
-    char *options = events->options;
-    size_t capacity = sizeof events->options;
-    uint64_t level;
-    double box[6];
-
-    if (strcmp(key, "after") == 0) {
-        return events->has_after ? VXD_OK : read_after(events, key, value, err);
-    }
-    if (strcmp(key, "max_bytes") == 0 && read_count(value, MOST_BYTES, n_bytes)) {
-        return VXD_OK;
-    }
-    if (strcmp(key, "level") == 0 && read_count(value, UINT32_MAX, &level)) {
-        append(options, capacity, ",\"level\":%" PRIu64, level);
-        return VXD_OK;
-    }
-    if (strcmp(key, "in_voxels") == 0 &&
-        (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)) {
-        append(options, capacity, ",\"inVoxels\":%s", value);
-        return VXD_OK;
-    }
-    if (strcmp(key, "box") == 0 && read_box(value, box)) {
-        append(options, capacity,
-               ",\"box\":{\"low\":{\"x\":%.17g,\"y\":%.17g,\"z\":%.17g},"
-               "\"high\":{\"x\":%.17g,\"y\":%.17g,\"z\":%.17g}}",
-               box[0], box[1], box[2], box[3], box[4], box[5]);
-        return VXD_OK;
-    }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, key,
-                    "'%.60s' is not possible; known are level, box=X,Y,Z,X,Y,Z, "
-                    "in_voxels=true, max_bytes (at most %u) and after",
-                    value, MOST_BYTES);
-}
-
-/* The request of the next watch. */
-static void write_body(struct vxd_http_events *events, uint32_t wait_ms)
-{
-    char *body = events->body;
-    const Voxeld__V1__WatchPoint *after = &events->after;
-
-    (void)snprintf(body, BODY_BYTES, "{\"name\":\"%s\",\"timeoutMs\":%u%s", events->name,
-                   wait_ms, events->options);
-    if (events->has_after) {
-        append(body, BODY_BYTES,
-               ",\"after\":{\"generation\":\"%" PRIu64 "\",\"version\":\"%" PRIu64
-               "\",\"toVersion\":\"%" PRIu64 "\",\"first\":\"%" PRIu64 "\"}",
-               after->generation, after->version, after->to_version, after->first);
-    }
-    append(body, BODY_BYTES, "}");
-}
-
-const struct vxd_method *vxd_http_find_events(struct vxd_http_exchange *exchange,
-                                              const char *url)
-{
-    size_t n_scenes = sizeof SCENES - 1;
-    size_t n_url = strlen(url);
-    size_t n_name;
-    char name[VXD_NAME_BYTES] = "";
-
-    if (strcmp(url, ALL_SCENES) != 0) {
-        if (strncmp(url, SCENES, n_scenes) != 0 || n_url < n_scenes + sizeof WATCH ||
-            strcmp(url + n_url - (sizeof WATCH - 1), WATCH) != 0) {
-            return NULL;
-        }
-        n_name = n_url - n_scenes - (sizeof WATCH - 1);
-        if (n_name >= sizeof name) {
-            return NULL;
-        }
-        memcpy(name, url + n_scenes, n_name);
-        name[n_name] = '\0';
-        if (!vxd_is_name(name)) {
-            return NULL;
-        }
-    }
-    exchange->is_events = true;
-    memcpy(exchange->events_name, name, sizeof name);
-    return vxd_method_by_name(exchange->http->server->methods, "scene_watch");
-}
-
-enum vxd_status vxd_http_events_open(struct vxd_http_exchange *exchange,
-                                     struct vxd_err *err)
-{
-    struct vxd_http_events *events = calloc(1, sizeof *events);
-    const struct vxd_http_headers *headers = &exchange->headers;
-    uint64_t n_bytes = DEFAULT_BYTES;
-    enum vxd_status status;
-
-    if (events == NULL || pthread_mutex_init(&events->lock, NULL) != 0) {
-        free(events);
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a stream");
-    }
-    exchange->events = events;
-    events->http = exchange->http;
-    events->connection = exchange->connection;
-    atomic_init(&events->references, 1);
-    voxeld__v1__watch_point__init(&events->after);
-    memcpy(events->name, exchange->events_name, sizeof events->name);
-    if (headers->last_event_id != NULL) {
-        VXD_TRY(read_after(events, "Last-Event-ID", headers->last_event_id, err));
-    }
-    VXD_TRY(vxd_http_read_query(exchange, err));
-    for (size_t i = 0; i < exchange->n_query; i++) {
-        VXD_TRY(read_option(events, exchange->query[i].key, exchange->query[i].value,
-                            &n_bytes, err));
-    }
-    if (exchange->format != NULL) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format", "is not possible here"));
-    }
-    append(events->options, sizeof events->options, ",\"maxBytes\":%" PRIu64, n_bytes);
-    write_body(events, 0);
-    status = VXD_OK;
-out:
-    return status;
-}
-
-const char *vxd_http_events_body(const struct vxd_http_events *events)
-{
-    return events->body;
-}
-
 /* --- events ------------------------------------------------------------------------------- */
 
-static const char *kind_name(Voxeld__V1__WatchKind kind)
+const char *vxd_http_events_name(const Voxeld__V1__SceneWatchResponse *reply)
 {
-    switch (kind) {
+    switch (reply->kind) {
     case VOXELD__V1__WATCH_KIND__WATCH_CELLS:
         return "cells";
     case VOXELD__V1__WATCH_KIND__WATCH_RESYNC:
@@ -294,12 +61,20 @@ static const char *kind_name(Voxeld__V1__WatchKind kind)
     }
 }
 
+void vxd_http_events_write_id(struct vxd_text *text, const Voxeld__V1__WatchPoint *next)
+{
+    vxd_text_printf(text, "%" PRIu64 "-%" PRIu64, next->generation, next->version);
+    if (next->to_version > 0) {
+        vxd_text_printf(text, "-%" PRIu64 "-%" PRIu64, next->to_version, next->first);
+    }
+}
+
 /* Appends one event and moves on, with the lock held or before the stream is one. */
 static enum vxd_status write_event(struct vxd_http_events *events,
                                    const Voxeld__V1__SceneWatchResponse *reply,
                                    struct vxd_err *err)
 {
-    const char *kind = kind_name(reply->kind);
+    const char *kind = vxd_http_events_name(reply);
     struct vxd_text *text = &events->text;
     const Voxeld__V1__WatchPoint *next = reply->next;
     enum vxd_status status;
@@ -310,10 +85,8 @@ static enum vxd_status write_event(struct vxd_http_events *events,
     }
     events->after = *next;
     events->has_after = true;
-    vxd_text_printf(text, "id: %" PRIu64 "-%" PRIu64, next->generation, next->version);
-    if (next->to_version > 0) {
-        vxd_text_printf(text, "-%" PRIu64 "-%" PRIu64, next->to_version, next->first);
-    }
+    vxd_text_append(text, "id: ", 4);
+    vxd_http_events_write_id(text, next);
     vxd_text_printf(text, "\nevent: %s\ndata: ", kind);
     status = vxd_json_write(&reply->base, text, err);
     if (status == VXD_OK) {
@@ -341,6 +114,14 @@ static void write_error(struct vxd_http_events *events, const struct vxd_err *wh
 
 /* --- the stream --------------------------------------------------------------------------- */
 
+void vxd_http_events_end_poll(struct vxd_http_events *events, struct vxd_request *request)
+{
+    if (events->poll == request) {
+        events->poll = NULL;
+        vxd_request_drop(request); /* who answers it holds it, too */
+    }
+}
+
 /* The reply_fn of the watches after the first. */
 static void take_reply(struct vxd_request *request, const struct vxd_err *err,
                        const ProtobufCMessage *output)
@@ -349,10 +130,7 @@ static void take_reply(struct vxd_request *request, const struct vxd_err *err,
     struct vxd_err why = *err;
 
     (void)pthread_mutex_lock(&events->lock);
-    if (events->poll == request) {
-        events->poll = NULL;
-        vxd_request_drop(request); /* who answers it holds it, too */
-    }
+    vxd_http_events_end_poll(events, request);
     if (!events->is_gone) {
         if (err->code != VXD_OK ||
             write_event(events, (const Voxeld__V1__SceneWatchResponse *)output, &why) !=
@@ -371,11 +149,13 @@ static void take_reply(struct vxd_request *request, const struct vxd_err *err,
 
 static void discard(struct vxd_request *request)
 {
-    drop(request->transport);
+    vxd_http_events_drop(request->transport);
 }
 
-/* Submits the next watch. The connection is suspended, so only its reply goes on with it. */
-static void submit_next(struct vxd_http_events *events)
+bool vxd_http_events_submit(struct vxd_http_events *events,
+                            void (*reply_fn)(struct vxd_request *request,
+                                             const struct vxd_err *err,
+                                             const ProtobufCMessage *output))
 {
     struct vxd_server *server = events->http->server;
     uint32_t most_ms = atomic_load(&server->limits.max_timeout_ms);
@@ -384,9 +164,10 @@ static void submit_next(struct vxd_http_events *events)
     const struct vxd_request_header header = {
         .token = events->token,
         .certified = events->certified,
+        .traceparent = events->traceparent,
         .client_id = events->client_id,
         .peer = events->peer,
-        .peer_uid = -1,
+        .peer_uid = events->peer_uid,
         .timeout_ms =
             WAIT_MS + WAIT_SPARE_MS < most_ms ? WAIT_MS + WAIT_SPARE_MS : most_ms};
     struct vxd_body body = {.kind = VXD_BODY_JSON};
@@ -394,20 +175,15 @@ static void submit_next(struct vxd_http_events *events)
     struct vxd_err err = {0};
     enum vxd_status status;
 
-    write_body(events, wait_ms);
+    vxd_http_events_write_body(events, wait_ms);
     body.bytes = (const uint8_t *)events->body;
     body.n_bytes = strlen(events->body);
     status = vxd_request_create(server, &header, &request, &err);
     if (request == NULL) {
-        (void)pthread_mutex_lock(&events->lock);
-        events->has_ended = true;
-        events->is_suspended = false;
-        MHD_resume_connection(events->connection);
-        (void)pthread_mutex_unlock(&events->lock);
-        return;
+        return false;
     }
     request->transport = events;
-    request->reply_fn = take_reply;
+    request->reply_fn = reply_fn;
     request->discard_fn = discard;
     request->holds_place = true;
     atomic_fetch_add(&events->references, 1);
@@ -415,7 +191,6 @@ static void submit_next(struct vxd_http_events *events)
     vxd_request_hold(request);
     events->poll = request;
     (void)pthread_mutex_unlock(&events->lock);
-    vxd_http_hangup_watch(events->http, events->connection, request);
     if (status == VXD_OK) {
         status =
             vxd_request_admit(request, vxd_method_by_name(server->methods, "scene_watch"),
@@ -424,7 +199,24 @@ static void submit_next(struct vxd_http_events *events)
     if (status != VXD_OK) {
         vxd_request_fail(request, &err);
     } else {
+        /* Not before: whoever ends a request reads what its admission writes. */
+        if (!events->is_socket) {
+            vxd_http_hangup_watch(events->http, events->connection, request);
+        }
         vxd_request_submit(request, &body);
+    }
+    return true;
+}
+
+/* Submits the next watch. The connection is suspended, so only its reply goes on with it. */
+static void submit_next(struct vxd_http_events *events)
+{
+    if (!vxd_http_events_submit(events, take_reply)) {
+        (void)pthread_mutex_lock(&events->lock);
+        events->has_ended = true;
+        events->is_suspended = false;
+        MHD_resume_connection(events->connection);
+        (void)pthread_mutex_unlock(&events->lock);
     }
 }
 
@@ -463,15 +255,17 @@ static ssize_t read_events(void *cls, uint64_t position, char *out, size_t capac
 
 static void free_events(void *cls)
 {
-    drop(cls);
+    vxd_http_events_drop(cls);
 }
 
-/* So many connections are left for all others. */
-static enum vxd_status take_stream(struct vxd_http *http, struct vxd_err *err)
+enum vxd_status vxd_http_take_stream(struct vxd_http_exchange *exchange,
+                                     struct vxd_err *err)
 {
+    struct vxd_http *http = exchange->http;
     size_t limit = http->server->config.max_connections / 2;
 
     if (atomic_fetch_add(&http->n_events, 1) < limit) {
+        exchange->counts_events = true;
         return VXD_OK;
     }
     atomic_fetch_sub(&http->n_events, 1);
@@ -488,16 +282,22 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
     const char *token = NULL;
     enum vxd_status status;
 
-    VXD_TRY(take_stream(exchange->http, err));
-    exchange->counts_events = true;
+    VXD_TRY(vxd_http_take_stream(exchange, err));
     VXD_TRY(vxd_watch_take_place(exchange->http->server->watch, &request->principal,
                                  request->peer, &events->place, err));
     VXD_TRY(vxd_http_token(exchange, &token, err));
     (void)snprintf(events->token, sizeof events->token, "%s", token != NULL ? token : "");
+    events->peer_uid = request->peer_uid;
     (void)snprintf(events->certified, sizeof events->certified, "%s",
                    vxd_http_certified(exchange));
+    vxd_trace_write(&request->trace, events->traceparent);
     memcpy(events->peer, request->peer, sizeof events->peer);
     memcpy(events->client_id, request->client_id, sizeof events->client_id);
+    if (events->is_socket) {
+        VXD_TRY(vxd_http_events_begin_socket(
+            exchange, (const Voxeld__V1__SceneWatchResponse *)output, err));
+        goto out;
+    }
     vxd_text_append(&events->text, RETRY, sizeof RETRY - 1);
     VXD_TRY(write_event(events, (const Voxeld__V1__SceneWatchResponse *)output, err));
     response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
@@ -512,19 +312,11 @@ out:
     return status;
 }
 
-void vxd_http_events_end(struct vxd_http_exchange *exchange)
+void vxd_http_events_cancel(struct vxd_http_events *events)
 {
-    struct vxd_http_events *events = exchange->events;
     struct vxd_request *poll;
     struct vxd_err err = {0};
 
-    if (exchange->counts_events) {
-        atomic_fetch_sub(&exchange->http->n_events, 1);
-    }
-    if (events == NULL) {
-        return;
-    }
-    exchange->events = NULL;
     (void)pthread_mutex_lock(&events->lock);
     events->is_gone = true;
     poll = events->poll;
@@ -535,5 +327,19 @@ void vxd_http_events_end(struct vxd_http_exchange *exchange)
         (void)vxd_request_answer(poll, &err, NULL);
         vxd_request_drop(poll);
     }
-    drop(events);
+}
+
+void vxd_http_events_end(struct vxd_http_exchange *exchange)
+{
+    struct vxd_http_events *events = exchange->events;
+
+    if (exchange->counts_events) {
+        atomic_fetch_sub(&exchange->http->n_events, 1);
+    }
+    if (events == NULL) {
+        return;
+    }
+    exchange->events = NULL;
+    vxd_http_events_cancel(events);
+    vxd_http_events_drop(events);
 }

@@ -47,6 +47,10 @@ static const struct known_header known_headers[] = {
     KNOWN("Sec-Fetch-Site", fetch_site),
     KNOWN("If-None-Match", if_none_match),
     KNOWN("traceparent", traceparent),
+    KNOWN("Upgrade", upgrade),
+    KNOWN("Connection", http_connection),
+    KNOWN("Sec-WebSocket-Version", socket_version),
+    KNOWN("Sec-WebSocket-Key", socket_key),
 };
 
 static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name,
@@ -65,10 +69,12 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
         if (strcasecmp(name, known_headers[i].name) != 0) {
             continue;
         }
-        /* Accept is a list that may come in several lines; only the first line is read. */
+        /* Accept and Connection are lists that may come in several lines; only the first line
+         * is read. */
         if (*slot != NULL && slot == &headers->traceparent) {
             *slot = "";
-        } else if (*slot != NULL && slot != &headers->accept) {
+        } else if (*slot != NULL && slot != &headers->accept &&
+                   slot != &headers->http_connection) {
             headers->duplicate = known_headers[i].name;
         } else if (*slot == NULL) {
             *slot = value != NULL ? value : "";
@@ -175,7 +181,9 @@ enum vxd_status vxd_http_guard(struct vxd_http_exchange *exchange, const char *v
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "Host",
                         "HTTP/1.1 requires this header");
     }
-    if (headers->host != NULL && !is_ours(exchange, headers->host)) {
+    /* No name leads to a unix socket, so none can be rebound to it. */
+    if (headers->host != NULL && exchange->http->unix_path[0] == '\0' &&
+        !is_ours(exchange, headers->host)) {
         return vxd_fail(err, VXD_PERMISSION_DENIED, "Host",
                         "'%.100s' is not this server; allow it with http.allowed_hosts",
                         headers->host);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Peers that hang up while their request waits. The library does not look at a suspended
- * connection, so a watch would wait for its time although nobody is there. A thread does with an
- * epoll of its own, over the connections of waiting watches alone: it sleeps until one ends. */
+/* Peers that hang up while their request waits or runs. The library does not look at a suspended
+ * connection, so work would go on although nobody waits for it. A thread does with an epoll of its
+ * own, over the suspended connections alone: it sleeps until one ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,6 @@ static void *run(void *argument)
 
     for (;;) {
         struct vxd_request *request;
-        struct vxd_err err = {0};
         int n = epoll_wait(hangups->epoll_fd, &event, 1, -1);
 
         if (n < 0 && errno != EINTR) {
@@ -85,8 +84,7 @@ static void *run(void *argument)
         }
         request = take(hangups, event.data.u64, -1);
         if (request != NULL) {
-            (void)vxd_fail(&err, VXD_CANCELLED, NULL, "the connection ended");
-            (void)vxd_request_answer(request, &err, NULL);
+            vxd_request_cancel(request);
             vxd_request_drop(request);
         }
     }

@@ -11,6 +11,7 @@
 #include "server/request/request.h"
 #include "server/instance/instance.h"
 #include "server/transport/tls/tls.h"
+#include "server/transport/websocket/websocket.h"
 
 #define VXD_HTTP_MAX_QUERY 32
 #define VXD_HTTP_TAG_BYTES 56
@@ -29,12 +30,19 @@ struct vxd_http {
     struct vxd_server *server;
     struct MHD_Daemon *daemon;
     int listen_fd;
+    char unix_path[VXD_PATH_BYTES]; /* of its file; "": it listens on an address */
     bool is_tls;
-    bool quiesced;             /* then the descriptor is ours to close */
-    char host[VXD_PATH_BYTES]; /* as configured, without brackets */
+    bool is_passed;      /* the supervisor has the socket, too */
+    bool quiesced;       /* then the descriptor is ours to close */
+    bool is_foxglove;    /* for such viewers alone */
+    const char *field;   /* of the configuration */
+    const char *address; /* as configured */
+    char *bound;         /* VXD_PATH_BYTES of the server's, where it really listens */
+    char host[VXD_PATH_BYTES]; /* of the address, without brackets */
     uint16_t port;             /* really bound */
     atomic_size_t n_exchanges;
-    atomic_size_t n_events; /* connections of server-sent events */
+    atomic_size_t n_events; /* connections of server-sent events and WebSockets */
+    struct vxd_sockets *sockets;
     struct vxd_http_hangups *hangups;
     atomic_bool stopping;                /* the time of uploads is over */
     pthread_mutex_t peers_lock;          /* guards the rest */
@@ -65,8 +73,12 @@ struct vxd_http_headers {
     const char *fetch_site;
     const char *if_none_match;
     const char *traceparent; /* "" where there were two, which counts as none */
-    const char *malformed;   /* a name with a space, which others may read without it */
-    const char *duplicate;   /* name of one of these that came twice */
+    const char *upgrade;
+    const char *http_connection;
+    const char *socket_version;
+    const char *socket_key;
+    const char *malformed; /* a name with a space, which others may read without it */
+    const char *duplicate; /* name of one of these that came twice */
 };
 
 enum vxd_http_format {
@@ -96,7 +108,8 @@ struct vxd_http_exchange {
     struct vxd_upload_memory body;
     size_t n_expected; /* Content-Length */
     size_t n_received;
-    const char *format; /* of a file body, in query_text */
+    const char *format;                /* of a file body, in query_text */
+    char boundary[VXD_BOUNDARY_BYTES]; /* of a file body in parts; "" = it is one file */
     char
         get_body[VXD_NAME_BYTES + 16]; /* what a GET's path says, as JSON; "" = nothing */
     /* A scene's picture or costmap as a file (http_scene_files.c); NULL = the URL is none. */
@@ -120,16 +133,24 @@ struct vxd_http_exchange {
     char cookie_token[VXD_TOKEN_BYTES];
     bool is_events; /* a stream of events of this scene, "" = all */
     bool counts_events;
+    bool has_url_token; /* of a WebSocket's handshake */
+    char socket_accept[VXD_WEBSOCKET_ACCEPT_BYTES];
     char events_name[VXD_NAME_BYTES];
     struct vxd_http_events *events;
+    /* Of a connection that becomes a WebSocket (http_socket.c). */
+    struct vxd_socket_options socket;
+    struct vxd_foxglove *foxglove;
     int64_t linger_until_ns; /* answered; until then what comes is dropped. 0 = not yet */
 };
 
 void vxd_http_exchange_drop(struct vxd_http_exchange *exchange);
 
-/* http_listen.c: a bound, listening socket for config->http; fills host and port of *http
- * and server->http_bound. errors  INVALID_ARGUMENT, UNAVAILABLE */
+/* http_listen.c: a bound, listening socket for http->address; fills host, port and *bound of *http.
+ * errors  INVALID_ARGUMENT, UNAVAILABLE */
 enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err);
+
+/* The user at the other end of a unix socket; -1 of other connections. */
+int64_t vxd_http_peer_uid(const struct vxd_http_exchange *exchange);
 
 /* The numeric address of one end of a connection and its port. */
 void vxd_http_address(const struct sockaddr *address, char *host, size_t capacity,
@@ -241,16 +262,44 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
                                       const struct vxd_request *request,
                                       const ProtobufCMessage *output,
                                       struct vxd_err *err);
+/* Counts the exchange among the connections that watch.
+ * errors  RESOURCE_EXHAUSTED  half of limits.connections */
+enum vxd_status vxd_http_take_stream(struct vxd_http_exchange *exchange,
+                                     struct vxd_err *err);
 /* The exchange is over. */
 void vxd_http_events_end(struct vxd_http_exchange *exchange);
 
-/* http_hangup.c: cancels a waiting request when its connection ends. It is forgotten before its
+/* http_hangup.c: cancels a request when its connection ends. It is forgotten before its
  * connection is resumed. */
 enum vxd_status vxd_http_hangups_start(struct vxd_http *http, struct vxd_err *err);
 void vxd_http_hangups_stop(struct vxd_http *http);
 void vxd_http_hangup_watch(struct vxd_http *http, struct MHD_Connection *connection,
                            struct vxd_request *request);
 void vxd_http_hangup_forget(struct vxd_http *http, struct MHD_Connection *connection);
+
+/* http_socket.c: the token of a handshake without Authorization, which browsers cannot send: of the
+ * URL, or of our cookie; NULL when there is none. errors  PERMISSION_DENIED */
+enum vxd_status vxd_http_socket_token(struct vxd_http_exchange *exchange,
+                                      const char **token, struct vxd_err *err);
+/* Checks a handshake and who sends it; *out is that, vxd_principal_clear ends it.
+ * errors  INVALID_ARGUMENT, UNIMPLEMENTED, UNAUTHENTICATED, PERMISSION_DENIED */
+enum vxd_status vxd_http_socket_check(struct vxd_http_exchange *exchange,
+                                      struct vxd_principal *out, struct vxd_err *err);
+/* Whether the handshake offers this subprotocol. */
+bool vxd_http_offers_protocol(const struct vxd_http_exchange *exchange,
+                              const char *protocol);
+/* Makes the response after which the connection is a WebSocket. The session is the exchange's, and
+ * lasts until after `closed`. protocol NULL = none. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_set_socket(struct vxd_http_exchange *exchange,
+                                    const char *protocol,
+                                    const struct vxd_socket_calls *calls, void *session,
+                                    size_t max_message_bytes, struct vxd_err *err);
+
+/* http_foxglove.c: the view at /foxglove. Its check makes the response.
+ * errors  as vxd_http_socket_check; RESOURCE_EXHAUSTED  the limits of watchers */
+enum vxd_status vxd_http_foxglove_check(struct vxd_http_exchange *exchange,
+                                        struct vxd_err *err);
+void vxd_http_foxglove_write(struct vxd_http_exchange *exchange);
 
 /* http_session.c: the token of our cookie, NULL when there is none.
  * errors  PERMISSION_DENIED */
@@ -263,6 +312,11 @@ void vxd_http_session_get(struct vxd_http_exchange *exchange);
 enum vxd_status vxd_http_session_post(struct vxd_http_exchange *exchange,
                                       struct vxd_err *err);
 
+/* Makes a ticket for who asks (server/request/tickets.h).
+ * errors  UNAUTHENTICATED, PERMISSION_DENIED */
+enum vxd_status vxd_http_ticket_post(struct vxd_http_exchange *exchange,
+                                     struct vxd_err *err);
+
 /* http_static.c: the dashboard's files. */
 bool vxd_http_is_static(const char *path);
 void vxd_http_write_static(struct vxd_http_exchange *exchange);
@@ -273,6 +327,7 @@ struct vxd_http_view {
     bool is_public;   /* answered whatever Host and Origin say: health probes */
     /* Who may see it; NULL = everybody. errors  UNAUTHENTICATED, PERMISSION_DENIED */
     enum vxd_status (*check)(struct vxd_http_exchange *exchange, struct vxd_err *err);
+    /* What GET does; NULL = it is not possible. */
     void (*write)(struct vxd_http_exchange *exchange);
     /* What POST without a body does; NULL = it is not possible. */
     enum vxd_status (*post)(struct vxd_http_exchange *exchange, struct vxd_err *err);
@@ -281,9 +336,11 @@ struct vxd_http_view {
 /* NULL when there is none at this path. */
 const struct vxd_http_view *vxd_http_view_find(const char *path);
 
-/* Requires the scope read, as the methods that return the same do.
+/* Requires the scope read, as the methods that return the same do, and that the sender may call
+ * `method` and, unless it is NULL, use the scene.
  * errors  UNAUTHENTICATED, PERMISSION_DENIED */
 enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
+                                    const char *method, const char *scene,
                                     struct vxd_err *err);
 
 /* http_scene_files.c: returns the method of a URL that is a picture or costmap of a scene, and sets

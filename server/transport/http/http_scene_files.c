@@ -416,7 +416,8 @@ static enum vxd_status answer_unchanged(struct vxd_http_exchange *exchange,
     uint64_t version;
     enum vxd_status status;
 
-    VXD_TRY(vxd_http_check_read(exchange, err));
+    VXD_TRY(
+        vxd_http_check_read(exchange, exchange->method->name, exchange->file_scene, err));
     if (!vxd_scenes_get_version(exchange->http->server->scenes, exchange->file_scene,
                                 &generation, &version)) {
         return VXD_OK;

@@ -146,8 +146,11 @@ enum vxd_status vxd_http_session_check(struct vxd_http_exchange *exchange,
 {
     struct vxd_principal principal = {0};
     const char *token;
+    enum vxd_status status;
 
-    return identify(exchange, &principal, &token, err);
+    status = identify(exchange, &principal, &token, err);
+    vxd_principal_clear(&principal);
+    return status;
 }
 
 void vxd_http_session_get(struct vxd_http_exchange *exchange)
@@ -159,6 +162,33 @@ void vxd_http_session_get(struct vxd_http_exchange *exchange)
     if (identify(exchange, &principal, &token, &ignored) == VXD_OK) {
         write_principal(exchange, &principal);
     }
+    vxd_principal_clear(&principal);
+}
+
+enum vxd_status vxd_http_ticket_post(struct vxd_http_exchange *exchange,
+                                     struct vxd_err *err)
+{
+    struct vxd_principal principal = {0};
+    struct vxd_text text = {0};
+    const char *token = NULL;
+    char ticket[VXD_TICKET_BYTES];
+    enum vxd_status status;
+
+    VXD_TRY(identify(exchange, &principal, &token, err));
+    VXD_TRY(vxd_auth_require(&principal, VXD_SCOPE_READ, err));
+    VXD_TRY(vxd_tickets_issue(exchange->http->server->tickets, token != NULL ? token : "",
+                              ticket, err));
+    vxd_text_printf(&text, "{\"ticket\":\"%s\",\"expires_s\":%d}\n", ticket,
+                    VXD_TICKET_S);
+    if (text.failed) {
+        free(text.bytes);
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a ticket"));
+    }
+    vxd_http_set_bytes(exchange, MHD_HTTP_OK, "application/json", text.bytes,
+                       text.n_bytes);
+out:
+    vxd_principal_clear(&principal);
+    return status;
 }
 
 enum vxd_status vxd_http_session_post(struct vxd_http_exchange *exchange,
@@ -178,5 +208,6 @@ enum vxd_status vxd_http_session_post(struct vxd_http_exchange *exchange,
         write_principal(exchange, &principal);
         set_cookie(exchange, token);
     }
+    vxd_principal_clear(&principal);
     return status;
 }

@@ -82,6 +82,7 @@ static void write_ready(struct vxd_http_exchange *exchange)
 }
 
 enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
+                                    const char *method, const char *scene,
                                     struct vxd_err *err)
 {
     struct vxd_principal principal = {0};
@@ -91,8 +92,20 @@ enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
     VXD_TRY(vxd_http_token(exchange, &token, err));
     VXD_TRY(vxd_http_identify(exchange, token, &principal, err));
     VXD_TRY(vxd_auth_require(&principal, VXD_SCOPE_READ, err));
+    VXD_TRY(vxd_auth_require_method(&principal, method, err));
+    if (scene != NULL) {
+        VXD_TRY(vxd_auth_require_name(&principal, VXD_NOUN_SCENE, scene, "name", err));
+    }
 out:
+    vxd_principal_clear(&principal);
     return status;
+}
+
+/* A rule may name it as it names methods. */
+static enum vxd_status check_metrics(struct vxd_http_exchange *exchange,
+                                     struct vxd_err *err)
+{
+    return vxd_http_check_read(exchange, "metrics", NULL, err);
 }
 
 static void write_metrics(struct vxd_http_exchange *exchange)
@@ -112,10 +125,12 @@ static void write_openapi(struct vxd_http_exchange *exchange)
 static const struct vxd_http_view views[] = {
     {"/v1/health/live", true, NULL, write_live, NULL},
     {"/v1/health/ready", true, NULL, write_ready, NULL},
-    {"/metrics", false, vxd_http_check_read, write_metrics, NULL},
+    {"/metrics", false, check_metrics, write_metrics, NULL},
+    {"/foxglove", false, vxd_http_foxglove_check, vxd_http_foxglove_write, NULL},
     {"/v1/openapi.json", false, NULL, write_openapi, NULL},
     {"/v1/session", false, vxd_http_session_check, vxd_http_session_get,
      vxd_http_session_post},
+    {"/v1/session/ticket", false, NULL, NULL, vxd_http_ticket_post},
 };
 
 static const struct vxd_http_view file_view = {NULL, false, NULL, vxd_http_write_static,

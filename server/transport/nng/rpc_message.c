@@ -228,7 +228,7 @@ enum vxd_status vxd_rpc_message_check(struct vxd_rpc_connection *connection,
     struct vxd_envelope envelope = {0};
     struct vxd_decoder *decoder = NULL;
     const Voxeld__V1__SharedBody *shared = NULL;
-    struct vxd_principal principal;
+    struct vxd_principal principal = {0};
     struct vxd_err header_err = {0};
     enum vxd_status status;
 
@@ -257,6 +257,7 @@ enum vxd_status vxd_rpc_message_check(struct vxd_rpc_connection *connection,
                           VXD_RPC_HEAD_BYTES);
     }
 out:
+    vxd_principal_clear(&principal);
     vxd_decoder_destroy(decoder);
     return status;
 }

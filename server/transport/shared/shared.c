@@ -204,7 +204,7 @@ static enum vxd_status take_hello(struct vxd_shared *shared,
                                   const struct vxd_shared_hello *hello, size_t n_hello,
                                   const int *fds, size_t n_fds, struct vxd_err *err)
 {
-    struct vxd_principal principal;
+    struct vxd_principal principal = {0};
     uint64_t limit = shared->server->config.shared_bytes;
     enum vxd_status status;
 
@@ -228,6 +228,7 @@ static enum vxd_status take_hello(struct vxd_shared *shared,
     }
     VXD_TRY(region_create(shared, connection, fds[0], hello->n_bytes, err));
 out:
+    vxd_principal_clear(&principal);
     return status;
 }
 

@@ -230,7 +230,7 @@ class ScenePage {
     this.badge.textContent = this.at ? 'then' : 'live';
     this.badge.classList.toggle('old', Boolean(this.at));
     this.nowButton.disabled = !this.at;
-    const kind = { SCENE_EDITED: 'edited', SCENE_INTEGRATED: 'a scan', SCENE_UNDONE: 'undone', SCENE_REDONE: 'redone' }[v?.kind] || 'made';
+    const kind = { SCENE_EDITED: 'edited', SCENE_INTEGRATED: 'a scan', SCENE_UNDONE: 'undone', SCENE_REDONE: 'redone', SCENE_DECAYED: 'a decay' }[v?.kind] || 'made';
     this.versionText.textContent = v ? `version ${v.version}, ${kind} ${ago(v.stampNs)}` : this.at ? `at ${this.at}` : '';
     const mayEdit = this.app.canWrite && !this.at;
     for (const button of this.toolButtons) {

@@ -61,7 +61,7 @@ static void start(void)
     const char *colon;
 
     target.server = fuzz_server_start("127.0.0.1:0");
-    FUZZ_EXPECT(vxd_http_start(target.server, &target.http, &err) == VXD_OK, "%s",
+    FUZZ_EXPECT(vxd_http_start(target.server, -1, &target.http, &err) == VXD_OK, "%s",
                 err.message);
     colon = strrchr(target.server->http_bound, ':');
     target.peer.port = (uint16_t)strtoul(colon + 1, NULL, 10);

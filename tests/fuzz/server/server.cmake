@@ -6,16 +6,24 @@ voxeld_add_fuzz(NAME fuzz_config SOURCES fuzz/server/fuzz_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/config)
 voxeld_add_fuzz(NAME fuzz_trace SOURCES fuzz/server/fuzz_trace.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/trace MAX_LEN 128)
+voxeld_add_fuzz(NAME fuzz_tokens SOURCES fuzz/server/fuzz_tokens.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/tokens)
 voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/server/fuzz_map_file.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/map_file)
+voxeld_add_fuzz(NAME fuzz_multipart SOURCES fuzz/server/fuzz_multipart.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/multipart)
 voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/server/fuzz_net_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/net_config MAX_LEN 16384)
 voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/server/fuzz_safetensors.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/safetensors)
+voxeld_add_fuzz(NAME fuzz_websocket SOURCES fuzz/server/fuzz_websocket.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/websocket)
 voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/server/fuzz_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/record)
 voxeld_add_fuzz(NAME fuzz_map_record SOURCES fuzz/server/fuzz_map_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/map_record)
+voxeld_add_fuzz(NAME fuzz_volume_record SOURCES fuzz/server/fuzz_volume_record.c
+                LIBRARIES voxeld_durable CORPUS fuzz/corpus/volume_record)
 
 # What goes into a running server: messages of fuzz.proto, whose seeds are written as text.
 find_program(VOXELD_PROTOC protoc REQUIRED)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands and programs of README.md run as they stand there, in their order, against one
-daemon and in a copy of what they read of the tree. Only what installs or builds is left out."""
+daemon, in an empty home and a copy of what they read of the tree. What installs or builds is left
+to the long tier. So do the commands of every other text that says <!-- runnable -->."""
 
 from __future__ import annotations
 
@@ -12,10 +13,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness import BIN, SANITIZE, SLOW, SOURCE, Daemon, running
 
 README = (SOURCE / "README.md").read_text()
+# These install or build, in the order in which they stand in README.md: the long tier runs them
+# (tests/integration/deploy/test_first_hour.py).
+BUILDS = ("deploy/quickstart.sh ", "cmake -S . -B build ")
 READ = ("tests/data/spconv_benchmark_pc.npy", "configs/networks/svtnet.json")
 # The README has the default address, but a test's daemon has any free port. What the server
 # refuses must fail here.
@@ -67,8 +72,12 @@ class Terminal:
         curl = programs / "curl"
         curl.write_text(CURL.format(port=daemon.http_port, curl=shutil.which("curl")))
         curl.chmod(0o755)
+        home = folder / "home"
+        home.mkdir()
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "VOXELD_"))}
         self.environment = {
-            **os.environ,
+            **kept,
+            "HOME": str(home),
             "PATH": f"{programs}:{BIN}:{os.environ['PATH']}",
             "PYTHONPATH": str(SOURCE / "client/python"),
             "VOXELD_URL": daemon.ipc,
@@ -135,3 +144,57 @@ def test_readme_c_compiles_and_runs(terminal: Terminal) -> None:
     terminal.run("cc", "-std=c11", "-Wall", "-Werror", f"-I{include}", source, f"-L{library}",
                  "-lvoxeld", f"-Wl,-rpath,{library}", "-o", "readme")  # fmt: skip
     assert terminal.run(terminal.folder / "readme").startswith("125565 voxels")
+
+
+def test_readme_has_no_commands_that_nothing_runs() -> None:
+    fenced = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    run_here = blocks("Use it", "sh")
+    left = [block for block in fenced if block not in run_here]
+    assert [block.startswith(begin) for block, begin in zip(left, BUILDS, strict=True)] == [
+        True
+    ] * len(BUILDS), left
+
+
+def runnable() -> list[str]:
+    """Names the other texts that say that their commands run."""
+    texts = subprocess.run(
+        ["git", "-C", SOURCE, "ls-files", "*.md"], capture_output=True, text=True, check=False
+    ).stdout.split()
+    mark = "<!-- runnable -->"
+    return [name for name in texts if mark in (SOURCE / name).read_text().splitlines()]
+
+
+def make_recording(folder: Path) -> None:
+    """What the texts take for granted: scans in some formats, a short drive and its poses."""
+    points = np.load(SOURCE / READ[0])[::100, :3]
+    scan = np.concatenate([points, np.ones((len(points), 1))], 1).astype("<f4")
+    scan.tofile(folder / "scan.bin")
+    np.save(folder / "scan.npy", scan)
+    pose = "1 0 0 {} 0 1 0 0 0 0 1 0\n"
+    (folder / "poses.txt").write_text("".join(pose.format(i) for i in range(2)))
+    (folder / "drive").mkdir()
+    for i in range(2):
+        scan[i::2].tofile(folder / "drive" / f"{i:06}.bin")
+
+
+@pytest.mark.skipif(SANITIZE != "", reason="its commands have deadlines for plain builds")
+@pytest.mark.parametrize("name", runnable())
+def test_commands_of_runnable_texts_run_in_their_order(directory: Path, name: str) -> None:
+    work = directory / "w"
+    work.mkdir()
+    networks = work / "networks"
+    networks.mkdir()
+    shutil.copy(SOURCE / "configs/networks/minkunet42.json", networks)
+    with running(directory / "e"):
+        pass
+    (work / "DATA_DIR").symlink_to(directory / "e" / "data")  # that no daemon uses any more
+    config = {"networks_dir": str(networks), "limits": {"max_timeout_ms": int(600000 * SLOW)}}
+    with running(directory / "d", config) as daemon:
+        terminal = Terminal(work, daemon)
+        make_recording(work)
+        terminal.run("voxelctl", "convert", "scan.npy", "scan.pcd")
+        terminal.run("voxelctl", "net", "init", "networks/minkunet42.json")
+        terminal.run("voxelctl", "net", "load", "minkunet42", "--precision", "fp32")
+        text = (SOURCE / name).read_text()
+        for block in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            print(terminal.run("bash", "-euc", block))

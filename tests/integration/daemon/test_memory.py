@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resident memory stays flat over many requests."""
+"""Resident memory stays flat over many requests, and what was dropped goes back to the system."""
 
 from __future__ import annotations
 
 import http.client
+import signal
+from pathlib import Path
 
+import numpy as np
 import pytest
 from harness import (
     MIB,
@@ -14,12 +17,16 @@ from harness import (
     Daemon,
     Rpc,
     cloud_of,
+    hashmap_pb2,
     idle_bytes,
     inflight_bytes,
     random_points,
+    running,
+    tensor_of,
     voxelize_request,
     wait_until,
 )
+from maps import COUNT, Maps
 
 N_REQUESTS = 10000 if not SANITIZE else 1500
 
@@ -66,3 +73,22 @@ def test_large_requests_leave_nothing_behind(daemon: Daemon) -> None:
         for _ in range(20 if not SANITIZE else 5):
             assert client.call("voxelize", request).header.code == OK
         assert SANITIZE or daemon.resident_bytes() - before < 16 * MIB
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer keeps freed memory")
+def test_memory_of_what_was_dropped_goes_back_to_the_system(directory: Path) -> None:
+    with running(directory) as daemon, Maps(daemon) as maps:
+        maps.call("map_create", name="large", spec=hashmap_pb2.MapSpec(values=[COUNT]))
+        generator = np.random.default_rng(1)
+        for _ in range(4):
+            keys = generator.integers(-(2**20), 2**20, (500000, 3)).astype(np.int32)
+            maps.call("map_insert", name="large", keys=tensor_of(keys))
+        full = daemon.resident_bytes()
+        maps.call("map_drop", name="large")
+
+        def has_shrunk() -> bool:  # the daemon looks every few seconds, and at each signal
+            daemon.signal(signal.SIGHUP)
+            return daemon.resident_bytes() < min(full / 3, 100 * MIB)
+
+        assert full > 200 * MIB
+        wait_until(has_shrunk, 60, "the memory is given back")

@@ -61,11 +61,13 @@ def test_random_history_outlives_starts_and_readers_see_their_versions(
             ]
             for reader in readers:
                 reader.start()
-            for _ in range(25):
-                history.step(scenes)
-            stop.set()
-            for reader in readers:
-                reader.join()
+            try:
+                for _ in range(25):
+                    history.step(scenes)
+            finally:
+                stop.set()
+                for reader in readers:
+                    reader.join()
         assert not wrong
         n_snapshots += sum(line.get("msg") == "snapshot written" for line in daemon.log)
         if round_ % 2 == 0:

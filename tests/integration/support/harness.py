@@ -29,6 +29,7 @@ from voxeld.v1 import (
     network_pb2,  # noqa: F401
     rpc_pb2,
     scene_pb2,  # noqa: F401
+    scene_upkeep_pb2,  # noqa: F401
     scene_version_pb2,  # noqa: F401
     voxelize_pb2,
     watch_pb2,  # noqa: F401
@@ -88,6 +89,9 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 class Daemon:
     """One voxeld process. Its log lines are in .log, parsed."""
 
+    wrapper: tuple[str | Path, ...] = ()  # a command before the daemon's
+    pass_fds: tuple[int, ...] = ()
+
     def __init__(self, directory: Path, config: dict[str, Any] | None = None) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
@@ -110,7 +114,8 @@ class Daemon:
         self.lines: list[str] = []
         self.log: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
-            [BIN / "voxeld", "--config", self.config_path],
+            [*self.wrapper, BIN / "voxeld", "--config", self.config_path],
+            pass_fds=self.pass_fds,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -129,7 +134,11 @@ class Daemon:
         urls = ready["rpc"].split(",")
         self.ipc = next((u for u in urls if u.startswith("ipc://")), "")
         self.tcp = next((u for u in urls if u.startswith("tcp://")), "")
-        self.http_port = int(ready["http"].rsplit(":", 1)[1]) if ready["http"] else 0
+        self.http_port = (
+            int(ready["http"].rsplit(":", 1)[1])
+            if ready["http"] and not ready["http"].startswith("unix:")
+            else 0
+        )
 
     @staticmethod
     def environment() -> dict[str, str]:

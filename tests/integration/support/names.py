@@ -447,20 +447,23 @@ def tree() -> Tree:
             if path.is_dir() and not path.is_symlink():
                 continue
             name = path.relative_to(root).as_posix()
+            if name.startswith("include/voxeld-engine/"):
+                continue  # its API may change with every release
             for folder, plain in usual.items():
                 if name.startswith(f"{folder}/"):
                     name = plain + name.removeprefix(folder)
                     break
             name = name.replace(version, "VERSION")
             # CMake's file of the targets for one kind of build.
-            files.append(re.sub(r"(voxeld-targets-)\w+(\.cmake)", r"\1BUILD_TYPE\2", name))
+            targets = r"(voxeld(?:-engine)?-targets-)\w+(\.cmake)"
+            files.append(re.sub(targets, r"\1BUILD_TYPE\2", name))
         (library,) = root.rglob("libvoxeld.so")
         table = subprocess.run(
             ["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True
         ).stdout
         return Tree(
             files=files,
-            headers={p.name: p.read_text() for p in root.rglob("*.h")},
+            headers={p.name: p.read_text() for p in (root / "include").glob("*.h")},
             pkg_config=next(root.rglob("voxeld.pc")).read_text(),
             targets=next(root.rglob("voxeld-targets.cmake")).read_text(),
             symbols=[line.split()[2] for line in table.splitlines()],

@@ -16,6 +16,7 @@ from harness import (
     common_pb2,
     rpc_pb2,
     scene_pb2,
+    scene_upkeep_pb2,
     scene_version_pb2,
     tensor_of,
 )
@@ -41,7 +42,8 @@ class Scenes:
 
     def send(self, method: str, sequence: int = 0, **fields: Any) -> rpc_pb2.Response:
         name = "".join(p.title() for p in method.split("_")) + "Request"
-        message = getattr(scene_pb2, name, None) or getattr(scene_version_pb2, name)
+        modules = (scene_pb2, scene_version_pb2, scene_upkeep_pb2)
+        message = next(getattr(m, name) for m in modules if hasattr(m, name))
         return self.rpc.call(
             method,
             message(**fields),

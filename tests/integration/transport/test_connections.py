@@ -10,6 +10,7 @@ import hashlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -266,6 +267,34 @@ def test_who_leaves_takes_his_request_with_him(daemon: Daemon, url: str) -> None
     assert time.monotonic() - begin < long_ms / 1000
     entry = wait_until(
         lambda: next((e for e in list(daemon.log) if e.get("request_id") == "left"), None),
+        5, "it is logged",
+    )  # fmt: skip
+    assert entry["code"] == "CANCELLED"
+
+
+def post_and_leave(daemon: Daemon, method: str, body: str, seen: Callable[[], object]) -> None:
+    """Posts JSON, waits until it is seen, and closes the connection without reading a reply."""
+    with socket.create_connection(("127.0.0.1", daemon.http_port), 30 * SLOW) as peer:
+        peer.sendall(
+            f"POST /v1/{method} HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
+            f"X-Request-Id: gone\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"{body}".encode()
+        )
+        wait_until(lambda: bool(seen()), 10, "it is under way")
+
+
+def test_who_leaves_over_http_takes_his_request_with_him(daemon: Daemon) -> None:
+    long_ms = 50000
+    daemon.settle()
+    begin = time.monotonic()
+    post_and_leave(
+        daemon, "self_test", f'{{"durationMs": {long_ms}}}', lambda: load_of(daemon)[0] == 1
+    )
+    daemon.settle()
+    assert time.monotonic() - begin < long_ms / 1000
+    entry = wait_until(
+        lambda: next((e for e in list(daemon.log) if e.get("request_id") == "gone"), None),
         5, "it is logged",
     )  # fmt: skip
     assert entry["code"] == "CANCELLED"

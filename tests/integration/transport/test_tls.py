@@ -35,13 +35,24 @@ from harness import (
     check_fast,
     cloud_of,
     common_pb2,
+    hashmap_pb2,
     random_points,
     running,
     voxelize_request,
     wait_until,
 )
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection
+from websockets.sync.client import connect as open_socket
 
-TOKENS = {"robot": ("read,write", "secret-1"), "viewer": ("read", "secret-2")}
+TOKENS = {
+    "robot": ("read,write", "secret-1"),
+    "viewer": ("read", "secret-2"),
+    "fenced": ("read,write", "secret-3"),
+}
+RULES = {"fenced": " names=yard deny=scene_drop max_maps=1"}
+# systemd's protocol, as in test_upgrade.py.
+AS_SYSTEMD = 'exec 3<&"$0"; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
 
 
 class Place:
@@ -53,6 +64,7 @@ class Place:
         self.server = self.authority.sign_server()
         self.robot = self.authority.sign("robot-7.fleet")
         self.guest = self.authority.sign("guest")
+        self.fenced = self.authority.sign("fenced.fleet")
         self.certificate = directory / "live.pem"
         self.key = directory / "live.key"
         self.client_ca = directory / "clients.pem"
@@ -61,7 +73,8 @@ class Place:
         self.tokens = directory / "tokens"
         self.tokens.write_text(
             "".join(
-                f"{name} {scopes} {hashlib.sha256(token.encode()).hexdigest()}\n"
+                f"{name} {scopes} {hashlib.sha256(token.encode()).hexdigest()}"
+                f"{RULES.get(name, '')}\n"
                 for name, (scopes, token) in TOKENS.items()
             )
         )
@@ -82,7 +95,7 @@ class Place:
         return self.config(
             client_ca=str(self.client_ca),
             client_required=is_required,
-            client_names=["robot-7.fleet=robot", "other=viewer"],
+            client_names=["robot-7.fleet=robot", "other=viewer", "fenced.fleet=fenced"],
         )
 
 
@@ -340,6 +353,135 @@ def test_certificate_stands_for_its_token(daemon: Daemon, place: Place) -> None:
     with Https(daemon, place.authority, place.guest) as https:
         assert https.call("GET", "/v1/status")[0] == 401
         assert https.call("GET", "/v1/status", Authorization=bearer("viewer"))[0] == 200
+
+
+def names_of(reply: bytes, of: str) -> set[str]:
+    return {entry["name"] for entry in json.loads(reply).get(of, [])}
+
+
+def test_certificate_is_within_the_walls_of_its_token(daemon: Daemon, place: Place) -> None:
+    """Names, methods, lists, quotas and issued tokens are those of the token that the certificate
+    stands for, over nng and HTTP."""
+    with Https(daemon, place.authority, place.robot) as robot:
+        assert robot.call("POST", "/v1/map_create", create("street-map"))[0] == 200
+    with (
+        nng_client(daemon, place.authority, place.fenced) as rpc,
+        Https(daemon, place.authority, place.fenced) as https,
+    ):
+        get = hashmap_pb2.MapGetRequest(name="street-map")
+        reply = rpc.call("map_get", get)
+        assert reply.header.code == common_pb2.PERMISSION_DENIED
+        assert "fenced may not use the map street-map" in reply.header.message
+        get.name = "yard-map"
+        assert rpc.call("map_get", get).header.code == common_pb2.NOT_FOUND
+        denied = https.call("POST", "/v1/map_create", create("street-2"))
+        assert denied[0] == 403, denied[2]
+        assert b"the names begin with yard" in denied[2]
+        assert https.call("POST", "/v1/map_create", create("yard-map"))[0] == 200
+        assert names_of(https.call("POST", "/v1/map_list", "{}")[2], "maps") == {"yard-map"}
+        beyond = https.call("POST", "/v1/map_create", create("yard-2"))
+        assert beyond[0] == 429, beyond[2]
+        assert b"max_maps" in beyond[2]
+        forbidden = https.call("POST", "/v1/scene_drop", json.dumps({"name": "yard"}))
+        assert forbidden[0] == 403, forbidden[2]
+        assert b"deny=scene_drop" in forbidden[2]
+        assert https.call("GET", "/v1/scenes/street/watch")[0] == 403
+        text = https.call("GET", "/metrics")[2].decode()
+        for start in (
+            'voxeld_token_requests_total{token="fenced"} ',
+            'voxeld_token_refusals_total{token="fenced",reason="name"} ',
+            'voxeld_token_outcomes_total{token="fenced",outcome="refused"} ',
+        ):
+            assert start in text, start
+        issued = https.call("POST", "/v1/token_issue", json.dumps({"scopes": ["read"]}))
+        assert issued[0] == 200, issued[2]
+    headers = {"Authorization": f"Bearer {json.loads(issued[2])['token']}"}
+    with Https(daemon, place.authority) as plain:
+        seen = plain.call("POST", "/v1/map_list", "{}", **headers)
+        assert names_of(seen[2], "maps") == {"yard-map"}
+    # A token that is sent goes before the certificate.
+    with Https(daemon, place.authority, place.fenced) as https:
+        seen = https.call("POST", "/v1/map_list", "{}", Authorization=bearer("viewer"))
+        assert names_of(seen[2], "maps") >= {"yard-map", "street-map"}
+
+
+@contextlib.contextmanager
+def socket_of(
+    daemon: Daemon, place: Place, path: str, own: Pair | None, **options: Any
+) -> Iterator[ClientConnection]:
+    context = ssl.create_default_context(cafile=str(place.authority.certificate))
+    if own is not None:
+        context.load_cert_chain(own.certificate, own.key)
+    url = f"wss://localhost:{daemon.http_port}{path}"
+    limit_s = 20 * SLOW
+    with open_socket(
+        url, ssl=context, open_timeout=limit_s, close_timeout=limit_s, compression=None, **options
+    ) as opened:
+        yield opened
+
+
+def test_sockets_over_tls_see_what_the_certificate_may(daemon: Daemon, place: Place) -> None:
+    def make(name: str) -> None:
+        spec = {"name": name, "spec": {"voxelSizeM": 0.1, "depth": 6}}
+        status, _, body = robot.call("POST", "/v1/scene_create", json.dumps(spec))
+        assert status == 200, body
+
+    def wait_for(opened: ClientConnection, word: str) -> str:
+        seen = ""
+        while word not in seen:
+            part = opened.recv(timeout=20 * SLOW)
+            seen += part if isinstance(part, str) else part.decode("latin-1")
+        return seen
+
+    for path, options in (
+        ("/v1/watch", {}),
+        ("/foxglove", {"subprotocols": ["foxglove.websocket.v1"]}),
+    ):
+        for own in (None, place.guest):
+            with (
+                pytest.raises(InvalidStatus) as refused,
+                socket_of(daemon, place, path, own, **options),
+            ):
+                pass
+            assert refused.value.response.status_code == 401
+    with Https(daemon, place.authority, place.robot) as robot:
+        make("street-1")
+        make("yard-1")
+        with (
+            socket_of(daemon, place, "/v1/watch", place.fenced) as watch,
+            socket_of(
+                daemon, place, "/foxglove", place.fenced, subprotocols=["foxglove.websocket.v1"]
+            ) as viewer,
+        ):
+            seen = wait_for(viewer, "/scenes/yard-1/points")
+            make("street-2")
+            make("yard-2")
+            seen += wait_for(viewer, "/scenes/yard-2/points") + wait_for(watch, "yard-2")
+            assert "street" not in seen
+
+
+def test_passed_socket_speaks_tls(directory: Path) -> None:
+    """The address is the socket's, the scheme is that of listen.http."""
+    place = Place(directory)
+    held = socket.create_server(("127.0.0.1", 0))
+
+    class Activated(Daemon):
+        wrapper = ("bash", "-c", AS_SYSTEMD, str(held.fileno()))
+        pass_fds = (held.fileno(),)
+
+    started = Activated(directory / "d", place.mutual(True))
+    try:
+        assert started.http_port == held.getsockname()[1]
+        with Https(started, place.authority, place.robot) as https:
+            assert https.call("GET", "/v1/status")[0] == 200
+        with contextlib.suppress(ConnectionError), socket.create_connection(
+            held.getsockname(), 20 * SLOW
+        ) as plain:
+            plain.sendall(b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b"HTTP/1" not in plain.recv(4096)
+    finally:
+        started.stop()
+        held.close()
 
 
 def test_certificate_of_a_strange_authority_ends_the_handshake(

@@ -115,6 +115,7 @@ struct vxd_server *server_start(const struct server_setup *setup)
     config->bulk_points = setup->bulk_points > 0 ? setup->bulk_points : 1000000;
     if (setup->replay_clients > 0) {
         config->replay_clients = setup->replay_clients;
+        config->replay_seconds = 0;
     }
     config->max_timeout_ms = 60000;
     config->default_timeout_ms = 60000;

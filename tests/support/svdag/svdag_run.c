@@ -151,6 +151,7 @@ enum vxd_status gpu_svdag_scan(struct gpu_env *env, const struct vxd_svdag_forma
     if (is_sent) {
         own.points = send_array(env, &sent, scan->points, scan->n * 3 * sizeof(float));
         own.values = send_array(env, &sent, scan->values, scan->n * sizeof(uint16_t));
+        own.origins = send_array(env, &sent, scan->origins, scan->n * 3 * sizeof(float));
     }
     status = vxd_svdag_scan_voxels(env->queue, format, &own, out, err);
     status = status != VXD_OK ? status : vxd_queue_wait(env->queue, err);

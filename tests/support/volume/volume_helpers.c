@@ -247,6 +247,10 @@ void volume_read(struct gpu_env *env, struct vxd_volume *volume, struct volume_h
     if (out->info.spec.has_colour) {
         out->colours = copy_of(image.values[3].ptr, 4 * n_voxels * sizeof(uint16_t));
     }
+    if (out->info.spec.has_labels) {
+        out->labels = copy_of(image.values[out->info.spec.has_colour ? 4 : 3].ptr,
+                              n_voxels * sizeof(uint64_t));
+    }
     vxd_hashmap_image_free(&image);
 }
 
@@ -258,6 +262,7 @@ void volume_host_free(struct volume_host *host)
     free(host->distances);
     free(host->weights);
     free(host->colours);
+    free(host->labels);
 }
 
 uint64_t volume_digest(const struct volume_host *host)
@@ -273,6 +278,9 @@ uint64_t volume_digest(const struct volume_host *host)
     digest = gpu_digest(digest, host->weights, n_voxels * sizeof(float));
     if (host->colours != NULL) {
         digest = gpu_digest(digest, host->colours, 4 * n_voxels * sizeof(uint16_t));
+    }
+    if (host->labels != NULL) {
+        digest = gpu_digest(digest, host->labels, n_voxels * sizeof(uint64_t));
     }
     return digest;
 }

@@ -55,6 +55,7 @@ struct volume_host {
     float *distances;
     float *weights;
     uint16_t *colours; /* NULL: none */
+    uint64_t *labels;  /* votes; NULL: none */
 };
 
 void volume_read(struct gpu_env *env, struct vxd_volume *volume, struct volume_host *out);

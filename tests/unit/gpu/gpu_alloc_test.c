@@ -3,6 +3,8 @@
  * calloc and posix_memalign of the engine are counted. AddressSanitizer reports leaks. */
 #include "gpu/hash/hash.h"
 #include "gpu/paper/paper.h"
+#include "gpu/track/track.h"
+#include "gpu/volume/scan/volume_scan.h"
 #include "gpu/volume/volume.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/gpu/gpu_helpers.h"
@@ -191,6 +193,44 @@ out:
     return status;
 }
 
+/* Three points along their rays, then by range image, and a picture of the lidar. */
+static enum vxd_status scan_volume(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   struct vxd_err *err)
+{
+    static const float points[9] = {1, 0.1f, 0, 1, 0.2f, 0.1f, 1, 0, 0.2f};
+    float ranges[24];
+    struct vxd_volume_scan scan = {
+        .points = points,
+        .n_points = 3,
+        .time_column = -1,
+        .normal_column = -1,
+        .label_column = -1,
+        .T_map_sensor = {.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+        .lidar = {.rows = 3,
+                  .columns = 8,
+                  .top_deg = 10,
+                  .bottom_deg = -10,
+                  .azimuth_span_deg = 360},
+        .range_max_m = 5,
+        .carve_m = 3};
+    struct vxd_volume_cast_args cast = {.lidar = &scan.lidar,
+                                        .T_map_camera = scan.T_map_sensor,
+                                        .depth_max_m = 3,
+                                        .weight = ranges};
+    struct vxd_volume_scan_result done;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_integrate_scan(queue, volume, &scan, &done, err));
+    CHECK(done.n_used == 3 && done.n_new > 2);
+    scan.method = VXD_LIDAR_RANGE_IMAGE;
+    VXD_TRY(vxd_volume_integrate_scan(queue, volume, &scan, &done, err));
+    CHECK(done.n_used == 3 && done.n_new == 0);
+    VXD_TRY(vxd_volume_cast(queue, volume, &cast, err));
+    status = vxd_queue_wait(queue, err);
+out:
+    return status;
+}
+
 /* Two depth images of 4 x 3 pixels, fused into a volume that grows, and what reads it. */
 static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *volume,
                                    struct vxd_err *err)
@@ -209,6 +249,8 @@ static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *v
                                         .depth = pictures};
     struct vxd_volume_region ball = {.is_ball = true, .centre = {0, 0, 1}, .radius = 0.3};
     struct vxd_volume_activation done;
+    struct vxd_track_options options = {.n_levels = 1, .iterations = {1}};
+    struct vxd_track_result tracked;
     int32_t entries[1000];
     size_t n = 0;
     enum vxd_status status;
@@ -216,10 +258,14 @@ static enum vxd_status fill_volume(struct vxd_queue *queue, struct vxd_volume *v
     VXD_TRY(vxd_volume_integrate(queue, volume, &frame, &done, err));
     CHECK(done.n_new > 4 && done.n_new < 1000);
     frame.T_map_camera.translation[0] = 0.7;
+    frame.carve_m = 2;
     VXD_TRY(vxd_volume_integrate(queue, volume, &frame, &done, err));
+    VXD_TRY(scan_volume(queue, volume, err));
     VXD_TRY(vxd_volume_cast(queue, volume, &cast, err));
     VXD_TRY(vxd_volume_changed_since(queue, volume, 1, entries, &n, err));
     CHECK(n > 0);
+    VXD_TRY(vxd_track(queue, volume, &frame, &options, &tracked, err));
+    CHECK_INT(tracked.reason, VXD_TRACK_NO_DEPTH); /* too few pixels */
     VXD_TRY(clear_box(queue, volume, err));
     VXD_TRY(vxd_volume_clear(queue, volume, &ball, &n, err));
     CHECK(n > 0);
@@ -262,6 +308,99 @@ out:
     return status;
 }
 
+/* A flat image of 4 x 3 pixels at a place. */
+static enum vxd_status see(struct vxd_queue *queue, struct vxd_volume *volume, double x,
+                           struct vxd_err *err)
+{
+    static const float depths[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const struct vxd_volume_frame frame = {
+        .camera = {.width = 4, .height = 3, .fx = 4, .fy = 4, .cx = 1.5, .cy = 1},
+        .T_map_camera = {.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .translation = {x}},
+        .depth = depths,
+        .dtype = VXD_FLOAT32,
+        .depth_max_m = 3};
+    struct vxd_volume_activation done;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_integrate(queue, volume, &frame, &done, err));
+    status = vxd_queue_wait(queue, err);
+out:
+    return status;
+}
+
+/* Brings all blocks of a volume into an empty one. */
+static enum vxd_status bring_over(struct vxd_queue *queue, const struct vxd_volume *from,
+                                  struct vxd_volume *to, struct vxd_err *err)
+{
+    struct vxd_volume_blocks blocks = {0};
+    int32_t *entries = NULL;
+    size_t n = 0;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_list_changed(queue, from, 0, &entries, &n, err));
+    VXD_TRY(vxd_volume_read_blocks(queue, from, entries, n, true, &blocks, err));
+    VXD_TRY(vxd_volume_write_blocks(queue, to, &blocks, 5, 0, err));
+    VXD_TRY(vxd_volume_keep_only(queue, to, blocks.keys, n / 2, err));
+out:
+    vxd_volume_blocks_free(queue, &blocks);
+    free(entries);
+    return status;
+}
+
+/* Decays a volume, and has it forget what is farthest once it may not grow. */
+static enum vxd_status decay_and_forget(struct vxd_queue *queue,
+                                        struct vxd_volume *volume, struct vxd_err *err)
+{
+    const struct vxd_volume_decay decay = {
+        .region = {.is_ball = true, .centre = {0, 0, 1}, .radius = 0.3},
+        .factor = 0.5,
+        .min_weight = 0.6};
+    const double point[3] = {0, 0, 0};
+    struct vxd_err refused = {0};
+    int32_t *keys = NULL;
+    size_t n = 0;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_decay(queue, volume, &decay, &n, err));
+    CHECK(n > 0);
+    vxd_hashmap_set_max_bytes(vxd_volume_map(volume), 1);
+    for (int i = 1; i < 40 && refused.code == VXD_OK; i++) {
+        (void)see(queue, volume, 0.5 * i, &refused);
+    }
+    status = vxd_volume_forget_farthest(queue, volume, point, &keys, &n, err);
+    free(keys);
+out:
+    return status;
+}
+
+static enum vxd_status keep_volume(struct vxd_err *err)
+{
+    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_volume_spec spec = {
+        .voxel_size_m = 0.02, .block_edge = 8, .truncation_m = 0.06, .capacity = 4};
+    struct vxd_context *context = NULL;
+    struct vxd_queue *queue = NULL;
+    struct vxd_volume *volume = NULL;
+    struct vxd_volume *other = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_context_create(&options, &context, err));
+    VXD_TRY(vxd_queue_create(context, &queue, err));
+    VXD_TRY(vxd_volume_create(queue, &spec, &volume, err));
+    VXD_TRY(vxd_volume_create(queue, &spec, &other, err));
+    VXD_TRY(see(queue, volume, 0, err));
+    VXD_TRY(bring_over(queue, volume, other, err));
+    VXD_TRY(decay_and_forget(queue, volume, err));
+out:
+    if (queue != NULL) {
+        vxd_volume_destroy(queue, other);
+        vxd_volume_destroy(queue, volume);
+    }
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    return status;
+}
+
 static void fail_each(enum vxd_status (*use)(struct vxd_err *err))
 {
     int k = 0;
@@ -294,6 +433,7 @@ static void test_every_allocation_of_maps_failing_in_turn_is_answered(void)
 static void test_every_allocation_of_volumes_failing_in_turn_is_answered(void)
 {
     fail_each(use_volume);
+    fail_each(keep_volume);
 }
 
 /* Budgets may exceed the machine's memory: kept blocks are freed before a request is

@@ -12,6 +12,8 @@ from .. import exchange
 from ..calls import Calls
 from ..volumes import Volume
 from .volume_records import (
+    VOLUME_FSYNCS,
+    VOLUME_FULLS,
     VolumeInfo,
     volume_info_of,
 )
@@ -30,31 +32,50 @@ def volume_create(
     max_bytes: int = 0,
     ttl_s: float = 0.0,
     origin: Sequence[float] = (0.0, 0.0, 0.0),
+    durable: str | None = None,
+    journal_max_bytes: int = 0,
+    when_full: str = "unspecified",
+    labels: bool = False,
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
 ) -> Volume:
     """Makes a named volume; one that exists with the same parameters is fine.
 
-    voxel_size_m  metres; 0.0001 to 100
-    truncation_m  distances are kept up to here: one voxel to eight blocks; metres; 0 to 12800;
-                  0: 6 voxels
-    block         voxels along the edge of a block: 8, or 16 for large, finely sampled surfaces;
-                  0: 8
-    compact       distances as float16 and weights as uint8, which end at 255: 3 bytes a voxel
-                  instead of 8
-    colour        colours are kept and averaged beside the distances
-    max_weight    the weight of a voxel grows up to here: lower values follow changes faster; 0
-                  to 65535; 0: 255
-    max_bytes     device memory it may take at most; 0: what the server's limits give
-    ttl_s         at most 31536000 (a year); 0 to 31536000; 0: never
-    origin        where voxel (0, 0, 0) begins; for maps far from zero, since replies count from
-                  here; metres
+    voxel_size_m       metres; 0.0001 to 100
+    truncation_m       distances are kept up to here: one voxel to eight blocks; metres; 0 to
+                       12800; 0: 6 voxels
+    block              voxels along the edge of a block: 8, or 16 for large, finely sampled
+                       surfaces; 0: 8
+    compact            distances as float16 and weights as uint8, which end at 255: 3 bytes a
+                       voxel instead of 8
+    colour             colours are kept and averaged beside the distances
+    max_weight         the weight of a voxel grows up to here: lower values follow changes
+                       faster; 0 to 65535; 0: 255
+    max_bytes          device memory it may take at most; 0: what the server's limits give
+    ttl_s              at most 31536000 (a year); 0 to 31536000; 0: never
+    origin             where voxel (0, 0, 0) begins; for maps far from zero, since replies count
+                       from here; metres
+    durable            None: a restart of the server forgets it. Else it is on the server's
+                       disk, every layer and stamps included, without ttl_s, and a change that
+                       was answered outlives a loss of power ("always"), or the server's process
+                       and, a second ("everysec") or some time ("off") later, that
+    journal_max_bytes  bytes of journal after which a snapshot file is written, so that starts
+                       are fast; 0 = 256 MiB. Writing it takes as much host memory again as the
+                       volume has, for the time
+    when_full          what becomes of an image that needs more than max_bytes: "refuse" makes
+                       it ResourceExhausted, "forget_farthest" removes the blocks farthest from
+                       the sensor
+    labels             votes for labels 1 to 255 are kept a voxel, 8 bytes: four labels with
+                       their counts. A label that got more than a fifth of the votes is always
+                       among them; when a count would pass 255 all are halved
 
     Raises AlreadyExists (a volume of that name has other parameters), ResourceExhausted (over
-    max_bytes or the limits of the server).
+    max_bytes or the limits of the server), FailedPrecondition (durable, and the server has no
+    data_dir).
     """
     exchange.check_one_of(block, (0, 8, 16), "block")
+    exchange.check_with(journal_max_bytes, durable, "journal_max_bytes", "durable")
     message = exchange.message_of(
         volume_pb2.VolumeCreateRequest,
         name=name,
@@ -67,6 +88,11 @@ def volume_create(
         max_bytes=max_bytes,
         ttl_s=ttl_s,
         origin=exchange.vec3(origin, "origin"),
+        durable=durable is not None,
+        fsync=exchange.choice_of(durable, VOLUME_FSYNCS, "durable"),
+        journal_max_bytes=journal_max_bytes,
+        when_full=exchange.choice_of(when_full, VOLUME_FULLS, "when_full"),
+        labels=labels,
     )
     reply = exchange.change(self, "volume_create", message, timeout, request_id, sequence)
     return Volume(self, volume_info_of(reply.volume))

@@ -12,20 +12,31 @@ from .. import exchange
 from .volume_records import (
     VOLUME_COLOURS,
     VOLUME_DEPTHS,
+    VOLUME_FSYNCS,
+    VOLUME_TRACK_METHODS,
+    VOLUME_TRACK_ROBUSTS,
     Camera,
+    Lidar,
     Surface,
     VolumeBox,
     VolumeCleared,
+    VolumeDecayed,
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeTrack,
+    VolumeTracked,
     camera_message,
+    lidar_message,
     surface_of,
     volume_box_message,
     volume_cleared_of,
+    volume_decayed_of,
     volume_info_of,
     volume_integrated_of,
     volume_picture_of,
+    volume_track_of,
+    volume_tracked_of,
 )
 
 
@@ -59,6 +70,8 @@ def integrate_bytes(
     inverse_square: bool = False,
     colour_camera: Camera | None = None,
     T_depth_colour: exchange.Pose | None = None,
+    carve_m: float = 0.0,
+    labels: bytes = b"",
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -81,6 +94,13 @@ def integrate_bytes(
     weight          of each pixel; 0 to 65535; 0: 1
     inverse_square  weights are divided by the square of the depth in metres
     colour_camera   None: the colour image is registered to the depth image
+    carve_m         blocks of the volume whose centre is so near to the camera observe the image
+                    too, where its surface is not: voxels before what the image shows learn that
+                    they are free, so what is gone vanishes. 0 = only the blocks near the
+                    image's surface do; metres; 0 to 1000
+    labels          a label a pixel, width x height bytes or a PNG of 8 bits of grey, 0 = none:
+                    a vote for it in the voxels within the truncation of the pixel's surface.
+                    Volumes with labels
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
@@ -102,6 +122,8 @@ def integrate_bytes(
         inverse_square=inverse_square,
         colour_camera=exchange.optional(camera_message, colour_camera, "colour_camera"),
         T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
+        carve_m=carve_m,
+        labels=labels,
     )
     reply = exchange.change(
         self._client, "volume_integrate", message, timeout, request_id, sequence
@@ -109,9 +131,269 @@ def integrate_bytes(
     return volume_integrated_of(reply)
 
 
+def track_and_integrate_bytes(
+    self: exchange.Noun,
+    depth: bytes,
+    camera: Camera,
+    T_map_camera: exchange.Pose | None = None,
+    *,
+    depth_type: str = "file",
+    depth_scale: float = 0.0,
+    colour: bytes = b"",
+    colour_type: str = "file",
+    depth_min_m: float = 0.0,
+    depth_max_m: float = 0.0,
+    weight: float = 0.0,
+    inverse_square: bool = False,
+    colour_camera: Camera | None = None,
+    T_depth_colour: exchange.Pose | None = None,
+    method: str = "point_to_plane",
+    robust: str = "huber",
+    levels: int = 0,
+    iterations: int = 0,
+    max_distance_m: float = 0.0,
+    robust_scale_m: float = 0.0,
+    intensity_scale: float = 0.0,
+    intensity_m: float = 0.0,
+    min_weight: float = 0.0,
+    min_fitness: float = 0.0,
+    min_agreement: float = 0.0,
+    min_constraint: float = 0.0,
+    max_translation_m: float = 0.0,
+    max_rotation_deg: float = 0.0,
+    no_filter: bool = False,
+    max_pixels: int = 0,
+    reset: bool = False,
+    predict_depth: bool = False,
+    predict_normals: bool = False,
+    predict_colours: bool = False,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeTracked:
+    """Finds where a depth image was taken, as a file or raw, and adds it there.
+
+    depth              bytes of what depth_type says
+    camera             the depth camera; width and height may be 0 with a file
+    T_map_camera       where the camera is thought to be; None: where the volume's tracker
+                       expects it
+    depth_type         "file" (PNG of 16 bits), "uint16" or "float32"
+    depth_scale        units a metre. 0 and 65535 of 16 bits are no depth, nor are NaN and what
+                       is not above 0; 0 to 1000000; 0: 1000 of 16 bits (TUM's images: 5000), 1
+                       of float32
+    colour             an image of the same moment, and of the same camera and size unless
+                       colour_camera says otherwise; none = no colours are added. A volume
+                       without colours ignores it
+    colour_type        "file" (PNG or JPEG) or "rgb"
+    depth_min_m        depths outside are no depth; metres; 0 to 1000
+    depth_max_m        metres; 0 to 1000; 0: 3
+    weight             of each pixel; 0 to 65535; 0: 1
+    inverse_square     weights are divided by the square of the depth in metres
+    colour_camera      None: the colour image is registered to the depth image
+    method             "point_to_plane", "intensity" or "hybrid"
+    robust             "huber", "tukey" or "squares": how outliers are weighted
+    levels             images of half the width and height each, the finest one included; 0 to
+                       4; 0: 3
+    iterations         steps on the coarsest level at most; half as many on each finer one, but
+                       3; 0 to 100; 0: 8
+    max_distance_m     pairs of points that are farther apart are outliers; metres; 0 to 10; 0:
+                       0.07
+    robust_scale_m     distances where weights begin to fall (Huber) or end (Tukey); metres; 0
+                       to 10; 0: 0.02, of Tukey 0.07
+    intensity_scale    the same of differences of intensity, which is 0 to 1; 0 to 10; 0: 0.1,
+                       of Tukey 0.3
+    intensity_m        a difference of intensity of 1 counts as this distance; metres; 0 to 100
+    min_weight         voxels of a lower weight are no surface; 0 to 65535; 0: any weight above
+                       0
+    min_fitness        LOST below so many inliers a pixel that has depth; 0 to 1; 0: 0.25
+    min_agreement      LOST below so many inliers a pixel that projects to a surface; 0 to 1; 0:
+                       0.65
+    min_constraint     LOST where the information's least eigenvalue is less than this part of
+                       their mean: before a bare wall a camera may slide; 0 to 1; 0: 0.012, of
+                       intensity alone 0.003
+    max_translation_m  LOST farther than this from where the camera was thought to be; metres; 0
+                       to 1000; 0: 0.3
+    max_rotation_deg   degrees; 0 to 180; 0: 20
+    no_filter          depths are used as they are, without the bilateral filter
+    max_pixels         pixels of the finest level at most: larger images are averaged down by
+                       whole factors; 0 to 524288; 0: 160000, which is as accurate as more for a
+                       third of the time
+    reset              the tracker forgets what it knew before: the image is tracked from
+                       T_map_camera
+    predict_depth      the reply has what the camera sees of the volume at the pose, the image
+                       included
+    predict_colours    volumes with colours only
+
+    Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
+    server, or the rays are too long; nothing has changed).
+    """
+    exchange.check_with(T_depth_colour, colour_camera, "T_depth_colour", "colour_camera")
+    message = exchange.message_of(
+        volume_pb2.VolumeTrackAndIntegrateRequest,
+        name=self.name,
+        depth=depth,
+        camera=None if camera is None else camera_message(camera, "camera"),
+        T_map_camera=exchange.pose_of(T_map_camera, "T_map_camera"),
+        depth_type=exchange.choice_of(depth_type, VOLUME_DEPTHS, "depth_type"),
+        depth_scale=depth_scale,
+        colour=colour,
+        colour_type=exchange.choice_of(colour_type, VOLUME_COLOURS, "colour_type"),
+        depth_min_m=depth_min_m,
+        depth_max_m=depth_max_m,
+        weight=weight,
+        inverse_square=inverse_square,
+        colour_camera=exchange.optional(camera_message, colour_camera, "colour_camera"),
+        T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
+        method=exchange.choice_of(method, VOLUME_TRACK_METHODS, "method"),
+        robust=exchange.choice_of(robust, VOLUME_TRACK_ROBUSTS, "robust"),
+        levels=levels,
+        iterations=iterations,
+        max_distance_m=max_distance_m,
+        robust_scale_m=robust_scale_m,
+        intensity_scale=intensity_scale,
+        intensity_m=intensity_m,
+        min_weight=min_weight,
+        min_fitness=min_fitness,
+        min_agreement=min_agreement,
+        min_constraint=min_constraint,
+        max_translation_m=max_translation_m,
+        max_rotation_deg=max_rotation_deg,
+        no_filter=no_filter,
+        max_pixels=max_pixels,
+        reset=reset,
+        predict_depth=predict_depth,
+        predict_normals=predict_normals,
+        predict_colours=predict_colours,
+    )
+    reply = exchange.send(
+        self._client, "volume_track_and_integrate", message, [], timeout, request_id, sequence
+    )
+    with reply:
+        return volume_tracked_of(reply, message, reply.n_rows("information"))
+
+
+def track_bytes(
+    self: exchange.Noun,
+    depth: bytes,
+    camera: Camera,
+    T_map_camera: exchange.Pose | None = None,
+    *,
+    depth_type: str = "file",
+    depth_scale: float = 0.0,
+    colour: bytes = b"",
+    colour_type: str = "file",
+    depth_min_m: float = 0.0,
+    depth_max_m: float = 0.0,
+    colour_camera: Camera | None = None,
+    T_depth_colour: exchange.Pose | None = None,
+    method: str = "point_to_plane",
+    robust: str = "huber",
+    levels: int = 0,
+    iterations: int = 0,
+    max_distance_m: float = 0.0,
+    robust_scale_m: float = 0.0,
+    intensity_scale: float = 0.0,
+    intensity_m: float = 0.0,
+    min_weight: float = 0.0,
+    min_fitness: float = 0.0,
+    min_agreement: float = 0.0,
+    min_constraint: float = 0.0,
+    max_translation_m: float = 0.0,
+    max_rotation_deg: float = 0.0,
+    no_filter: bool = False,
+    max_pixels: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+) -> VolumeTrack:
+    """Finds where a depth image was taken, as a file or raw; nothing changes.
+
+    depth              bytes of what depth_type says
+    camera             the depth camera; width and height may be 0 with a file
+    T_map_camera       where the camera is thought to be; None: where the volume's tracker
+                       expects it
+    depth_type         "file" (PNG of 16 bits), "uint16" or "float32"
+    depth_scale        units a metre. 0 and 65535 of 16 bits are no depth, nor are NaN and what
+                       is not above 0; 0 to 1000000; 0: 1000 of 16 bits (TUM's images: 5000), 1
+                       of float32
+    colour             an image of the same moment, and of the same camera and size unless
+                       colour_camera says otherwise; none = no colours are added. A volume
+                       without colours ignores it
+    colour_type        "file" (PNG or JPEG) or "rgb"
+    depth_min_m        depths outside are no depth; metres; 0 to 1000
+    depth_max_m        metres; 0 to 1000; 0: 3
+    colour_camera      None: the colour image is registered to the depth image
+    method             "point_to_plane", "intensity" or "hybrid"
+    robust             "huber", "tukey" or "squares": how outliers are weighted
+    levels             images of half the width and height each, the finest one included; 0 to
+                       4; 0: 3
+    iterations         steps on the coarsest level at most; half as many on each finer one, but
+                       3; 0 to 100; 0: 8
+    max_distance_m     pairs of points that are farther apart are outliers; metres; 0 to 10; 0:
+                       0.07
+    robust_scale_m     distances where weights begin to fall (Huber) or end (Tukey); metres; 0
+                       to 10; 0: 0.02, of Tukey 0.07
+    intensity_scale    the same of differences of intensity, which is 0 to 1; 0 to 10; 0: 0.1,
+                       of Tukey 0.3
+    intensity_m        a difference of intensity of 1 counts as this distance; metres; 0 to 100
+    min_weight         voxels of a lower weight are no surface; 0 to 65535; 0: any weight above
+                       0
+    min_fitness        LOST below so many inliers a pixel that has depth; 0 to 1; 0: 0.25
+    min_agreement      LOST below so many inliers a pixel that projects to a surface; 0 to 1; 0:
+                       0.65
+    min_constraint     LOST where the information's least eigenvalue is less than this part of
+                       their mean: before a bare wall a camera may slide; 0 to 1; 0: 0.012, of
+                       intensity alone 0.003
+    max_translation_m  LOST farther than this from where the camera was thought to be; metres; 0
+                       to 1000; 0: 0.3
+    max_rotation_deg   degrees; 0 to 180; 0: 20
+    no_filter          depths are used as they are, without the bilateral filter
+    max_pixels         pixels of the finest level at most: larger images are averaged down by
+                       whole factors; 0 to 524288; 0: 160000, which is as accurate as more for a
+                       third of the time
+
+    Raises NotFound (no such volume), ResourceExhausted (the rays are too long; less depth takes
+    less).
+    """
+    exchange.check_with(T_depth_colour, colour_camera, "T_depth_colour", "colour_camera")
+    message = exchange.message_of(
+        volume_pb2.VolumeTrackRequest,
+        name=self.name,
+        depth=depth,
+        camera=None if camera is None else camera_message(camera, "camera"),
+        T_map_camera=exchange.pose_of(T_map_camera, "T_map_camera"),
+        depth_type=exchange.choice_of(depth_type, VOLUME_DEPTHS, "depth_type"),
+        depth_scale=depth_scale,
+        colour=colour,
+        colour_type=exchange.choice_of(colour_type, VOLUME_COLOURS, "colour_type"),
+        depth_min_m=depth_min_m,
+        depth_max_m=depth_max_m,
+        colour_camera=exchange.optional(camera_message, colour_camera, "colour_camera"),
+        T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
+        method=exchange.choice_of(method, VOLUME_TRACK_METHODS, "method"),
+        robust=exchange.choice_of(robust, VOLUME_TRACK_ROBUSTS, "robust"),
+        levels=levels,
+        iterations=iterations,
+        max_distance_m=max_distance_m,
+        robust_scale_m=robust_scale_m,
+        intensity_scale=intensity_scale,
+        intensity_m=intensity_m,
+        min_weight=min_weight,
+        min_fitness=min_fitness,
+        min_agreement=min_agreement,
+        min_constraint=min_constraint,
+        max_translation_m=max_translation_m,
+        max_rotation_deg=max_rotation_deg,
+        no_filter=no_filter,
+        max_pixels=max_pixels,
+    )
+    reply = exchange.send(self._client, "volume_track", message, [], timeout, request_id, None)
+    with reply:
+        return volume_track_of(reply, message, reply.n_rows("information"))
+
+
 def cast_rays(
     self: exchange.Noun,
-    camera: Camera,
+    camera: Camera | None = None,
     T_map_camera: exchange.Pose | None = None,
     *,
     depth_min_m: float = 0.0,
@@ -120,6 +402,9 @@ def cast_rays(
     vertices: bool = False,
     normals: bool = False,
     colours: bool = False,
+    labels: bool = False,
+    weights: bool = False,
+    lidar: Lidar | None = None,
     timeout: float | None = None,
     request_id: str | None = None,
 ) -> VolumePicture:
@@ -131,6 +416,12 @@ def cast_rays(
     depth_max_m   metres; 0 to 1000; 0: 3
     min_weight    voxels of a lower weight are unknown; 0 to 65535; 0: any weight above 0
     colours       volumes with colours only
+    labels        volumes with labels only
+    weights       the weight of the voxel that the surface is in
+    lidar         instead of camera: a picture with a row a beam and a column an azimuth, of a
+                  lidar or a panorama; elevations within +-90. Its depths are distances to the
+                  sensor, and T_map_camera is the pose of the lidar's frame. At most 4194304
+                  pixels
 
     Raises NotFound (no such volume), Aborted (a picture that took several stages, between which
     the volume was changed), ResourceExhausted (the rays are too many or too long; less depth
@@ -147,6 +438,9 @@ def cast_rays(
         vertices=vertices,
         normals=normals,
         colours=colours,
+        labels=labels,
+        weights=weights,
+        lidar=None if lidar is None else lidar_message(lidar, "lidar"),
     )
     reply = exchange.send(self._client, "volume_cast_rays", message, [], timeout, request_id, None)
     with reply:
@@ -226,6 +520,80 @@ def clear(
     )
     reply = exchange.change(self._client, "volume_clear", message, timeout, request_id, sequence)
     return volume_cleared_of(reply)
+
+
+def decay(
+    self: exchange.Noun,
+    factor: float,
+    min_weight: float = 0.0,
+    *,
+    box: VolumeBox | None = None,
+    centre: Sequence[float] | None = None,
+    radius_m: float = 0.0,
+    all: bool = False,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeDecayed:
+    """Lowers the weights in the box, farther than radius_m from centre, or everywhere.
+
+    factor      what weights are multiplied by; 0 to 1
+    min_weight  a block of which all voxels weigh less afterwards is removed, as is one without
+                any weight; 0 to 65535
+    box         voxels whose centre is inside
+    centre      blocks whose centre is farther than radius_m from here; metres
+    radius_m    metres; 0 to 1000000000
+
+    Raises NotFound (no such volume).
+    """
+    message = exchange.message_of(
+        volume_pb2.VolumeDecayRequest,
+        name=self.name,
+        factor=factor,
+        min_weight=min_weight,
+        box=None if box is None else volume_box_message(box, "box"),
+        centre=None if centre is None else exchange.vec3(centre, "centre"),
+        radius_m=radius_m,
+        all=all,
+    )
+    reply = exchange.change(self._client, "volume_decay", message, timeout, request_id, sequence)
+    return volume_decayed_of(reply)
+
+
+def copy(
+    self: exchange.Noun,
+    to: str,
+    *,
+    ttl_s: float = 0.0,
+    durable: str | None = None,
+    journal_max_bytes: int = 0,
+    timeout: float | None = None,
+    request_id: str | None = None,
+    sequence: int = 0,
+) -> VolumeInfo:
+    """Copies the volume under another name; later changes of one do not change the other.
+
+    to                 the copy's name
+    ttl_s              the following as in VolumeCreateRequest; 0 to 31536000; 0: never
+    durable            of the copy, as in volume_create
+    journal_max_bytes  0: 256 MiB
+
+    Raises NotFound (no such volume), AlreadyExists (there is a volume of the other name),
+    ResourceExhausted (over the limits of the server, or more than the journal takes at once),
+    FailedPrecondition (durable, and the server has no data_dir).
+    """
+    exchange.check_with(journal_max_bytes, durable, "journal_max_bytes", "durable")
+    message = exchange.message_of(
+        volume_pb2.VolumeCopyRequest,
+        name=self.name,
+        to=to,
+        ttl_s=ttl_s,
+        durable=durable is not None,
+        fsync=exchange.choice_of(durable, VOLUME_FSYNCS, "durable"),
+        journal_max_bytes=journal_max_bytes,
+    )
+    reply = exchange.change(self._client, "volume_copy", message, timeout, request_id, sequence)
+    return volume_info_of(reply.volume)
 
 
 def drop(

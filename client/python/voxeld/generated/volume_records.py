@@ -17,6 +17,12 @@ from .. import exchange, wire
 VOLUME_DEPTHS = ("file", "uint16", "float32")
 VOLUME_COLOURS = ("file", "rgb")
 VOLUME_FORMATS = ("arrays", "ply")
+VOLUME_FSYNCS = ("always", "everysec", "off")
+VOLUME_FULLS = ("unspecified", "refuse", "forget_farthest")
+VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
+VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
+VOLUME_TRACK_STATUSS = ("ok", "lost")
+VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +75,19 @@ class VolumeInfo:
                   limits give)
     n_images      images integrated since it was made
     stamp         rises with every change: what VolumeExtractRequest.since is compared with
-    generation    a new value after a volume was dropped and made again under the same name
+    generation    a new value after a volume was dropped and made again under the same name,
+                  and, for a durable volume, after a start that could not bring back all that
+                  was answered
     ttl_s         dropped when no request named it for this long; 0 = never. VolumeGet is no
                   use, nor is VolumeList
     ttl_left_s    seconds left until then
     owner         who made it (the token's name)
     origin        metres
+    durable       "always", "everysec", "off", or None: a restart of the server forgets it
+    unavailable   set in lists for a durable volume of which a change could not be written to
+                  the disk, until the volume has come back from there. n_blocks, n_bytes and
+                  stamp are 0 then; requests that name the volume try again to bring it back,
+                  and are UNAVAILABLE where that fails
     """
 
     name: str
@@ -95,6 +108,11 @@ class VolumeInfo:
     owner: str
     created_ns: int
     origin: tuple[float, float, float]
+    durable: str | None
+    journal_max_bytes: int
+    unavailable: bool
+    when_full: str
+    labels: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,10 +121,61 @@ class VolumeIntegrated:
 
     n_touched  blocks that the image touched, those of them that are new, and all of the volume
     stamp      the volume's stamp after the change
+    n_carved   other blocks that observed the image, since carve_m reaches them
     """
 
     n_touched: int
     n_new: int
+    n_blocks: int
+    stamp: int
+    engine_ms: float
+    n_carved: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Lidar:
+    """The rows and columns of a lidar's beams; x forward, y left, z up.
+
+    rows               0 to 1024; 0: as many as elevations_deg has
+    columns            1 to 16384
+    elevations_deg     the elevation of each row, degrees, falling, within +-89. Empty: evenly
+                       from top_deg to bottom_deg, the elevations of the first and last row
+    top_deg            degrees
+    bottom_deg         degrees
+    azimuth_begin_deg  column u has the azimuths from azimuth_begin_deg + u / columns *
+                       azimuth_span_deg on, counter-clockwise seen from above, from x on; a
+                       negative span turns clockwise; degrees; -720 to 720
+    azimuth_span_deg   degrees; -360 to 360; 0: 360
+    """
+
+    rows: int = 0
+    columns: int = 0
+    elevations_deg: tuple[float, ...] = ()
+    top_deg: float = 0.0
+    bottom_deg: float = 0.0
+    azimuth_begin_deg: float = 0.0
+    azimuth_span_deg: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class VolumeScanned:
+    """The outcome of integrate_points.
+
+    n_points   points = used + beyond range_max_m + dropped: those nearer than range_min_m, not
+               finite, or outside of what the lidar sees
+    n_touched  blocks near hits, those of them that are new, and others in which something
+               became free
+    n_blocks   all of the volume
+    stamp      the volume's stamp after the change
+    """
+
+    n_points: int
+    n_used: int
+    n_beyond: int
+    n_dropped: int
+    n_touched: int
+    n_new: int
+    n_carved: int
     n_blocks: int
     stamp: int
     engine_ms: float
@@ -121,6 +190,8 @@ class VolumePicture:
     normals   float32, map frame, unit length, out of the surface; zeros = no surface
     colours   uint8: red, green, blue
     n_hits    pixels that see a surface
+    labels    uint8; 0 = no surface, or no label
+    weights   float32; 0 = no surface
     """
 
     width: int
@@ -131,6 +202,8 @@ class VolumePicture:
     colours: exchange.Array | None
     n_hits: int
     engine_ms: float
+    labels: exchange.Array | None
+    weights: exchange.Array | None
 
     image = exchange.image_of
 
@@ -151,6 +224,8 @@ class Surface:
     is_whole   this is the whole surface, since blocks were removed after `since`, or it was 0:
                drop what you have
     next       where the next part begins: its `first`. 0 = this was the last
+    labels     uint8, one a vertex, 0 = none: the label with the most votes of the nearer of the
+               two voxels that the vertex lies between. Volumes with labels; zero rows of others
     """
 
     vertices: exchange.Array | None
@@ -166,11 +241,103 @@ class Surface:
     is_whole: bool
     engine_ms: float
     next: int
+    labels: exchange.Array | None
+    n_labels: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VolumeTracked:
+    """The outcome of track_and_integrate: status is "ok" or "lost".
+
+    reason        why it is LOST
+    T_map_camera  camera to map. LOST: where the camera was thought to be
+    information   float64: the sum of weight * J^T J at the pose, of distances to planes in
+                  metres, for T_map_camera * exp(x), where x is a translation in metres and a
+                  rotation in radians in the camera's frame. Divided by rmse_m^2 it is the
+                  inverse of the pose's covariance
+    fitness       inliers a pixel that has depth
+    agreement     inliers a pixel that projects to a surface
+    constraint    the information's least eigenvalue over their mean
+    rmse_m        root of the mean square distance of inliers to their planes; metres
+    is_first      the volume was empty: nothing was tracked
+    n_touched     blocks that the image touched, those of them that are new, and all of the
+                  volume
+    stamp         the volume's stamp after the change
+    n_pixels      of the predicted maps: the depth image's
+    depth_map     float32, a row a pixel, rows of the picture from the top; 0 = no surface;
+                  metres
+    normals       float32, map frame, unit length, out of the surface; zeros = no surface
+    colours       uint8: red, green, blue
+    """
+
+    status: str
+    reason: str
+    T_map_camera: exchange.Pose
+    information: exchange.Array | None
+    fitness: float
+    agreement: float
+    constraint: float
+    rmse_m: float
+    n_inliers: int
+    n_iterations: int
+    is_first: bool
+    n_touched: int
+    n_new: int
+    n_blocks: int
+    stamp: int
+    n_pixels: int
+    depth_map: exchange.Array | None
+    normals: exchange.Array | None
+    colours: exchange.Array | None
+    engine_ms: float
+    replayed: bool
+    arrays_dropped: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VolumeTrack:
+    """Where an image was taken: status is "ok" or "lost".
+
+    reason        why it is LOST
+    T_map_camera  camera to map. LOST: where the camera was thought to be
+    information   float64: the sum of weight * J^T J at the pose, of distances to planes in
+                  metres, for T_map_camera * exp(x), where x is a translation in metres and a
+                  rotation in radians in the camera's frame. Divided by rmse_m^2 it is the
+                  inverse of the pose's covariance
+    fitness       inliers a pixel that has depth
+    agreement     inliers a pixel that projects to a surface
+    constraint    the information's least eigenvalue over their mean
+    rmse_m        root of the mean square distance of inliers to their planes; metres
+    """
+
+    status: str
+    reason: str
+    T_map_camera: exchange.Pose
+    information: exchange.Array
+    fitness: float
+    agreement: float
+    constraint: float
+    rmse_m: float
+    n_inliers: int
+    n_iterations: int
+    engine_ms: float
 
 
 @dataclasses.dataclass(frozen=True)
 class VolumeCleared:
     """The outcome of clear.
+
+    n_removed  blocks that were removed, and that are left
+    """
+
+    n_removed: int
+    n_blocks: int
+    stamp: int
+
+
+@dataclasses.dataclass(frozen=True)
+class VolumeDecayed:
+    """The outcome of decay.
 
     n_removed  blocks that were removed, and that are left
     """
@@ -226,6 +393,11 @@ def volume_info_of(message: Any) -> VolumeInfo:
         owner=message.owner,
         created_ns=message.created_ns,
         origin=exchange.vec3_of(message.origin),
+        durable=exchange.name_of(VOLUME_FSYNCS, message.fsync) if message.durable else None,
+        journal_max_bytes=message.journal_max_bytes,
+        unavailable=message.unavailable,
+        when_full=exchange.name_of(VOLUME_FULLS, message.when_full),
+        labels=message.labels,
     )
 
 
@@ -233,6 +405,34 @@ def volume_integrated_of(message: Any) -> VolumeIntegrated:
     return VolumeIntegrated(
         n_touched=message.n_touched,
         n_new=message.n_new,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+        engine_ms=message.engine_ms,
+        n_carved=message.n_carved,
+    )
+
+
+def lidar_of(message: Any) -> Lidar:
+    return Lidar(
+        rows=message.rows,
+        columns=message.columns,
+        elevations_deg=tuple(message.elevations_deg),
+        top_deg=message.top_deg,
+        bottom_deg=message.bottom_deg,
+        azimuth_begin_deg=message.azimuth_begin_deg,
+        azimuth_span_deg=message.azimuth_span_deg or 360,
+    )
+
+
+def volume_scanned_of(message: Any) -> VolumeScanned:
+    return VolumeScanned(
+        n_points=message.n_points,
+        n_used=message.n_used,
+        n_beyond=message.n_beyond,
+        n_dropped=message.n_dropped,
+        n_touched=message.n_touched,
+        n_new=message.n_new,
+        n_carved=message.n_carved,
         n_blocks=message.n_blocks,
         stamp=message.stamp,
         engine_ms=message.engine_ms,
@@ -250,6 +450,8 @@ def volume_picture_of(reply: exchange.Reply, request: Any, n: int) -> VolumePict
         colours=reply.rows("colours", message.colours, n) if request.colours else None,
         n_hits=message.n_hits,
         engine_ms=message.engine_ms,
+        labels=reply.rows("labels", message.labels, n) if request.labels else None,
+        weights=reply.rows("weights", message.weights, n) if request.weights else None,
     )
 
 
@@ -281,11 +483,82 @@ def surface_of(reply: exchange.Reply, request: Any, n: int) -> Surface:
         is_whole=message.is_whole,
         engine_ms=message.engine_ms,
         next=message.next,
+        labels=(
+            reply.rows("labels", message.labels, message.n_labels) if request.format != 1 else None
+        ),
+        n_labels=message.n_labels,
+    )
+
+
+def volume_tracked_of(reply: exchange.Reply, request: Any, n: int) -> VolumeTracked:
+    message = reply.message
+    return VolumeTracked(
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_camera=exchange.pose_in(message.T_map_camera),
+        information=(
+            reply.rows("information", message.information, n) if not reply.dropped else None
+        ),
+        fitness=message.fitness,
+        agreement=message.agreement,
+        constraint=message.constraint,
+        rmse_m=message.rmse_m,
+        n_inliers=message.n_inliers,
+        n_iterations=message.n_iterations,
+        is_first=message.is_first,
+        n_touched=message.n_touched,
+        n_new=message.n_new,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+        n_pixels=message.n_pixels,
+        depth_map=(
+            reply.rows("depth_map", message.depth_map, message.n_pixels)
+            if request.predict_depth and not reply.dropped
+            else None
+        ),
+        normals=(
+            reply.rows("normals", message.normals, message.n_pixels)
+            if request.predict_normals and not reply.dropped
+            else None
+        ),
+        colours=(
+            reply.rows("colours", message.colours, message.n_pixels)
+            if request.predict_colours and not reply.dropped
+            else None
+        ),
+        engine_ms=message.engine_ms,
+        replayed=reply.replayed,
+        arrays_dropped=reply.dropped,
+    )
+
+
+def volume_track_of(reply: exchange.Reply, request: Any, n: int) -> VolumeTrack:
+    message = reply.message
+    return VolumeTrack(
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_camera=exchange.pose_in(message.T_map_camera),
+        information=reply.rows("information", message.information, n),
+        fitness=message.fitness,
+        agreement=message.agreement,
+        constraint=message.constraint,
+        rmse_m=message.rmse_m,
+        n_inliers=message.n_inliers,
+        n_iterations=message.n_iterations,
+        engine_ms=message.engine_ms,
     )
 
 
 def volume_cleared_of(message: Any) -> VolumeCleared:
     return VolumeCleared(
+        n_removed=message.n_removed,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+    )
+
+
+def volume_decayed_of(message: Any) -> VolumeDecayed:
+    return VolumeDecayed(
         n_removed=message.n_removed,
         n_blocks=message.n_blocks,
         stamp=message.stamp,
@@ -317,4 +590,17 @@ def camera_message(value: Camera, field: str) -> Any:
         k4=value.k4,
         k5=value.k5,
         k6=value.k6,
+    )
+
+
+def lidar_message(value: Lidar, field: str) -> Any:
+    return exchange.message_of(
+        volume_pb2.VolumeLidar,
+        rows=value.rows,
+        columns=value.columns,
+        elevations_deg=value.elevations_deg,
+        top_deg=value.top_deg,
+        bottom_deg=value.bottom_deg,
+        azimuth_begin_deg=value.azimuth_begin_deg,
+        azimuth_span_deg=value.azimuth_span_deg,
     )

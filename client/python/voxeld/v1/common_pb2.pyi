@@ -39,8 +39,9 @@ UNIMPLEMENTED: Code
 UNKNOWN: Code
 
 class Cloud(_message.Message):
-    __slots__ = ["T_map_sensor", "data", "fields", "frame_id", "point_step", "stamp_ns", "sweeps"]
+    __slots__ = ["T_map_sensor", "data", "deskew", "fields", "frame_id", "point_step", "stamp_ns", "sweeps"]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    DESKEW_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     FRAME_ID_FIELD_NUMBER: _ClassVar[int]
     POINT_STEP_FIELD_NUMBER: _ClassVar[int]
@@ -49,12 +50,25 @@ class Cloud(_message.Message):
     T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
     T_map_sensor: Pose
     data: bytes
+    deskew: Deskew
     fields: _containers.RepeatedCompositeFieldContainer[Field]
     frame_id: str
     point_step: int
     stamp_ns: int
     sweeps: _containers.RepeatedCompositeFieldContainer[Sweep]
-    def __init__(self, fields: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., point_step: _Optional[int] = ..., data: _Optional[bytes] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., T_map_sensor: _Optional[_Union[Pose, _Mapping]] = ..., sweeps: _Optional[_Iterable[_Union[Sweep, _Mapping]]] = ...) -> None: ...
+    def __init__(self, fields: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., point_step: _Optional[int] = ..., data: _Optional[bytes] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., T_map_sensor: _Optional[_Union[Pose, _Mapping]] = ..., sweeps: _Optional[_Iterable[_Union[Sweep, _Mapping]]] = ..., deskew: _Optional[_Union[Deskew, _Mapping]] = ...) -> None: ...
+
+class Deskew(_message.Message):
+    __slots__ = ["T_map_sensor_end", "end", "start", "time_field"]
+    END_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_SENSOR_END_FIELD_NUMBER: _ClassVar[int]
+    T_map_sensor_end: Pose
+    end: float
+    start: float
+    time_field: str
+    def __init__(self, T_map_sensor_end: _Optional[_Union[Pose, _Mapping]] = ..., time_field: _Optional[str] = ..., start: _Optional[float] = ..., end: _Optional[float] = ...) -> None: ...
 
 class Field(_message.Message):
     __slots__ = ["bias", "count", "dtype", "name", "offset", "scale"]

@@ -22,10 +22,14 @@ SCENE_FSYNC_OFF: SceneFsync
 SCENE_FUSION_LAST: SceneFusion
 SCENE_FUSION_LOG_ODDS: SceneFusion
 SCENE_FUSION_UNSPECIFIED: SceneFusion
+SCENE_KEEP: SceneAction
 SCENE_PAINT: SceneAction
+SCENE_PINNED: ScenePin
+SCENE_PIN_UNCHANGED: ScenePin
 SCENE_PLY: SceneFormat
 SCENE_REPLACE: SceneAction
 SCENE_SET_FREE: SceneAction
+SCENE_UNPINNED: ScenePin
 
 class SceneAt(_message.Message):
     __slots__ = ["snapshot", "version"]
@@ -201,7 +205,7 @@ class SceneEditResponse(_message.Message):
     def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., n_outside: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class SceneExportRequest(_message.Message):
-    __slots__ = ["at", "box", "first", "format", "free", "in_voxels", "level", "limit", "name", "with_counts"]
+    __slots__ = ["at", "box", "first", "format", "free", "in_voxels", "level", "limit", "name", "pinned", "with_counts"]
     AT_FIELD_NUMBER: _ClassVar[int]
     BOX_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +215,7 @@ class SceneExportRequest(_message.Message):
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
     WITH_COUNTS_FIELD_NUMBER: _ClassVar[int]
     at: SceneAt
     box: SceneBox
@@ -221,8 +226,9 @@ class SceneExportRequest(_message.Message):
     level: int
     limit: int
     name: str
+    pinned: bool
     with_counts: bool
-    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[SceneFormat, str]] = ..., box: _Optional[_Union[SceneBox, _Mapping]] = ..., in_voxels: bool = ..., level: _Optional[int] = ..., free: bool = ..., first: _Optional[int] = ..., limit: _Optional[int] = ..., with_counts: bool = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[SceneFormat, str]] = ..., box: _Optional[_Union[SceneBox, _Mapping]] = ..., in_voxels: bool = ..., level: _Optional[int] = ..., free: bool = ..., first: _Optional[int] = ..., limit: _Optional[int] = ..., with_counts: bool = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ..., pinned: bool = ...) -> None: ...
 
 class SceneExportResponse(_message.Message):
     __slots__ = ["cell_size_m", "cells", "counts", "frame_id", "low_cell", "materials", "n_cells", "origin", "ply", "seen", "states"]
@@ -249,6 +255,24 @@ class SceneExportResponse(_message.Message):
     seen: SceneSeen
     states: _common_pb2.Tensor
     def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., cells: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., low_cell: _Optional[_Iterable[int]] = ..., ply: _Optional[bytes] = ..., n_cells: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., cell_size_m: _Optional[float] = ..., frame_id: _Optional[str] = ...) -> None: ...
+
+class SceneFilter(_message.Message):
+    __slots__ = ["ground", "ground_angle", "ground_distance_m", "ground_z", "ground_z_tolerance_m", "min_hits", "no_speckles"]
+    GROUND_ANGLE_FIELD_NUMBER: _ClassVar[int]
+    GROUND_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    GROUND_FIELD_NUMBER: _ClassVar[int]
+    GROUND_Z_FIELD_NUMBER: _ClassVar[int]
+    GROUND_Z_TOLERANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MIN_HITS_FIELD_NUMBER: _ClassVar[int]
+    NO_SPECKLES_FIELD_NUMBER: _ClassVar[int]
+    ground: bool
+    ground_angle: float
+    ground_distance_m: float
+    ground_z: float
+    ground_z_tolerance_m: float
+    min_hits: int
+    no_speckles: bool
+    def __init__(self, ground: bool = ..., ground_distance_m: _Optional[float] = ..., ground_angle: _Optional[float] = ..., ground_z: _Optional[float] = ..., ground_z_tolerance_m: _Optional[float] = ..., min_hits: _Optional[int] = ..., no_speckles: bool = ...) -> None: ...
 
 class SceneGetRequest(_message.Message):
     __slots__ = ["at", "name"]
@@ -287,7 +311,7 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
+    __slots__ = ["changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -302,6 +326,7 @@ class SceneInfo(_message.Message):
     N_FREE_FIELD_NUMBER: _ClassVar[int]
     N_NODES_FIELD_NUMBER: _ClassVar[int]
     N_OCCUPIED_FIELD_NUMBER: _ClassVar[int]
+    N_PINNED_FIELD_NUMBER: _ClassVar[int]
     N_SHARING_FIELD_NUMBER: _ClassVar[int]
     N_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     OLDEST_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -321,6 +346,7 @@ class SceneInfo(_message.Message):
     n_free: int
     n_nodes: int
     n_occupied: int
+    n_pinned: int
     n_sharing: int
     n_snapshots: int
     name: str
@@ -330,13 +356,14 @@ class SceneInfo(_message.Message):
     retention: SceneRetention
     spec: SceneSpec
     version: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
-    __slots__ = ["carve", "cloud", "expect_digest", "if_version", "label_to_material", "name", "network", "output", "rule"]
+    __slots__ = ["carve", "cloud", "expect_digest", "filter", "if_version", "label_to_material", "name", "network", "output", "rule"]
     CARVE_FIELD_NUMBER: _ClassVar[int]
     CLOUD_FIELD_NUMBER: _ClassVar[int]
     EXPECT_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
     IF_VERSION_FIELD_NUMBER: _ClassVar[int]
     LABEL_TO_MATERIAL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -346,16 +373,17 @@ class SceneIntegrateRequest(_message.Message):
     carve: SceneCarve
     cloud: _common_pb2.Cloud
     expect_digest: str
+    filter: SceneFilter
     if_version: int
     label_to_material: _containers.RepeatedCompositeFieldContainer[SceneLabel]
     name: str
     network: str
     output: str
     rule: SceneMaterialRule
-    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ..., filter: _Optional[_Union[SceneFilter, _Mapping]] = ...) -> None: ...
 
 class SceneIntegrateResponse(_message.Message):
-    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_used", "network", "stamp_ns"]
+    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_ground", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_relabelled", "n_sparse", "n_used", "network", "stamp_ns"]
     CARVE_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DECODE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -366,12 +394,14 @@ class SceneIntegrateResponse(_message.Message):
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     N_BEYOND_FIELD_NUMBER: _ClassVar[int]
     N_DROPPED_FIELD_NUMBER: _ClassVar[int]
+    N_GROUND_FIELD_NUMBER: _ClassVar[int]
     N_HIT_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_NON_FINITE_FIELD_NUMBER: _ClassVar[int]
     N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
     N_PASSED_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
     N_RELABELLED_FIELD_NUMBER: _ClassVar[int]
+    N_SPARSE_FIELD_NUMBER: _ClassVar[int]
     N_USED_FIELD_NUMBER: _ClassVar[int]
     STAMP_NS_FIELD_NUMBER: _ClassVar[int]
     carve_ms: float
@@ -383,16 +413,18 @@ class SceneIntegrateResponse(_message.Message):
     frame_id: str
     n_beyond: int
     n_dropped: int
+    n_ground: int
     n_hit_voxels: int
     n_non_finite: int
     n_outside: int
     n_passed_voxels: int
     n_points: int
     n_relabelled: int
+    n_sparse: int
     n_used: int
     network: _network_pb2.NetworkTimings
     stamp_ns: int
-    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ...) -> None: ...
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ..., n_relabelled: _Optional[int] = ..., n_ground: _Optional[int] = ..., n_sparse: _Optional[int] = ...) -> None: ...
 
 class SceneLabel(_message.Message):
     __slots__ = ["label", "label_name", "material", "material_name"]
@@ -494,7 +526,7 @@ class SceneNearestResponse(_message.Message):
     def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., distances: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., voxels: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_found: _Optional[int] = ...) -> None: ...
 
 class SceneOperation(_message.Message):
-    __slots__ = ["action", "ball", "box", "capsule", "copy", "from_material", "half_space", "heightfield", "material", "points", "threshold"]
+    __slots__ = ["action", "ball", "box", "capsule", "copy", "from_material", "half_space", "heightfield", "material", "pin", "points", "threshold"]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     BALL_FIELD_NUMBER: _ClassVar[int]
     BOX_FIELD_NUMBER: _ClassVar[int]
@@ -504,6 +536,7 @@ class SceneOperation(_message.Message):
     HALF_SPACE_FIELD_NUMBER: _ClassVar[int]
     HEIGHTFIELD_FIELD_NUMBER: _ClassVar[int]
     MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    PIN_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     action: SceneAction
@@ -515,9 +548,10 @@ class SceneOperation(_message.Message):
     half_space: SceneHalfSpace
     heightfield: SceneHeightfield
     material: int
+    pin: ScenePin
     points: ScenePoints
     threshold: int
-    def __init__(self, box: _Optional[_Union[SceneBox, _Mapping]] = ..., ball: _Optional[_Union[SceneBall, _Mapping]] = ..., capsule: _Optional[_Union[SceneCapsule, _Mapping]] = ..., half_space: _Optional[_Union[SceneHalfSpace, _Mapping]] = ..., points: _Optional[_Union[ScenePoints, _Mapping]] = ..., heightfield: _Optional[_Union[SceneHeightfield, _Mapping]] = ..., action: _Optional[_Union[SceneAction, str]] = ..., material: _Optional[int] = ..., from_material: _Optional[int] = ..., threshold: _Optional[int] = ..., copy: _Optional[_Union[SceneCopy, _Mapping]] = ...) -> None: ...
+    def __init__(self, box: _Optional[_Union[SceneBox, _Mapping]] = ..., ball: _Optional[_Union[SceneBall, _Mapping]] = ..., capsule: _Optional[_Union[SceneCapsule, _Mapping]] = ..., half_space: _Optional[_Union[SceneHalfSpace, _Mapping]] = ..., points: _Optional[_Union[ScenePoints, _Mapping]] = ..., heightfield: _Optional[_Union[SceneHeightfield, _Mapping]] = ..., action: _Optional[_Union[SceneAction, str]] = ..., material: _Optional[int] = ..., from_material: _Optional[int] = ..., threshold: _Optional[int] = ..., copy: _Optional[_Union[SceneCopy, _Mapping]] = ..., pin: _Optional[_Union[ScenePin, str]] = ...) -> None: ...
 
 class SceneOverlapRequest(_message.Message):
     __slots__ = ["at", "balls", "boxes", "counts", "name"]
@@ -594,24 +628,28 @@ class SceneSpec(_message.Message):
     def __init__(self, voxel_size_m: _Optional[float] = ..., depth: _Optional[int] = ..., material_bits: _Optional[int] = ..., track_free: bool = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., frame_id: _Optional[str] = ..., palette: _Optional[_Iterable[_Union[SceneMaterial, _Mapping]]] = ..., fusion: _Optional[_Union[SceneFusion, str]] = ..., log_odds: _Optional[_Union[SceneLogOdds, _Mapping]] = ...) -> None: ...
 
 class SceneValuesRequest(_message.Message):
-    __slots__ = ["at", "name", "points"]
+    __slots__ = ["at", "name", "points", "with_pins"]
     AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
+    WITH_PINS_FIELD_NUMBER: _ClassVar[int]
     at: SceneAt
     name: str
     points: _common_pb2.Tensor
-    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
+    with_pins: bool
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ..., with_pins: bool = ...) -> None: ...
 
 class SceneValuesResponse(_message.Message):
-    __slots__ = ["materials", "seen", "states"]
+    __slots__ = ["materials", "pinned", "seen", "states"]
     MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
     SEEN_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     materials: _common_pb2.Tensor
+    pinned: _common_pb2.Tensor
     seen: SceneSeen
     states: _common_pb2.Tensor
-    def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., pinned: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
 
 class SceneFusion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
@@ -620,6 +658,9 @@ class SceneFsync(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class SceneAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class ScenePin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class SceneFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

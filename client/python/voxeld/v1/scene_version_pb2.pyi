@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+SCENE_DECAYED: SceneVersionKind
 SCENE_EDITED: SceneVersionKind
 SCENE_INTEGRATED: SceneVersionKind
 SCENE_MADE: SceneVersionKind

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Contexts, queues and memory. */
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
@@ -242,6 +245,57 @@ static void test_kept_blocks_make_room_for_others(void)
     gpu_env_destroy(&env);
 }
 
+static int64_t resident_bytes(void)
+{
+    char line[128] = "";
+    char *rest = line;
+    FILE *statm = fopen("/proc/self/statm", "r");
+
+    if (statm != NULL) {
+        CHECK(fgets(line, sizeof line, statm) != NULL);
+        (void)fclose(statm);
+    }
+    (void)strtoll(line, &rest, 10);
+    return strtoll(rest, NULL, 10) * sysconf(_SC_PAGESIZE);
+}
+
+/* Allocates, writes to all of it, and frees. */
+static void use(struct vxd_context *context, size_t n_bytes)
+{
+    struct vxd_buffer buffer;
+
+    REQUIRE(vxd_host_alloc(context, n_bytes, &buffer, NULL) == VXD_OK);
+    memset(buffer.ptr, 1, n_bytes);
+    vxd_host_free(context, &buffer);
+}
+
+static void test_trim_frees_what_nobody_took_since_the_last_one(void)
+{
+    const size_t often = (size_t)24 << 20;
+    const size_t once = (size_t)100 << 20;
+    struct gpu_env env;
+    int64_t full;
+    int64_t trimmed;
+
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, (size_t)256 << 20);
+    use(env.context, often);
+    use(env.context, once);
+    vxd_context_trim(env.context); /* both have been in use since the start */
+    full = resident_bytes();
+    use(env.context, often);
+    CHECK(resident_bytes() > full - (4 << 20));
+    vxd_context_trim(env.context);
+    trimmed = resident_bytes();
+    CHECK(trimmed > full - (110 << 20));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    CHECK(trimmed < full - (90 << 20)); /* a sanitizer keeps freed memory */
+#endif
+    vxd_context_trim(env.context);
+    vxd_context_trim(env.context); /* nothing is left */
+    use(env.context, often);
+    gpu_env_destroy(&env);
+}
+
 struct log_args {
     int *log;
     int value;
@@ -374,6 +428,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_memory_usage_counts_what_is_handed_out),
     VXD_TEST(test_allocation_over_the_budget_is_refused_and_the_rest_goes_on),
     VXD_TEST(test_kept_blocks_make_room_for_others),
+    VXD_TEST(test_trim_frees_what_nobody_took_since_the_last_one),
     VXD_TEST(test_faulting_job_stops_the_queue_until_the_wait_and_frees_still_run),
     VXD_TEST(test_queues_of_several_threads_share_a_context),
     VXD_TEST(test_layout_is_aligned_and_refuses_overflow),

@@ -426,6 +426,28 @@ static void copies(struct gpu_env *env)
     end(&fused);
 }
 
+/* Layers are made on the queue of one lane and changed on that of another. */
+static void other_queue(struct gpu_env *env)
+{
+    const struct vxd_svdag_format format = {5, 0, true};
+    struct vxd_occupancy_stats stats;
+    struct vxd_queue *queue;
+    struct fused fused;
+    struct vxd_err err = {0};
+
+    begin(&fused, env, &format);
+    REQUIRE(vxd_queue_create(env->context, &queue, &err) == VXD_OK);
+    CHECK_INT(vxd_occupancy_get_stats(queue, fused.layer, &stats, &err), VXD_OK);
+    CHECK_INT(stats.n_blocks, 0);
+    vxd_queue_destroy(queue);
+    end(&fused);
+}
+
+static void test_layer_made_on_one_queue_is_empty_on_another(void)
+{
+    gpu_each_backend(other_queue);
+}
+
 static void images(struct gpu_env *env)
 {
     const struct vxd_svdag_format format = {5, 0, true};
@@ -582,6 +604,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_scans_edits_and_undos_give_the_models_log_odds),
     VXD_TEST(test_voxel_of_five_hits_stays_after_a_miss_and_goes_after_nine),
     VXD_TEST(test_copy_has_the_values_of_its_origin),
+    VXD_TEST(test_layer_made_on_one_queue_is_empty_on_another),
     VXD_TEST(test_image_gives_the_same_layer_again),
     VXD_TEST(test_cleared_layer_has_the_clamps_of_the_states),
     VXD_TEST(test_scan_without_memory_for_its_blocks_changes_nothing),

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "gpu/volume/volume_math.h"
+
 #define WIDTH 64
 #define HEIGHT 48
 #define N_SHOTS 4
@@ -321,6 +323,89 @@ static void test_volume_blocks_are_those_that_rays_meet(void)
     gpu_each_backend(expect_touched_blocks);
 }
 
+/* Blocks whose centre is within reach observe a carving frame wherever their voxels are, and
+ * their labels take votes, as in brute force. */
+static void expect_carved(struct gpu_env *env)
+{
+    struct run run = runs[0];
+    struct volume_shot shots[N_SHOTS];
+    struct volume_host before;
+    struct volume_host host;
+    struct vxd_volume_activation done;
+    struct vxd_volume *volume = NULL;
+    struct vxd_err err = {0};
+    struct errors errors = {0};
+    uint8_t labels[WIDTH * HEIGHT];
+    struct vxd_buffer d_labels;
+    size_t n_reached = 0;
+    size_t n_labels = 0;
+    size_t n_wrong = 0;
+
+    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+        labels[i] = (uint8_t)(i % 5 == 0 ? 0 : 7);
+    }
+    d_labels = gpu_to_device(env, labels, sizeof labels);
+    run.spec.has_labels = true;
+    take_shots(env, &run, shots);
+    REQUIRE(vxd_volume_create(env->queue, &run.spec, &volume, &err) == VXD_OK);
+    CHECK_INT(vxd_volume_integrate(env->queue, volume, &shots[0].frame, &done, &err),
+              VXD_OK);
+    CHECK_INT(done.n_carved, 0);
+    volume_read(env, volume, &before);
+    shots[3].frame.carve_m = 1.4;
+    shots[3].frame.labels = d_labels.ptr;
+    CHECK_INT(vxd_volume_integrate(env->queue, volume, &shots[3].frame, &done, &err),
+              VXD_OK);
+    CHECK(done.n_carved > 0);
+    volume_read(env, volume, &host);
+    for (size_t block = 0; block < host.n; block++) {
+        const int32_t *key = host.keys + 3 * block;
+        double away = 0;
+        bool is_old = false;
+
+        for (size_t b = 0; b < before.n; b++) {
+            is_old = is_old || (before.stamps[b] != 0 &&
+                                memcmp(before.keys + 3 * b, key, 3 * sizeof *key) == 0);
+        }
+        for (int k = 0; k < 3; k++) {
+            double centre = (key[k] + 0.5) * 8 * run.spec.voxel_size_m;
+
+            away += pow(centre - shots[3].frame.T_map_camera.translation[k], 2);
+        }
+        if (!is_old || fabs(sqrt(away) - 1.4) < 1e-6 || sqrt(away) > 1.4) {
+            continue; /* other tests know these */
+        }
+        n_reached++;
+        for (int index = 0; index < 512; index++) {
+            uint32_t label = vxd_label_of_votes(host.labels[block * 512 + (size_t)index]);
+            const struct volume_shot both[2] = {shots[0], shots[3]};
+            struct volume_voxel last;
+
+            compare_voxel(&run, &host, both, 3, block, index, &errors);
+            volume_oracle(&run.spec, &shots[3], 1, key, index, &last);
+            n_labels += label != 0 ? 1 : 0;
+            n_wrong += !last.is_tie && label != 0 &&
+                               !(label == 7 && last.weight > 0 && last.distance < 1)
+                           ? 1
+                           : 0;
+        }
+    }
+    CHECK(n_reached > 10 && n_labels > 100);
+    CHECK_INT(n_wrong, 0);
+    CHECK_INT(errors.n_wrong, 0);
+    volume_host_free(&before);
+    volume_host_free(&host);
+    vxd_volume_destroy(env->queue, volume);
+    vxd_device_free(env->queue, &d_labels);
+    free_shots(env, shots);
+    gpu_wait(env);
+}
+
+static void test_volume_carved_blocks_observe_the_frame_as_in_brute_force(void)
+{
+    gpu_each_backend(expect_carved);
+}
+
 static uint64_t first_digests[N_RUNS];
 
 static void expect_equal_digests(struct gpu_env *env)
@@ -454,6 +539,7 @@ static void test_volume_weights_saturate(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_integrated_frames_equal_double_arithmetic),
     VXD_TEST(test_volume_blocks_are_those_that_rays_meet),
+    VXD_TEST(test_volume_carved_blocks_observe_the_frame_as_in_brute_force),
     VXD_TEST(test_volume_is_equal_on_every_backend_bit_for_bit),
     VXD_TEST(test_volume_fused_in_ranges_is_as_in_one),
     VXD_TEST(test_volume_weights_saturate),

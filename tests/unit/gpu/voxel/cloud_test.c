@@ -362,7 +362,152 @@ static void test_decode_with_bad_arguments_names_the_field(void)
     gpu_each_backend(bad_clouds);
 }
 
+/* A moving sensor ---------------------------------------------------------------------- */
+
+/* The quaternion of a turn about an axis of any length. */
+static void quaternion_of(const double axis[3], double angle, double q[4])
+{
+    double length = sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2]);
+
+    for (int i = 0; i < 3; i++) {
+        q[i] = axis[i] / length * sin(angle / 2);
+    }
+    q[3] = cos(angle / 2);
+}
+
+/* Turns a vector about an axis, by Rodrigues' formula. */
+static void turn(const double axis[3], double angle, double v[3])
+{
+    double length = sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2]);
+    double k[3] = {axis[0] / length, axis[1] / length, axis[2] / length};
+    double along = k[0] * v[0] + k[1] * v[1] + k[2] * v[2];
+    double out[3];
+
+    for (int i = 0; i < 3; i++) {
+        int a = (i + 1) % 3;
+        int b = (i + 2) % 3;
+
+        out[i] = v[i] * cos(angle) + (k[a] * v[b] - k[b] * v[a]) * sin(angle) +
+                 k[i] * along * (1 - cos(angle));
+    }
+    memcpy(v, out, sizeof out);
+}
+
+/* q times p, of quaternions. */
+static void multiply(const double q[4], const double p[4], double out[4])
+{
+    for (int i = 0; i < 3; i++) {
+        int a = (i + 1) % 3;
+        int b = (i + 2) % 3;
+
+        out[i] = q[3] * p[i] + q[i] * p[3] + q[a] * p[b] - q[b] * p[a];
+    }
+    out[3] = q[3] * p[3] - q[0] * p[0] - q[1] * p[1] - q[2] * p[2];
+}
+
+/* The sensor begins turned about one axis, and turns about another one meanwhile: a point at
+ * time s is turned by s of that, and then by how it began. */
+static void check_motion(struct gpu_env *env, double angle)
+{
+    enum {
+        N = 1000
+    };
+    const double first_axis[3] = {0.3, -1, 0.5};
+    const double axis[3] = {1, 2, -0.7};
+    const double translation[3] = {-4, 1, 12};
+    const struct vxd_field time = {12, VXD_FLOAT32, 1, 0};
+    float *records = gpu_alloc(N * 4 * sizeof *records);
+    struct vxd_buffer positions = gpu_to_device(env, NULL, N * 3 * sizeof(float));
+    struct vxd_buffer origins = gpu_to_device(env, NULL, N * 3 * sizeof(float));
+    struct vxd_buffer data;
+    struct vxd_cloud cloud;
+    double begin[4];
+    double turned[4];
+    double end[4];
+    double worst = 0;
+    uint64_t seed = 9;
+    float *p;
+    float *o;
+
+    for (size_t i = 0; i < N * 4; i++) {
+        records[i] = (float)((double)(gpu_random(&seed) % 100000) / 1000 - 50);
+    }
+    for (size_t i = 0; i < N; i++) {
+        records[4 * i + 3] =
+            (float)i / (N / 2) - 0.5f; /* before, in and after the scan */
+    }
+    records[3] = NAN;
+    quaternion_of(first_axis, 2.5, begin);
+    quaternion_of(axis, angle, turned);
+    multiply(begin, turned, end);
+    data = gpu_to_device(env, records, N * 4 * sizeof *records);
+    cloud = plain_cloud(data.ptr, N, 16);
+    cloud.translation[0] = 3;
+    cloud.origins = origins.ptr;
+    vxd_cloud_set_motion(&cloud, &time, begin, end, 2, translation);
+    REQUIRE(vxd_cloud_decode(env->queue, &cloud, positions.ptr, NULL, NULL) == VXD_OK);
+    p = gpu_to_host(env, &positions);
+    o = gpu_to_host(env, &origins);
+    CHECK(isnan(p[0]) && isnan(p[1]) && isnan(p[2]));
+    for (size_t i = 1; i < N; i++) {
+        double t = (double)records[4 * i + 3];
+        double v[3] = {(double)records[4 * i], (double)records[4 * i + 1],
+                       (double)records[4 * i + 2]};
+
+        t = t < 0 ? 0 : t > 1 ? 1 : t;
+        turn(axis, t * angle, v);
+        turn(first_axis, 2.5, v);
+        for (int a = 0; a < 3; a++) {
+            double from = (1 - t) * cloud.translation[a] + t * translation[a];
+
+            worst = fmax(worst, fabs((double)o[3 * i + (size_t)a] - from));
+            worst = fmax(worst, fabs((double)p[3 * i + (size_t)a] - (2 * v[a] + from)));
+        }
+        check_record(&cloud, records + 4 * i, p + 3 * i, NULL);
+    }
+    CHECK(worst < 1.5e-5); /* a float32 of 200 has so much */
+    free(p);
+    free(o);
+    free(records);
+    vxd_device_free(env->queue, &data);
+    vxd_device_free(env->queue, &positions);
+    vxd_device_free(env->queue, &origins);
+    gpu_wait(env);
+}
+
+static void motions(struct gpu_env *env)
+{
+    static const double angles[6] = {0, 1e-9, 1e-6, 0.3, -2.8, 3.1};
+
+    for (int k = 0; k < 6; k++) {
+        check_motion(env, angles[k]);
+    }
+}
+
+static void test_points_of_a_moving_sensor_have_the_pose_of_their_time(void)
+{
+    gpu_each_backend(motions);
+}
+
+static void test_range_of_times_leaves_out_what_is_not_finite(void)
+{
+    const float times[8] = {0, 0, 0, NAN, 0, 0, 0, INFINITY};
+    const float two[8] = {0, 0, 0, 3, 0, 0, 0, -2};
+    const struct vxd_field time = {12, VXD_FLOAT32, 2, 1};
+    struct vxd_cloud cloud = plain_cloud(times, 2, 16);
+    double low;
+    double high;
+
+    vxd_cloud_field_range(&cloud, &time, &low, &high);
+    CHECK(low == 0 && high == 0);
+    cloud.data = two;
+    vxd_cloud_field_range(&cloud, &time, &low, &high);
+    CHECK(low == -3 && high == 7);
+}
+
 static const struct vxd_test tests[] = {
+    VXD_TEST(test_points_of_a_moving_sensor_have_the_pose_of_their_time),
+    VXD_TEST(test_range_of_times_leaves_out_what_is_not_finite),
     VXD_TEST(test_decode_of_every_type_unaligned_is_exact),
     VXD_TEST(test_decode_of_every_half_is_exact),
     VXD_TEST(test_decode_with_pose_far_from_zero_rounds_once),

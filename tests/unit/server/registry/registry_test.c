@@ -17,11 +17,11 @@ VXD_TEST_HELPERS
 static uint32_t put_unknown_family(struct world *world)
 {
     struct vxd_journal *journal = vxd_registry_get_journal(world->server->registry);
-    struct vxd_journal_family row = {.name = "volume:yard", .epoch = 7};
+    struct vxd_journal_family row = {.name = "unheard:yard", .epoch = 7};
     struct vxd_journal_record record = {
         .sequence = 1, .rules_version = 1, .kind = 9, .bytes = "bytes", .n_bytes = 5};
     struct vxd_snapshot_head head = {
-        .sequence = 1, .name = "volume:yard", .epoch = 7, .rules_version = 1};
+        .sequence = 1, .name = "unheard:yard", .epoch = 7, .rules_version = 1};
     struct vxd_snapshot_writer *writer = NULL;
     struct vxd_journal_txn *txn = NULL;
     struct vxd_err err = {0};
@@ -93,7 +93,7 @@ static void test_family_of_an_unknown_kind_refuses_the_start_and_stays(void)
     CHECK_INT(vxd_registry_open_journal(world.server->registry, world.server->once,
                                         &world.dir, &err),
               VXD_FAILED_PRECONDITION);
-    CHECK(strstr(err.message, "\"volume:yard\"") != NULL);
+    CHECK(strstr(err.message, "\"unheard:yard\"") != NULL);
     (void)vxd_scheduler_drain(world.server->scheduler, 20000);
     vxd_registry_close_journal(world.server->registry);
     check_is_untouched(&world, family);

@@ -396,6 +396,99 @@ static void test_clients_silent_longest_are_forgotten_first(void)
     server_finish(server);
 }
 
+/* Without tokens the user of an ipc socket is who asks. */
+static struct vxd_request_header numbered_by(int64_t uid, const char *client,
+                                             uint64_t sequence)
+{
+    struct vxd_request_header header = numbered(client, sequence);
+
+    header.peer_uid = uid;
+    return header;
+}
+
+static void test_client_ids_of_another_push_nobody_out(void)
+{
+    struct vxd_server *server = start();
+    struct vxd_request_header victim = numbered_by(1, "victim", 1);
+    struct vxd_request_header forgotten = numbered_by(1, "forgotten", 1);
+    struct vxd_once_usage usage;
+    char name[32];
+
+    REQUIRE(server != NULL);
+    vxd_once_destroy(server->once);
+    server->once = NULL;
+    REQUIRE(vxd_once_create(1 << 20, 3, &server->once, NULL) == VXD_OK);
+    server->once->max_watermarks = 2;
+    CHECK_INT(ask(server, &forgotten, "{}", VXD_OK), 1);
+    CHECK_INT(ask(server, &victim, "{}", VXD_OK), 2);
+    for (int i = 0; i < 2;
+         i++) { /* its own push "forgotten" out, of which a watermark stays */
+        struct vxd_request_header header;
+
+        (void)snprintf(name, sizeof name, "own%d", i);
+        header = numbered_by(1, name, 1);
+        CHECK_INT(ask(server, &header, "{}", VXD_OK), 3 + i);
+    }
+    for (int i = 0; i < 20; i++) {
+        struct vxd_request_header header;
+
+        (void)snprintf(name, sizeof name, "c%d", i);
+        header = numbered_by(2, name, 1);
+        CHECK_INT(ask(server, &header, "{}", VXD_OK), 5 + i);
+    }
+    CHECK_INT(ask(server, &victim, "{}", VXD_OK), 2);
+    CHECK_INT(ask(server, &forgotten, "{}", VXD_FAILED_PRECONDITION), 0);
+    CHECK_INT(atomic_load(&n_effects), 24);
+    vxd_once_get_usage(server->once, &usage);
+    CHECK_INT(usage.n_clients, 6);
+    server_finish(server);
+}
+
+static void test_clients_are_remembered_for_their_least_time(void)
+{
+    struct vxd_server *server = start();
+    struct vxd_request_header first = numbered("c0", 1);
+    char name[32];
+
+    REQUIRE(server != NULL);
+    vxd_once_destroy(server->once);
+    server->once = NULL;
+    REQUIRE(vxd_once_create(1 << 20, 4, &server->once, NULL) == VXD_OK);
+    vxd_once_set_life(server->once, 3600);
+    for (int i = 0; i < 8; i++) {
+        struct vxd_request_header header;
+
+        (void)snprintf(name, sizeof name, "c%d", i);
+        header = numbered(name, 1);
+        (void)ask(server, &header, "{}", i < 4 ? VXD_OK : VXD_UNAVAILABLE);
+    }
+    CHECK_INT(ask(server, &first, "{}", VXD_OK), 1);
+    CHECK_INT(atomic_load(&n_effects), 4);
+    vxd_once_set_life(server->once, 0);
+    first = numbered("c7", 1);
+    CHECK_INT(ask(server, &first, "{}", VXD_OK), 5);
+    server_finish(server);
+}
+
+static void test_keys_are_of_one_client_or_one_address(void)
+{
+    struct vxd_server *server = start();
+    struct vxd_request_header header = {
+        .peer = "http 10.0.0.1:1", .peer_uid = -1, .idempotency_key = "1"};
+
+    REQUIRE(server != NULL);
+    CHECK_INT(ask(server, &header, "{}", VXD_OK), 1);
+    header.peer = "http 10.0.0.1:2";
+    CHECK_INT(ask(server, &header, "{}", VXD_OK), 1);
+    header.peer = "http 10.0.0.2:1";
+    CHECK_INT(ask(server, &header, "{}", VXD_OK), 2);
+    header.client_id = "robot";
+    CHECK_INT(ask(server, &header, "{}", VXD_OK), 3);
+    header.peer = "http 10.0.0.1:3";
+    CHECK_INT(ask(server, &header, "{}", VXD_OK), 3);
+    server_finish(server);
+}
+
 static void test_clients_of_one_bucket_are_kept_apart(void)
 {
     struct vxd_server *server = start();
@@ -619,6 +712,9 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_change_superseded_had_no_effect_and_may_come_again),
     VXD_TEST(test_outcomes_beyond_the_last_64_are_refused),
     VXD_TEST(test_clients_silent_longest_are_forgotten_first),
+    VXD_TEST(test_client_ids_of_another_push_nobody_out),
+    VXD_TEST(test_clients_are_remembered_for_their_least_time),
+    VXD_TEST(test_keys_are_of_one_client_or_one_address),
     VXD_TEST(test_clients_of_one_bucket_are_kept_apart),
     VXD_TEST(test_watermarks_are_of_the_clients_that_went_last),
     VXD_TEST(test_change_from_many_threads_has_one_effect_each),

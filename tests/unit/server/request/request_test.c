@@ -41,7 +41,7 @@ static void test_header_malformed_is_refused_by_field(void)
 {
     static const char long_text[] =
         "0123456789012345678901234567890123456789012345678901234567890123";
-    static char long_token[300];
+    static char long_token[1100];
     const struct {
         struct vxd_request_header header;
         const char *field;

@@ -192,6 +192,72 @@ static void test_scan_of_nothing_or_of_copies_is_counted(void)
     gpu_each_backend(nothing_or_copies);
 }
 
+/* Marks the voxels of a list in a grid of 32^3 leaves' codes. */
+static void mark_list(const struct vxd_svdag_voxels *list, uint64_t *masks)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        masks[list->codes[i]] |= list->masks[i];
+    }
+}
+
+/* A sensor that moves: what each point's ray passes is what it passes in a scan of its own. */
+static void moving(struct gpu_env *env)
+{
+    enum {
+        N = 60,
+        N_LEAVES = 512 /* of 32^3 voxels */
+    };
+    const struct vxd_svdag_format format = {5, 0, true};
+    float points[3 * N];
+    float origins[3 * N];
+    uint64_t hit[N_LEAVES] = {0};
+    uint64_t passed[N_LEAVES] = {0};
+    uint64_t all_hit[N_LEAVES] = {0};
+    uint64_t all_passed[N_LEAVES] = {0};
+    struct vxd_svdag_scan scan = {.points = points,
+                                  .origins = origins,
+                                  .n = N,
+                                  .base = {16, 16, 16},
+                                  .carve = true};
+    struct vxd_svdag_scan_result result;
+    uint64_t state = 8;
+
+    for (size_t i = 0; i < (size_t)3 * N; i++) {
+        points[i] = gpu_random_float(&state, -15, 15);
+        origins[i] = gpu_random_float(&state, -4, 4);
+    }
+    origins[5] = NAN;
+    REQUIRE(gpu_svdag_scan(env, &format, &scan, &result, NULL) == VXD_OK);
+    mark_list(&result.hits.voxels, all_hit);
+    mark_list(&result.passed.voxels, all_passed);
+    CHECK_INT(result.n_non_finite, 1);
+    CHECK_INT(result.n_hit, N - 1);
+    free_result(env, &result);
+    for (size_t i = 0; i < N; i++) {
+        struct vxd_svdag_scan one = scan;
+
+        one.points = points + 3 * i;
+        one.origins = NULL;
+        one.n = i == 1 ? 0 : 1; /* the one without a finite origin */
+        for (size_t a = 0; a < 3; a++) {
+            one.origin[a] = i == 1 ? 0 : (double)origins[3 * i + a];
+        }
+        REQUIRE(gpu_svdag_scan(env, &format, &one, &result, NULL) == VXD_OK);
+        mark_list(&result.hits.voxels, hit);
+        mark_list(&result.passed.voxels, passed);
+        free_result(env, &result);
+    }
+    for (size_t i = 0; i < N_LEAVES; i++) {
+        CHECK(all_hit[i] == hit[i]);
+        CHECK(all_passed[i] == (passed[i] & ~hit[i]));
+    }
+}
+
+static void test_rays_of_a_moving_sensor_start_where_it_was(void)
+{
+    gpu_each_backend(moving);
+}
+
 static void check_refused(struct gpu_env *env, const struct vxd_svdag_format *format,
                           const struct vxd_svdag_scan *scan, const char *field)
 {
@@ -473,6 +539,7 @@ static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_scan_of_random_points_is_that_of_a_dense_walk),
     VXD_TEST(test_scan_of_nothing_or_of_copies_is_counted),
+    VXD_TEST(test_rays_of_a_moving_sensor_start_where_it_was),
     VXD_TEST(test_scan_of_bad_arguments_is_refused),
     VXD_TEST(test_scan_over_the_budget_leaves_nothing_behind),
     VXD_TEST(test_scan_with_every_allocation_failing_in_turn_fails_cleanly),

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl scene import: the triangles of a mesh fill voxels of a scene. The file is read and sent in
+ * parts, each with corners of its own, so memory is that of the file's vertices and of one part. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/c/include/voxeld_mesh.h"
+#include "client/files/mesh/files_mesh.h"
+#include "client/voxelctl/scene/scene_commands.h"
+
+enum {
+    PART_TRIANGLES = 200000,
+    N_CORNERS = 3
+};
+
+#define MOST_VOXELS 1e6
+#define MOST_VERTICES ((size_t)1 << 31)
+
+enum import_option {
+    IMPORT_SCENE = CTL_OPT_FIRST_OWN,
+    IMPORT_RULE,
+    IMPORT_MATERIAL,
+    IMPORT_SCALE,
+    IMPORT_OFFSET,
+    IMPORT_IN_VOXELS,
+    IMPORT_END
+};
+
+/* By enum import_option. */
+static const struct ctl_own_option known[] = {
+    {"scene", "a scene's name", false},
+    {"rule", "conservative or thin", false},
+    {"material", "a whole number below 65536", false},
+    {"scale", "a number > 0", false},
+    {"offset", "three numbers with commas", false},
+    {"in-voxels", "", true},
+};
+
+_Static_assert((int)(sizeof known / sizeof known[0]) == IMPORT_END - CTL_OPT_FIRST_OWN,
+               "by number");
+
+struct import_args {
+    const char *scene;
+    int rule;
+    uint32_t material;
+    double scale;
+    double offset[3];
+    bool in_voxels;
+};
+
+struct totals {
+    uint64_t version;
+    uint64_t n_triangles;
+    uint64_t n_added;
+    uint64_t n_changed;
+    uint64_t n_outside;
+    uint64_t n_non_finite;
+    double engine_ms;
+};
+
+static bool take(void *user, int id, const char *value)
+{
+    static const char *const rules[] = {"conservative", "thin", NULL};
+    struct import_args *args = user;
+
+    switch ((enum import_option)id) {
+    case IMPORT_SCENE:
+        args->scene = value;
+        return true;
+    case IMPORT_RULE:
+        args->rule = ctl_parse_choice(value, rules);
+        return args->rule >= 0;
+    case IMPORT_MATERIAL:
+        return ctl_parse_u32(value, 0, UINT16_MAX, &args->material);
+    case IMPORT_SCALE:
+        return ctl_parse_between(value, 0, 1e12, &args->scale) && args->scale > 0;
+    case IMPORT_OFFSET:
+        return ctl_parse_doubles(value, args->offset, 3) == 3;
+    case IMPORT_IN_VOXELS:
+        args->in_voxels = true;
+        return true;
+    case IMPORT_END:
+        break;
+    }
+    return false;
+}
+
+/* About how many voxels a triangle sets: those of its area, and those along its sides. */
+static double voxels_of(const struct vxd_mesh_file *mesh,
+                        const uint32_t corners[N_CORNERS], double unit)
+{
+    const double *p[N_CORNERS];
+    double e[2][3];
+    double cross[3];
+    double area = 0;
+    double sides = 0;
+
+    for (int i = 0; i < N_CORNERS; i++) {
+        p[i] = mesh->vertices + 3 * (size_t)corners[i];
+    }
+    for (int k = 0; k < 3; k++) {
+        e[0][k] = (p[1][k] - p[0][k]) * unit;
+        e[1][k] = (p[2][k] - p[0][k]) * unit;
+        sides += fabs(e[0][k]) + fabs(e[1][k]);
+    }
+    for (int k = 0; k < 3; k++) {
+        cross[k] =
+            e[0][(k + 1) % 3] * e[1][(k + 2) % 3] - e[0][(k + 2) % 3] * e[1][(k + 1) % 3];
+        area += fabs(cross[k]) / 2;
+    }
+    return 2 * area + 2 * sides + 4;
+}
+
+/* So many triangles from this one on as have about MOST_VOXELS voxels, so that a request takes about
+ * a second on a small machine. */
+static size_t part_of(const struct vxd_mesh_file *mesh, uint32_t (*triangles)[N_CORNERS],
+                      size_t first, size_t n, double unit)
+{
+    double n_voxels = 0;
+    size_t end = first;
+
+    while (end < n && (end == first || n_voxels < MOST_VOXELS)) {
+        n_voxels += voxels_of(mesh, triangles[end], unit);
+        end++;
+    }
+    return end - first;
+}
+
+/* Voxels that one unit of the file is. */
+static int find_unit(struct voxeld_client *client, const struct import_args *args,
+                     double *out)
+{
+    struct voxeld_scenes *scenes = NULL;
+    struct voxeld_error error;
+
+    *out = args->scale;
+    if (args->in_voxels) {
+        return CTL_OK;
+    }
+    if (voxeld_scene_list(client, NULL, &scenes, &error) != VOXELD_OK) {
+        return ctl_failed(args->scene, &error);
+    }
+    for (size_t i = 0; i < scenes->n_scenes; i++) {
+        if (strcmp(scenes->scenes[i].name, args->scene) == 0) {
+            *out = args->scale / scenes->scenes[i].voxel_size_m;
+        }
+    }
+    voxeld_scenes_free(scenes);
+    return CTL_OK;
+}
+
+/* Sends triangles, each with its own three vertices. A part that lies outside of the scene is none
+ * to stop at. */
+static int send_part(struct voxeld_client *client, const struct import_args *args,
+                     const struct vxd_mesh_file *mesh, uint32_t (*triangles)[N_CORNERS],
+                     size_t n, double *vertices, struct totals *totals)
+{
+    const struct voxeld_scene_import_mesh_request request = {
+        .scene = args->scene,
+        .vertices = {.dtype = VOXELD_FLOAT64,
+                     .data = vertices,
+                     .n = N_CORNERS * n,
+                     .n_elements = 3},
+        .triangles = {.dtype = VOXELD_INT32,
+                      .data = triangles,
+                      .n = n,
+                      .n_elements = N_CORNERS},
+        .material = args->material,
+        .rule = (enum voxeld_mesh_rule)args->rule,
+        .in_voxels = args->in_voxels,
+    };
+    struct voxeld_mesh_import *done = NULL;
+    struct voxeld_error error;
+
+    for (size_t i = 0; i < N_CORNERS * n; i++) {
+        const double *p = mesh->vertices + 3 * (size_t)triangles[i / 3][i % 3];
+
+        for (size_t k = 0; k < 3; k++) {
+            vertices[3 * i + k] = p[k] * args->scale + args->offset[k];
+        }
+    }
+    for (size_t i = 0; i < N_CORNERS * n; i++) {
+        triangles[i / 3][i % 3] = (uint32_t)i;
+    }
+    totals->n_triangles += n;
+    if (voxeld_scene_import_mesh(client, &request, &done, &error) != VOXELD_OK) {
+        if (error.code == VOXELD_OUT_OF_RANGE) {
+            totals->n_outside += n;
+            return CTL_OK;
+        }
+        return ctl_failed(args->scene, &error);
+    }
+    totals->version = done->version;
+    totals->n_added += done->n_added;
+    totals->n_changed += done->n_changed;
+    totals->n_outside += done->n_outside;
+    totals->n_non_finite += done->n_non_finite;
+    totals->engine_ms += done->engine_ms;
+    voxeld_mesh_import_free(done);
+    return CTL_OK;
+}
+
+static int send_all(struct voxeld_client *client, const struct import_args *args,
+                    const char *path, struct vxd_mesh_file *mesh, struct totals *totals)
+{
+    uint32_t(*triangles)[N_CORNERS] = malloc(PART_TRIANGLES * sizeof *triangles);
+    double *vertices = malloc((size_t)PART_TRIANGLES * N_CORNERS * 3 * sizeof *vertices);
+    struct vxd_err err = {0};
+    double unit = 1;
+    size_t n = 1;
+    int result = find_unit(client, args, &unit);
+
+    if (triangles == NULL || vertices == NULL) {
+        (void)fputs("voxelctl: no memory for triangles\n", stderr);
+        result = CTL_FAILED;
+    }
+    while (result == CTL_OK && n > 0) {
+        if (vxd_mesh_next(mesh, triangles, PART_TRIANGLES, &n, &err) != VXD_OK) {
+            (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
+            result = CTL_FAILED;
+        }
+        for (size_t i = 0; result == CTL_OK && i < n;) {
+            size_t n_part = part_of(mesh, triangles, i, n, unit);
+
+            result =
+                send_part(client, args, mesh, triangles + i, n_part, vertices, totals);
+            i += n_part;
+        }
+    }
+    free(vertices);
+    free(triangles);
+    return result;
+}
+
+static void print_totals(const struct ctl_globals *globals, const struct totals *t)
+{
+    if (globals->json) {
+        (void)fputc('{', stdout);
+        ctl_json_member_count(stdout, true, "version", t->version);
+        ctl_json_member_count(stdout, false, "n_triangles", t->n_triangles);
+        ctl_json_member_count(stdout, false, "n_added", t->n_added);
+        ctl_json_member_count(stdout, false, "n_changed", t->n_changed);
+        ctl_json_member_count(stdout, false, "n_outside", t->n_outside);
+        ctl_json_member_count(stdout, false, "n_non_finite", t->n_non_finite);
+        (void)fputs("}\n", stdout);
+        return;
+    }
+    (void)printf("version %" PRIu64 ": %" PRIu64 " triangles, +%" PRIu64
+                 " voxels, %" PRIu64 " of another material, %.1f ms\n",
+                 t->version, t->n_triangles, t->n_added, t->n_changed, t->engine_ms);
+    if (t->n_outside + t->n_non_finite > 0) {
+        (void)printf("%" PRIu64 " triangles are outside of the scene, %" PRIu64
+                     " have a vertex that is not finite\n",
+                     t->n_outside, t->n_non_finite);
+    }
+}
+
+static int import_file(struct ctl_globals *globals, const struct import_args *args,
+                       const char *path, enum vxd_mesh_format format)
+{
+    char id[CTL_SCENE_ID_BYTES];
+    struct vxd_mesh_file mesh = {0};
+    struct voxeld_client *client = NULL;
+    struct totals totals = {0};
+    struct vxd_err err = {0};
+    FILE *stream = fopen(path, "rb");
+    int result = CTL_FAILED;
+
+    if (stream == NULL) {
+        (void)fprintf(stderr, "voxelctl: cannot read %s\n", path);
+        return CTL_FAILED;
+    }
+    if (vxd_mesh_open(stream, format, MOST_VERTICES, &mesh, &err) != VXD_OK) {
+        (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
+        goto out;
+    }
+    ctl_scene_client_id(id);
+    globals->options.client_id = id;
+    client = ctl_connect(globals);
+    globals->options.client_id = NULL; /* it was copied */
+    if (client == NULL) {
+        goto out;
+    }
+    result = send_all(client, args, path, &mesh, &totals);
+    if (result == CTL_OK && totals.version == 0) {
+        (void)fprintf(stderr, "voxelctl: %s: no triangle has a voxel in the scene\n",
+                      path);
+        result = CTL_FAILED;
+    }
+    if (totals.version > 0) {
+        print_totals(globals, &totals);
+        result = result == CTL_OK ? ctl_flush() : result;
+    }
+out:
+    voxeld_close(client);
+    vxd_mesh_close(&mesh);
+    (void)fclose(stream);
+    return result;
+}
+
+static int run_import(struct ctl_globals *globals, int argc, char **argv)
+{
+    struct import_args args = {.scale = 1};
+    const struct ctl_own_options own = {
+        .known = known,
+        .n_known = sizeof known / sizeof known[0],
+        .taken = ((ctl_bits)1 << (IMPORT_END - CTL_OPT_FIRST_OWN)) - 1,
+        .n_min = 1,
+        .n_max = 1,
+        .take = take,
+        .args = &args};
+    enum vxd_mesh_format format;
+    int result = CTL_OK;
+
+    if (ctl_take_own_options(globals, &ctl_scene_import.command, &own, argc, argv,
+                             &result)) {
+        return result;
+    }
+    if (args.scene == NULL) {
+        return ctl_usage("scene import", "--scene is required");
+    }
+    if (!vxd_mesh_format_of(argv[optind], &format)) {
+        return ctl_usage("scene import", "%s: a mesh is a .ply or .obj file",
+                         argv[optind]);
+    }
+    return import_file(globals, &args, argv[optind], format);
+}
+
+const struct ctl_scene_sub ctl_scene_import = {
+    .command =
+        {.name = "scene import",
+         .help =
+             "voxelctl scene import - a mesh into a scene\n"
+             "\n"
+             "usage: voxelctl scene import FILE.ply --scene NAME [OPTIONS]\n"
+             "       voxelctl scene import FILE.obj --scene NAME [OPTIONS]\n"
+             "\n"
+             "Fills the voxels that the mesh's triangles meet. A large file is sent in\n"
+             "parts, each of which makes a version.\n"
+             "\n"
+             "  --scene NAME        the scene, which exists\n"
+             "  --rule RULE         conservative (default): the voxels whose cube a\n"
+             "                      triangle meets; thin: the thinnest surface without\n"
+             "                      holes from face to face\n"
+             "  --material N        of all voxels; default 0\n"
+             "  --scale F           metres of the file's unit; default 1\n"
+             "  --offset X,Y,Z      added to all vertices after that\n"
+             "  --in-voxels         vertices are voxels from the scene's low corner\n"
+             "\n"
+             "examples\n"
+             "  voxelctl scene create hall --size 0.02\n"
+             "  voxelctl scene import bunny.ply --scene hall --scale 10\n"},
+    .main = run_import,
+};

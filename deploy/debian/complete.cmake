@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs in CPack on the tree of each component: what Debian wants beside the files that
+# `cmake --install` brings.
+set(debian ${CMAKE_CURRENT_LIST_DIR})
+set(packages daemon=voxeld tools=voxelctl lib=libvoxeld0 dev=libvoxeld-dev)
+foreach(pair ${packages})
+  string(REPLACE "=" ";" pair ${pair})
+  list(GET pair 0 component)
+  list(GET pair 1 package)
+  set(root ${CPACK_TEMPORARY_DIRECTORY}/${component})
+  if(NOT EXISTS ${root})
+    continue()
+  endif()
+  set(doc ${root}/usr/share/doc/${package})
+  # The licence's text is in /usr/share/common-licenses.
+  file(GLOB_RECURSE licences ${root}/usr/share/doc/LICENSE)
+  if(licences)
+    file(REMOVE ${licences})
+  endif()
+  if(NOT component STREQUAL daemon)
+    file(REMOVE_RECURSE ${root}/usr/share/doc/voxeld)
+  endif()
+  file(MAKE_DIRECTORY ${doc})
+  file(COPY ${debian}/copyright DESTINATION ${doc} FILE_PERMISSIONS OWNER_READ OWNER_WRITE
+       GROUP_READ WORLD_READ)
+  file(READ ${debian}/changelog changelog)
+  file(WRITE ${doc}/changelog "${changelog}")
+  file(GLOB_RECURSE to_pack ${root}/usr/share/man/*.[0-9] ${doc}/changelog)
+  execute_process(COMMAND gzip -9nf ${to_pack} COMMAND_ERROR_IS_FATAL ANY)
+  if(component STREQUAL daemon)
+    file(MAKE_DIRECTORY ${root}/etc/voxeld)
+    file(COPY ${root}/usr/share/voxeld/voxeld.json DESTINATION ${root}/etc/voxeld)
+    # Debian 12 looks for units there.
+    file(MAKE_DIRECTORY ${root}/lib)
+    file(RENAME ${root}/usr/lib/systemd ${root}/lib/systemd)
+  endif()
+  execute_process(COMMAND chmod -R u=rwX,go=rX ${root} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()

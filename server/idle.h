@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Gives memory back to the system that the daemon has not used for a while. */
+#ifndef VXD_SERVER_IDLE_H
+#define VXD_SERVER_IDLE_H
+
+#include "server/instance/instance.h"
+
+struct vxd_idle {
+    size_t free_bytes; /* of malloc's, the least since they were last given back */
+};
+
+/* Frees the engine's blocks that nobody took since the call before, and has malloc give back what
+ * it holds, where that is much more than it was. Does nothing while a request runs. To be called every
+ * few seconds, by one thread. */
+void vxd_idle_tick(struct vxd_server *server, struct vxd_idle *idle);
+
+#endif

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Triangles of a mesh fill voxels. The engine makes one list of voxels after the other, each of
+ * bounded memory; all of them are applied as one edit, so the journal has what it has of an edit
+ * with lists of points. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "gpu/svdag/mesh/mesh.h"
+#include "server/instance/instance.h"
+#include "server/service/scene/scene.h"
+#include "server/service/service.h"
+#include "voxeld/v1/mesh.pb-c.h"
+
+struct mesh_job {
+    struct vxd_scene_job base; /* first: request->state is both */
+    struct vxd_svdag_voxel_list *lists;
+    size_t n_lists;
+    struct vxd_svdag_op *ops;
+    struct vxd_svdag_mesh_state state;
+    struct vxd_svdag_edit_result result;
+    Voxeld__V1__SceneChange *change;
+    Voxeld__V1__SceneImportMeshResponse *reply;
+};
+
+static const Voxeld__V1__SceneImportMeshRequest *
+input_of(const struct vxd_request *request)
+{
+    return (const Voxeld__V1__SceneImportMeshRequest *)request->input;
+}
+
+static enum vxd_status check_arrays(const Voxeld__V1__SceneImportMeshRequest *input,
+                                    struct vxd_err *err)
+{
+    size_t n_vertices, n;
+    enum vxd_status status;
+
+    if (input->vertices == NULL || input->triangles == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT,
+                         input->vertices == NULL ? "vertices" : "triangles",
+                         "is required"));
+    }
+    VXD_TRY(
+        vxd_scene_check_numbers(input->vertices, "vertices", 3, false, &n_vertices, err));
+    VXD_TRY(vxd_scene_check_numbers(input->triangles, "triangles", 3, true, &n, err));
+    if (!vxd_scene_is_indices(input->triangles) && input->triangles->n_values == 0) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "triangles",
+                         "are rows of vertices: int32 or int64"));
+    }
+    if (n < 1) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "triangles", "has no rows"));
+    }
+    if (input->materials != NULL) {
+        VXD_TRY(vxd_scene_check_materials(input->materials, "materials", n, err));
+    }
+    if (input->rule != VOXELD__V1__MESH_RULE__MESH_CONSERVATIVE &&
+        input->rule != VOXELD__V1__MESH_RULE__MESH_THIN) {
+        VXD_TRY(
+            vxd_fail(err, VXD_INVALID_ARGUMENT, "rule", "%d is none", (int)input->rule));
+    }
+    status = VXD_OK;
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_import_mesh_check(struct vxd_request *request,
+                                            struct vxd_err *err)
+{
+    const Voxeld__V1__SceneImportMeshRequest *input = input_of(request);
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct mesh_job), input->name, err));
+    VXD_TRY(check_arrays(input, err));
+    request->bulk = true;
+    request->n_points = (uint64_t)input->triangles->shape[0];
+    request->cost_bytes = 4 * request->body_bytes;
+out:
+    return status;
+}
+
+/* The vertices in voxels from the scene's low corner. */
+static enum vxd_status read_vertices(struct vxd_request *request,
+                                     struct vxd_svdag_mesh *mesh, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneImportMeshRequest *input = input_of(request);
+    const struct mesh_job *job = request->state;
+    struct vxd_scene_frame frame =
+        vxd_scene_frame_of(&job->base.scene->spec, input->in_voxels);
+    size_t n = (size_t)input->vertices->shape[0];
+    double *vertices;
+    void *block;
+    enum vxd_status status =
+        vxd_scene_take_host(request, n, 3 * sizeof *vertices, &block, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    vertices = block;
+    for (size_t i = 0; i < 3 * n; i++) {
+        vertices[i] =
+            (vxd_scene_number(input->vertices, i) - frame.origin[i % 3]) / frame.size;
+    }
+    mesh->vertices = vertices;
+    mesh->n_vertices = n;
+    return VXD_OK;
+}
+
+static enum vxd_status read_triangles(struct vxd_request *request,
+                                      struct vxd_svdag_mesh *mesh, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneImportMeshRequest *input = input_of(request);
+    size_t n = (size_t)input->triangles->shape[0];
+    uint32_t *triangles;
+    void *block;
+    enum vxd_status status =
+        vxd_scene_take_host(request, n, 3 * sizeof *triangles, &block, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    triangles = block;
+    for (size_t i = 0; i < 3 * n; i++) {
+        double vertex = vxd_scene_number(input->triangles, i);
+
+        if (!(vertex >= 0 && vertex < (double)mesh->n_vertices) ||
+            vertex != floor(vertex)) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "triangles",
+                            "row %zu has %.17g, which is none of the %zu vertices", i / 3,
+                            vertex, mesh->n_vertices);
+        }
+        triangles[i] = (uint32_t)vertex;
+    }
+    mesh->triangles = triangles;
+    mesh->n = n;
+    return VXD_OK;
+}
+
+static enum vxd_status read_materials(struct vxd_request *request,
+                                      struct vxd_svdag_mesh *mesh, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneImportMeshRequest *input = input_of(request);
+    const struct mesh_job *job = request->state;
+    uint32_t n_materials = vxd_svdag_n_materials(&job->base.scene->spec.format);
+    void *block;
+    enum vxd_status status;
+
+    if (input->material >= n_materials) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "material",
+                        "is %u; the scene has %u materials", input->material,
+                        n_materials);
+    }
+    if (input->materials == NULL) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_scene_take_host(request, mesh->n, sizeof(uint16_t), &block, err));
+    VXD_TRY(
+        vxd_scene_read_materials(input->materials, "materials", n_materials, block, err));
+    mesh->values = block;
+out:
+    return status;
+}
+
+/* Makes room for one list more. */
+static enum vxd_status grow(struct mesh_job *job, struct vxd_err *err)
+{
+    size_t n = job->n_lists + 1;
+    struct vxd_svdag_voxel_list *lists = realloc(job->lists, n * sizeof *lists);
+
+    if (lists != NULL) {
+        job->lists = lists;
+        lists[n - 1] = (struct vxd_svdag_voxel_list){0};
+    }
+    if (lists == NULL || n > VXD_SVDAG_MAX_OPS) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "triangles",
+                        "have too many voxels for one request; send them in parts");
+    }
+    job->n_lists = n;
+    return VXD_OK;
+}
+
+static enum vxd_status make_lists(struct vxd_request *request, struct vxd_queue *queue,
+                                  const struct vxd_svdag_mesh *mesh, struct vxd_err *err)
+{
+    struct mesh_job *job = request->state;
+    const struct vxd_svdag_format *format = &job->base.scene->spec.format;
+    enum vxd_status status = VXD_OK;
+
+    while (job->state.triangle < mesh->n && status == VXD_OK) {
+        struct vxd_svdag_voxel_list *list;
+
+        if (vxd_request_is_over(request)) {
+            return vxd_fail(err, VXD_CANCELLED, NULL, "nobody waits for the reply");
+        }
+        VXD_TRY(grow(job, err));
+        list = &job->lists[job->n_lists - 1];
+        VXD_TRY(vxd_svdag_list_triangles(queue, format, mesh, &job->state, list, err));
+        status = vxd_queue_wait(queue, err);
+        if (list->voxels.n == 0) {
+            vxd_svdag_voxel_list_free(queue, list);
+            job->n_lists--;
+        }
+    }
+    if (status == VXD_OK && job->n_lists == 0) {
+        status = vxd_fail(err, VXD_OUT_OF_RANGE, "triangles",
+                          "no triangle has a voxel in the scene");
+    }
+out:
+    return status;
+}
+
+static enum vxd_status make_replies(struct vxd_request *request, struct vxd_err *err)
+{
+    struct mesh_job *job = request->state;
+
+    job->reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_import_mesh_response__descriptor, err);
+    job->change =
+        vxd_message_new(request->decoder, &voxeld__v1__scene_change__descriptor, err);
+    return job->reply != NULL && job->change != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_scene_import_mesh_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneImportMeshRequest *input = input_of(request);
+    struct mesh_job *job = request->state;
+    struct vxd_svdag_mesh mesh = {.rule = (enum vxd_svdag_mesh_rule)input->rule};
+    enum vxd_status status;
+
+    VXD_TRY(make_replies(request, err));
+    VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
+    VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
+    VXD_TRY(read_vertices(request, &mesh, err));
+    VXD_TRY(read_triangles(request, &mesh, err));
+    VXD_TRY(read_materials(request, &mesh, err));
+    VXD_TRY(make_lists(request, queue, &mesh, err));
+    job->ops = calloc(job->n_lists, sizeof *job->ops);
+    if (job->ops == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an edit"));
+    }
+    for (size_t i = 0; i < job->n_lists; i++) {
+        job->ops[i].action = VXD_SVDAG_FILL;
+        job->ops[i].value = input->material;
+        job->ops[i].shape.kind = VXD_SVDAG_VOXELS;
+        job->ops[i].shape.voxels = job->lists[i].voxels;
+    }
+    status = vxd_scene_apply(request, queue, VXD_RECORD_EDIT, job->ops, job->n_lists,
+                             &job->result, err);
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_import_mesh_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct mesh_job *job = request->state;
+    Voxeld__V1__SceneImportMeshResponse *reply = job->reply;
+
+    (void)queue;
+    (void)err;
+    vxd_scene_publish(request, &job->result, VXD_SCENE_EDITED, 0, job->change);
+    reply->version = job->change->version;
+    reply->n_added = job->change->n_added;
+    reply->n_changed = job->change->n_changed;
+    reply->n_new_nodes = job->change->n_new_nodes;
+    reply->n_voxels = job->state.n_voxels;
+    reply->n_outside = job->state.n_outside;
+    reply->n_non_finite = job->state.n_non_finite;
+    reply->engine_ms = (double)request->engine_ns / 1e6;
+    return VXD_OK;
+}
+
+void vxd_scene_import_mesh_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct mesh_job *job = request->state;
+
+    for (size_t i = 0; i < job->n_lists; i++) {
+        vxd_svdag_voxel_list_free(queue, &job->lists[i]);
+    }
+    free(job->lists);
+    free(job->ops);
+    job->lists = NULL;
+    job->n_lists = 0;
+    job->ops = NULL;
+    vxd_scene_release(request, queue);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Images into volumes: room for their blocks, and what the journal keeps of them. */
+#include <stdlib.h>
+
+#include "server/instance/instance.h"
+#include "server/service/volume/volume_service.h"
+
+static bool is_full(const struct vxd_named_volume *volume, enum vxd_status status)
+{
+    return volume->terms.forgets && status == VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
+                                            struct vxd_queue *queue,
+                                            const struct vxd_volume_frame *frame,
+                                            struct vxd_volume_activation *out,
+                                            struct vxd_err *err)
+{
+    struct vxd_volume_job *job = request->state;
+    struct vxd_named_volume *volume = job->volume;
+    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_volume_record *record = &job->commit.entry.record;
+    enum vxd_status status;
+
+    vxd_volumes_allow(volumes, volume);
+    status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
+    if (is_full(volume, status)) {
+        struct vxd_err why = {0};
+
+        if (vxd_volume_forget_farthest(queue, volume->volume,
+                                       frame->T_map_camera.translation, &job->forgotten,
+                                       &record->n_forgotten, &why) == VXD_OK &&
+            record->n_forgotten > 0) {
+            record->forgotten = job->forgotten;
+            status = vxd_volume_integrate(queue, volume->volume, frame, out, err);
+        }
+    }
+    if (status != VXD_OK) {
+        vxd_volumes_explain(volumes, &volume->terms, volume, err);
+    }
+    return status;
+}
+
+/* Whether a file gives the same pixels whoever decodes it: a PNG of so many channels, which is kept
+ * as it came. The pixels of others are kept. */
+static bool is_kept(const ProtobufCBinaryData *file, uint32_t n_channels)
+{
+    struct vxd_image head;
+
+    return file->len > 0 && vxd_image_format_of(file->data, file->len) == VXD_IMAGE_PNG &&
+           vxd_image_read_head(file->data, file->len, &head, NULL) == VXD_OK &&
+           head.n_channels == n_channels;
+}
+
+static void keep(const ProtobufCBinaryData *file, uint32_t n_channels, const void *pixels,
+                 size_t n_bytes, struct vxd_record_image *out)
+{
+    bool is_file = is_kept(file, n_channels);
+
+    out->form = is_file ? VXD_RECORD_PIXELS_PNG : VXD_RECORD_PIXELS_RAW;
+    out->bytes = is_file ? file->data : pixels;
+    out->n_bytes = is_file ? file->len : n_bytes;
+}
+
+void vxd_volume_keep_image(struct vxd_request *request,
+                           const struct vxd_volume_frame *frame,
+                           const ProtobufCBinaryData *depth_file,
+                           const ProtobufCBinaryData *colour_file)
+{
+    struct vxd_volume_job *job = request->state;
+    struct vxd_volume_record *record = &job->commit.entry.record;
+    const struct vxd_volume_camera *camera = &frame->camera;
+    const struct vxd_volume_camera *colour_camera =
+        frame->has_colour_camera ? &frame->colour_camera : camera;
+
+    if (frame->mask != NULL || frame->labels != NULL || frame->carve_m > 0 ||
+        !job->commit.is_change) {
+        return;
+    }
+    record->kind = VXD_VOLUME_RECORD_IMAGE;
+    record->frame = *frame;
+    keep(depth_file, 1, frame->depth,
+         (size_t)camera->width * (size_t)camera->height * vxd_dtype_bytes(frame->dtype),
+         &record->depth);
+    if (frame->colour != NULL) {
+        keep(colour_file, 3, frame->colour,
+             3 * (size_t)colour_camera->width * (size_t)colour_camera->height,
+             &record->colour);
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Integrates a lidar scan. Its points are decoded in the sensor's frame, with their times, normals
+ * and labels beside them, since each of them has a pose of its own. */
+#include <math.h>
+
+#include "gpu/volume/scan/volume_scan.h"
+#include "server/instance/instance.h"
+#include "server/service/clouds/clouds.h"
+#include "server/service/service.h"
+#include "server/service/volume/volume_service.h"
+
+#define DEFAULT_RANGE_MAX_M 100
+#define MAX_RANGE_M 1000
+#define MAX_WEIGHT 65535
+#define MAX_TIME 1e18
+
+enum {
+    ENGINE_BYTES_A_POINT = 256, /* points, features, rays, touched blocks and sums */
+    MAX_POINTS = 1 << 22
+};
+
+struct points_job {
+    struct vxd_volume_job base; /* first: request->state is both */
+    struct vxd_clouds clouds;
+    struct vxd_volume_scan scan; /* its arrays are filled in on the lane */
+    struct vxd_volume_scan_result result;
+    struct vxd_buffer positions;
+    struct vxd_buffer features;
+    struct vxd_buffer labels;
+};
+
+/* --- check ------------------------------------------------------------------------------ */
+
+static int add_channel(struct vxd_clouds *clouds, const char *name, double scale,
+                       double bias)
+{
+    clouds->channels[clouds->n_channels] =
+        (struct vxd_cloud_channel){.name = name, .scale = scale, .bias = bias};
+    return clouds->n_channels++;
+}
+
+static enum vxd_status check_times(const Voxeld__V1__VolumeIntegratePointsRequest *input,
+                                   struct points_job *job, struct vxd_err *err)
+{
+    double begin = input->time_begin;
+    double end = begin == 0 && input->time_end == 0 ? 1 : input->time_end;
+    enum vxd_status status;
+
+    if (input->time_field[0] == '\0') {
+        if (input->t_map_sensor_end != NULL) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "time_field",
+                            "is missing: with an end pose each point needs a time");
+        }
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_volume_check_number(begin, "time_begin", -MAX_TIME, MAX_TIME, err));
+    VXD_TRY(vxd_volume_check_number(end, "time_end", -MAX_TIME, MAX_TIME, err));
+    if (!(end > begin)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "time_end",
+                        "is %g, must be above time_begin (%g)", end, begin);
+    }
+    job->scan.time_column = add_channel(&job->clouds, input->time_field,
+                                        1 / (end - begin), -begin / (end - begin));
+    status = vxd_volume_read_pose(input->t_map_sensor_end, "T_map_sensor_end",
+                                  &job->scan.T_map_sensor_end, err);
+out:
+    return status;
+}
+
+static enum vxd_status check_cloud(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeIntegratePointsRequest *input =
+        (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
+    struct points_job *job = request->state;
+    struct vxd_clouds *clouds = &job->clouds;
+    enum vxd_status status;
+
+    if (input->cloud == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud", "is required");
+    }
+    if (input->cloud->n_sweeps > 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud.sweeps",
+                        "has %zu entries; a sweep is a scan of its own here",
+                        input->cloud->n_sweeps);
+    }
+    clouds->clouds = &input->cloud;
+    clouds->n_clouds = 1;
+    clouds->in_sensor_frame = true;
+    status = vxd_clouds_check(request, clouds, err);
+    if (status != VXD_OK) {
+        vxd_clouds_name_one(err);
+        goto out;
+    }
+    if (clouds->n_points > MAX_POINTS) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud.data",
+                         "has %zu points; at most %d are possible", clouds->n_points,
+                         MAX_POINTS));
+    }
+    if (input->labels.len > 0 && input->labels.len != clouds->n_points) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "labels",
+                         "has %zu bytes; one for each of %zu points is right",
+                         input->labels.len, clouds->n_points));
+    }
+    if (input->labels.len > 0 && input->label_field[0] != '\0') {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "label_field",
+                         "goes not with labels: one of the two has them"));
+    }
+    job->scan.labels = input->labels.len > 0 ? input->labels.data : NULL;
+    status = vxd_volume_read_pose(input->cloud->t_map_sensor, "cloud.T_map_sensor",
+                                  &job->scan.T_map_sensor, err);
+out:
+    return status;
+}
+
+/* Points to the channels that the request names. */
+static enum vxd_status check_channels(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeIntegratePointsRequest *input =
+        (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
+    struct points_job *job = request->state;
+    struct vxd_clouds *clouds = &job->clouds;
+    enum vxd_status status;
+
+    VXD_TRY(check_times(input, job, err));
+    if (input->by_angle) {
+        job->scan.normal_column = add_channel(clouds, "normal_x", 1, 0);
+        (void)add_channel(clouds, "normal_y", 1, 0);
+        (void)add_channel(clouds, "normal_z", 1, 0);
+    }
+    if (input->label_field[0] != '\0') {
+        job->scan.label_column = add_channel(clouds, input->label_field, 1, 0);
+    }
+    job->scan.n_features = clouds->n_channels;
+    if (clouds->n_channels > 0) {
+        clouds->n_sources = 0;
+        clouds->n_fields = 0;
+        status = vxd_clouds_check(request, clouds, err);
+        if (status != VXD_OK) {
+            vxd_clouds_name_one(err);
+        }
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_integrate_points_check(struct vxd_request *request,
+                                                  struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeIntegratePointsRequest *input =
+        (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
+    struct points_job *job;
+    struct vxd_volume_scan *scan;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_volume_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
+    scan = &job->scan;
+    scan->time_column = scan->normal_column = scan->label_column = -1;
+    VXD_TRY(
+        vxd_volume_check_number(input->range_min_m, "range_min_m", 0, MAX_RANGE_M, err));
+    VXD_TRY(
+        vxd_volume_check_number(input->range_max_m, "range_max_m", 0, MAX_RANGE_M, err));
+    VXD_TRY(vxd_volume_check_number(input->carve_m, "carve_m", 0, MAX_RANGE_M, err));
+    VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
+    VXD_TRY(vxd_volume_check_number(input->image_time, "image_time", 0, 1, err));
+    scan->range_min_m = input->range_min_m;
+    scan->range_max_m = input->range_max_m > 0 ? input->range_max_m : DEFAULT_RANGE_MAX_M;
+    scan->carve_m = input->carve_m;
+    scan->weight = input->weight;
+    scan->weighting =
+        input->inverse_square ? VXD_VOLUME_WEIGHT_INV_Z2 : VXD_VOLUME_WEIGHT_CONST;
+    scan->by_angle = input->by_angle;
+    VXD_TRY(check_cloud(request, err));
+    VXD_TRY(check_channels(request, err));
+    if (input->lidar != NULL) {
+        scan->method = VXD_LIDAR_RANGE_IMAGE;
+        scan->image_time = input->image_time;
+        VXD_TRY(vxd_volume_read_lidar(input->lidar, VXD_SCAN_MAX_ELEVATION, &scan->lidar,
+                                      err));
+    }
+    scan->n_points = job->clouds.n_points;
+    request->n_points = scan->n_points;
+    request->cost_bytes = request->body_bytes + scan->n_points * ENGINE_BYTES_A_POINT;
+out:
+    return status;
+}
+
+/* --- on the lane ------------------------------------------------------------------------ */
+
+static enum vxd_status upload(struct vxd_queue *queue, struct points_job *job,
+                              struct vxd_volume_scan *scan, struct vxd_err *err)
+{
+    const void *labels = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_device_alloc(queue, scan->n_points * 3 * sizeof(float), &job->positions,
+                             err));
+    if (scan->n_features > 0) {
+        VXD_TRY(vxd_device_alloc(
+            queue, scan->n_points * (size_t)scan->n_features * sizeof(float),
+            &job->features, err));
+    }
+    scan->points = job->positions.ptr;
+    scan->features = job->features.ptr;
+    if (scan->labels != NULL) {
+        VXD_TRY(
+            vxd_upload(queue, scan->labels, scan->n_points, &job->labels, &labels, err));
+        scan->labels = labels;
+    }
+    status = vxd_clouds_decode(&job->clouds, queue, job->positions.ptr, job->features.ptr,
+                               err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
+                                                   struct vxd_queue *queue,
+                                                   struct vxd_err *err)
+{
+    const Voxeld__V1__VolumeIntegratePointsRequest *input =
+        (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
+    struct points_job *job = request->state;
+    struct vxd_volumes *volumes = request->server->volumes;
+    struct vxd_volume_scan scan = job->scan;
+    Voxeld__V1__VolumeIntegratePointsResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__volume_integrate_points_response__descriptor, err);
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_volume_open(request, input->name, err));
+    if (scan.n_points > 0) {
+        VXD_TRY(upload(queue, job, &scan, err));
+    }
+    vxd_volumes_allow(volumes, job->base.volume);
+    status = vxd_volume_integrate_scan(queue, job->base.volume->volume, &scan,
+                                       &job->result, err);
+    if (status != VXD_OK) {
+        vxd_volumes_explain(volumes, &job->base.volume->terms, job->base.volume, err);
+        goto out;
+    }
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
+                                                   struct vxd_queue *queue,
+                                                   struct vxd_err *err)
+{
+    const struct points_job *job = request->state;
+    struct vxd_named_volume *volume = job->base.volume;
+    Voxeld__V1__VolumeIntegratePointsResponse *reply =
+        (Voxeld__V1__VolumeIntegratePointsResponse *)request->output;
+    struct vxd_volume_info info;
+
+    (void)queue;
+    (void)err;
+    vxd_volume_get_info(volume->volume, &info);
+    volume->n_images++;
+    reply->n_points = job->scan.n_points;
+    reply->n_used = job->result.n_used;
+    reply->n_beyond = job->result.n_beyond;
+    reply->n_dropped = job->result.n_dropped;
+    reply->n_touched = job->result.n_touched;
+    reply->n_new = job->result.n_new;
+    reply->n_carved = job->result.n_carved;
+    reply->n_blocks = info.n_blocks;
+    reply->stamp = info.version;
+    reply->engine_ms = (double)request->engine_ns / 1e6;
+    return VXD_OK;
+}
+
+void vxd_volume_integrate_points_release(struct vxd_request *request,
+                                         struct vxd_queue *queue)
+{
+    struct points_job *job = request->state;
+
+    vxd_clouds_free(&job->clouds, queue);
+    vxd_device_free(queue, &job->labels);
+    vxd_device_free(queue, &job->features);
+    vxd_device_free(queue, &job->positions);
+    vxd_volume_release(request, queue);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A viewer: what it knows of scenes and volumes, its channels and subscriptions. */
+#ifndef VXD_SERVER_TRANSPORT_FOXGLOVE_VIEWER_INTERNAL_H
+#define VXD_SERVER_TRANSPORT_FOXGLOVE_VIEWER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "server/instance/instance.h"
+#include "server/service/watch/watch.h"
+#include "server/transport/foxglove/foxglove_internal.h"
+#include "voxeld/v1/watch.pb-c.h"
+
+/* Channels of a scene and of a volume, in the order of their ids. */
+#define VXD_FOX_SCENE_CHANNELS 4
+#define VXD_FOX_VOLUME_CHANNELS 1
+/* The id of the transforms; others follow. */
+#define VXD_FOX_TRANSFORMS_ID 1
+#define VXD_FOX_MOST_FRAME 64
+
+/* A scene or a volume. */
+struct vxd_fox_thing {
+    bool is_volume;
+    bool is_there; /* in the list that is being read */
+    char name[VXD_NAME_BYTES];
+    char frame[VXD_FOX_MOST_FRAME]; /* that its place is in */
+    Voxeld__V1__Vec3 origin;
+    bool has_place;
+    uint64_t generation;
+    uint64_t version; /* the newest; of a volume its stamp */
+    int64_t changed_ns;
+    int64_t created_ns;
+    uint32_t first_id; /* of its channels */
+};
+
+struct vxd_fox_subscription {
+    uint32_t id;
+    uint32_t channel;
+    bool is_sent; /* the version below */
+    bool failed;  /* and is to be tried again */
+    uint64_t generation;
+    uint64_t version;
+    uint32_t level;   /* of a scene, so that it fits */
+    uint32_t n_parts; /* of a volume, as they were sent */
+};
+
+/* Requests that a viewer has under way, one of each kind at most. */
+enum vxd_fox_work {
+    VXD_FOX_HEADS, /* the watch on all scenes */
+    VXD_FOX_DATA,  /* lists, and what subscriptions get */
+    VXD_FOX_N_WORK
+};
+
+/* What the request for data is for. */
+enum vxd_fox_job_kind {
+    VXD_FOX_NOTHING,
+    VXD_FOX_LIST_SCENES,
+    VXD_FOX_LIST_VOLUMES,
+    VXD_FOX_EXPORT,
+    VXD_FOX_COSTMAP,
+    VXD_FOX_MESH
+};
+
+struct vxd_fox_job {
+    enum vxd_fox_job_kind kind;
+    enum vxd_foxglove_schema schema;
+    uint32_t channel;
+    uint32_t subscription;
+    char name[VXD_NAME_BYTES];
+    uint64_t generation;
+    uint64_t version; /* as it was known when the request was made */
+    int64_t changed_ns;
+    uint32_t level;
+    uint32_t part;  /* of a mesh */
+    uint64_t first; /* block of the part */
+};
+
+struct vxd_foxglove {
+    struct vxd_server *server;
+    atomic_int references; /* the exchange's and its requests' */
+    char token[VXD_TOKEN_BYTES];
+    char certified[VXD_NAME_BYTES];
+    char traceparent[VXD_TRACEPARENT_BYTES];
+    char peer[VXD_NAME_BYTES];
+    int64_t peer_uid;
+    size_t max_bytes;
+    struct vxd_watch_place place;
+
+    pthread_mutex_t lock;      /* guards the rest */
+    struct vxd_socket *socket; /* held; NULL before it is open */
+    bool is_gone;
+    struct vxd_request *work[VXD_FOX_N_WORK]; /* held */
+    struct vxd_fox_job job;
+    Voxeld__V1__WatchPoint after;
+    bool has_after;
+    bool must_list_scenes;
+    int64_t volumes_ns; /* when they were listed */
+    struct vxd_fox_thing *things;
+    size_t n_things;
+    size_t capacity;
+    uint32_t next_id;
+    uint64_t transforms_version;
+    struct vxd_fox_subscription subscriptions[VXD_FOXGLOVE_MOST_SUBSCRIPTIONS];
+    size_t n_subscriptions;
+    size_t turn; /* of the subscriptions, whose turn it is */
+};
+
+/* --- channels.c: all with the lock held ------------------------------------------------------ */
+
+/* The thing of this name, made where make is set; NULL where there is none, or no memory. */
+struct vxd_fox_thing *vxd_fox_thing_find(struct vxd_foxglove *viewer, bool is_volume,
+                                         const char *name, bool make);
+/* Takes the thing away, its channels and their subscriptions, and says so. */
+void vxd_fox_thing_remove(struct vxd_foxglove *viewer, size_t index);
+/* The thing behind a channel, and which of its channels that is; NULL where there is none. */
+struct vxd_fox_thing *vxd_fox_thing_of(struct vxd_foxglove *viewer, uint32_t channel,
+                                       uint32_t *which);
+/* Which schema a channel of a thing has. */
+enum vxd_foxglove_schema vxd_fox_schema_of(const struct vxd_fox_thing *thing,
+                                           uint32_t which);
+void vxd_fox_send_server_info(struct vxd_foxglove *viewer);
+/* Says which channels there are: the transforms' and those of things from this index on. */
+void vxd_fox_advertise(struct vxd_foxglove *viewer, bool with_transforms, size_t from);
+/* level: 0 information, 1 warning, 2 error. */
+void vxd_fox_send_status(struct vxd_foxglove *viewer, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void vxd_fox_subscribe(struct vxd_foxglove *viewer,
+                       const struct vxd_foxglove_command *command);
+void vxd_fox_unsubscribe(struct vxd_foxglove *viewer,
+                         const struct vxd_foxglove_command *command);
+
+/* --- work.c ----------------------------------------------------------------------------------- */
+
+/* Begins what there is to do. Without the lock. */
+void vxd_fox_work_on(struct vxd_foxglove *viewer);
+
+#endif

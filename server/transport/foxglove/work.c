@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a viewer asks the methods, and the messages that it makes of their replies. One request
+ * waits for changes of scenes all the time; volumes tell nobody of theirs, so they are listed from
+ * time to time. Of all subscriptions whose newest version was not sent, one after the other gets
+ * its turn, when what was sent before has left. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "server/transport/foxglove/viewer_internal.h"
+
+enum {
+    BODY_BYTES = 512,
+    MOST_LEVEL = 21,
+    PART_BLOCKS = 512 /* of a volume in one message */
+};
+
+/* How long a watch waits, which is also how long nobody looks at volumes. */
+#define WAIT_MS 2000u
+#define VOLUME_WAIT_MS 1000u
+#define SPARE_MS 1000u
+
+struct body {
+    char text[BODY_BYTES];
+};
+
+/* --- the requests ---------------------------------------------------------------------------- */
+
+/* What a request's transport is: its viewer, its body, and which of the viewer's it is. */
+struct ask {
+    struct vxd_foxglove *viewer;
+    enum vxd_fox_work work;
+    struct body body;
+};
+
+static void discard(struct vxd_request *request)
+{
+    struct ask *ask = request->transport;
+
+    vxd_foxglove_drop(ask->viewer);
+    free(ask);
+}
+
+static void reply(struct vxd_request *request, const struct vxd_err *err,
+                  const ProtobufCMessage *output);
+
+/* Submits a request, whose reply may come before this returns. Without the lock. */
+static void submit(struct vxd_foxglove *viewer, enum vxd_fox_work work,
+                   const char *method, const struct body *body, uint32_t timeout_ms)
+{
+    struct vxd_server *server = viewer->server;
+    const struct vxd_request_header header = {.token = viewer->token,
+                                              .certified = viewer->certified,
+                                              .traceparent = viewer->traceparent,
+                                              .peer = viewer->peer,
+                                              .peer_uid = viewer->peer_uid,
+                                              .timeout_ms = timeout_ms};
+    struct vxd_body bytes = {.kind = VXD_BODY_JSON};
+    struct vxd_request *request = NULL;
+    struct ask *ask = calloc(1, sizeof *ask);
+    struct vxd_err err = {0};
+    enum vxd_status status = ask != NULL
+                                 ? vxd_request_create(server, &header, &request, &err)
+                                 : VXD_RESOURCE_EXHAUSTED;
+
+    if (request == NULL) {
+        free(ask);
+        vxd_socket_close(viewer->socket, VXD_SOCKET_FAULT, "no memory");
+        return;
+    }
+    *ask = (struct ask){.viewer = viewer, .work = work, .body = *body};
+    bytes.bytes = (const uint8_t *)ask->body.text;
+    bytes.n_bytes = strlen(ask->body.text);
+    request->transport = ask;
+    request->reply_fn = reply;
+    request->discard_fn = discard;
+    request->holds_place = true;
+    atomic_fetch_add(&viewer->references, 1);
+    (void)pthread_mutex_lock(&viewer->lock);
+    vxd_request_hold(request);
+    viewer->work[work] = request;
+    (void)pthread_mutex_unlock(&viewer->lock);
+    if (status == VXD_OK) {
+        status = vxd_request_admit(request, vxd_method_by_name(server->methods, method),
+                                   bytes.n_bytes, &err);
+    }
+    if (status != VXD_OK) {
+        vxd_request_fail(request, &err);
+    } else {
+        vxd_request_submit(request, &bytes);
+    }
+}
+
+/* --- what is to be done: with the lock held -------------------------------------------------- */
+
+static bool watches_volumes(struct vxd_foxglove *viewer)
+{
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        uint32_t which;
+        const struct vxd_fox_thing *thing =
+            vxd_fox_thing_of(viewer, viewer->subscriptions[i].channel, &which);
+
+        if (thing != NULL && thing->is_volume) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t wait_ms(struct vxd_foxglove *viewer)
+{
+    return watches_volumes(viewer) ? VOLUME_WAIT_MS : WAIT_MS;
+}
+
+static bool choose_heads(struct vxd_foxglove *viewer, struct body *body)
+{
+    const Voxeld__V1__WatchPoint *after = &viewer->after;
+
+    if (viewer->work[VXD_FOX_HEADS] != NULL) {
+        return false;
+    }
+    if (viewer->has_after) {
+        (void)snprintf(body->text, sizeof body->text,
+                       "{\"timeoutMs\":%u,\"after\":{\"generation\":\"%" PRIu64
+                       "\",\"version\":\"%" PRIu64 "\"}}",
+                       wait_ms(viewer), after->generation, after->version);
+    } else {
+        (void)snprintf(body->text, sizeof body->text, "{}");
+    }
+    return true;
+}
+
+static bool is_new(const struct vxd_fox_subscription *s, uint64_t generation,
+                   uint64_t version)
+{
+    return !s->is_sent || s->generation != generation || version > s->version;
+}
+
+static void send_transforms(struct vxd_foxglove *viewer, struct vxd_fox_subscription *s);
+
+/* Makes the job and the request of a subscription's thing. */
+static const char *ask_for(struct vxd_foxglove *viewer, struct vxd_fox_subscription *s,
+                           const struct vxd_fox_thing *thing, uint32_t which,
+                           struct body *body)
+{
+    struct vxd_fox_job *job = &viewer->job;
+    enum vxd_foxglove_schema schema = vxd_fox_schema_of(thing, which);
+
+    *job = (struct vxd_fox_job){.schema = schema,
+                                .channel = s->channel,
+                                .subscription = s->id,
+                                .generation = thing->generation,
+                                .version = thing->version,
+                                .changed_ns = thing->changed_ns,
+                                .level = s->level};
+    memcpy(job->name, thing->name, sizeof job->name);
+    if (thing->is_volume) {
+        job->kind = VXD_FOX_MESH;
+        (void)snprintf(body->text, sizeof body->text,
+                       "{\"name\":\"%s\",\"limit\":\"%d\"}", thing->name, PART_BLOCKS);
+        return "volume_extract";
+    }
+    if (schema == VXD_FOXGLOVE_GRID) {
+        job->kind = VXD_FOX_COSTMAP;
+        (void)snprintf(body->text, sizeof body->text,
+                       "{\"name\":\"%s\",\"kind\":\"GRID_COSTMAP\"}", thing->name);
+        return "scene_grid";
+    }
+    job->kind = VXD_FOX_EXPORT;
+    (void)snprintf(body->text, sizeof body->text,
+                   "{\"name\":\"%s\",\"format\":\"SCENE_PLY\",\"level\":%u,"
+                   "\"limit\":\"%" PRIu64 "\"}",
+                   thing->name, job->level,
+                   vxd_fox_scene_limit(schema, viewer->max_bytes));
+    return "scene_export";
+}
+
+/* The next subscription whose newest version was not sent; NULL where all have theirs. */
+static const char *choose_subscription(struct vxd_foxglove *viewer, struct body *body)
+{
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        size_t at = (viewer->turn + i) % viewer->n_subscriptions;
+        struct vxd_fox_subscription *s = &viewer->subscriptions[at];
+        const struct vxd_fox_thing *thing;
+        uint32_t which = 0;
+
+        if (s->channel == VXD_FOX_TRANSFORMS_ID) {
+            if (is_new(s, 0, viewer->transforms_version)) {
+                send_transforms(viewer, s);
+            }
+            continue;
+        }
+        thing = vxd_fox_thing_of(viewer, s->channel, &which);
+        if (thing != NULL && is_new(s, thing->generation, thing->version)) {
+            viewer->turn = at + 1;
+            return ask_for(viewer, s, thing, which, body);
+        }
+    }
+    return NULL;
+}
+
+/* The method of the next request for data, and its job; NULL: nothing is to be done. */
+static const char *choose_data(struct vxd_foxglove *viewer, struct body *body)
+{
+    struct vxd_fox_job *job = &viewer->job;
+    int64_t now_ns = vxd_clock_ns();
+
+    if (viewer->work[VXD_FOX_DATA] != NULL) {
+        return NULL;
+    }
+    if (job->kind == VXD_FOX_MESH && job->part > 0) {
+        (void)snprintf(body->text, sizeof body->text,
+                       "{\"name\":\"%s\",\"limit\":\"%d\",\"first\":\"%" PRIu64 "\"}",
+                       job->name, PART_BLOCKS, job->first);
+        return "volume_extract";
+    }
+    (void)snprintf(body->text, sizeof body->text, "{}");
+    if (viewer->must_list_scenes) {
+        viewer->must_list_scenes = false;
+        *job = (struct vxd_fox_job){.kind = VXD_FOX_LIST_SCENES};
+        return "scene_list";
+    }
+    if (viewer->volumes_ns == 0 ||
+        now_ns - viewer->volumes_ns >= wait_ms(viewer) * INT64_C(1000000)) {
+        viewer->volumes_ns = now_ns;
+        *job = (struct vxd_fox_job){.kind = VXD_FOX_LIST_VOLUMES};
+        return "volume_list";
+    }
+    job->kind = VXD_FOX_NOTHING;
+    return choose_subscription(viewer, body);
+}
+
+void vxd_fox_work_on(struct vxd_foxglove *viewer)
+{
+    struct body heads, data;
+    bool asks_heads;
+    const char *method;
+    uint32_t most_ms = atomic_load(&viewer->server->limits.max_timeout_ms);
+    uint32_t timeout_ms = WAIT_MS + SPARE_MS < most_ms ? WAIT_MS + SPARE_MS : most_ms;
+
+    (void)pthread_mutex_lock(&viewer->lock);
+    asks_heads = !viewer->is_gone && choose_heads(viewer, &heads);
+    method = viewer->is_gone ? NULL : choose_data(viewer, &data);
+    (void)pthread_mutex_unlock(&viewer->lock);
+    if (asks_heads) {
+        submit(viewer, VXD_FOX_HEADS, "scene_watch", &heads, timeout_ms);
+    }
+    if (method != NULL) {
+        submit(viewer, VXD_FOX_DATA, method, &data, 0);
+    }
+}
+
+/* --- messages: with the lock held ------------------------------------------------------------ */
+
+/* The head of a message's data. */
+static void begin_data(struct vxd_text *text, uint32_t subscription)
+{
+    uint64_t now_ns = (uint64_t)vxd_clock_unix_ns();
+
+    vxd_text_append(text, "\x01", 1);
+    vxd_text_append(text, (const char *)&subscription, sizeof subscription);
+    vxd_text_append(text, (const char *)&now_ns, sizeof now_ns);
+}
+
+static void send_data(struct vxd_foxglove *viewer, struct vxd_text *take_text)
+{
+    if (take_text->failed) {
+        free(take_text->bytes);
+        vxd_socket_close(viewer->socket, VXD_SOCKET_FAULT, "no memory");
+        return;
+    }
+    vxd_socket_send(viewer->socket, false, take_text->bytes, take_text->n_bytes);
+}
+
+static void send_transforms(struct vxd_foxglove *viewer, struct vxd_fox_subscription *s)
+{
+    struct vxd_text text = {0};
+
+    begin_data(&text, s->id);
+    for (size_t i = 0; i < viewer->n_things; i++) {
+        const struct vxd_fox_thing *thing = &viewer->things[i];
+
+        if (thing->has_place) {
+            vxd_fox_transform(&text, thing->frame, thing->is_volume ? "volume" : "scene",
+                              thing->name, &thing->origin, thing->created_ns);
+        }
+    }
+    s->is_sent = true;
+    s->generation = 0;
+    s->version = viewer->transforms_version;
+    send_data(viewer, &text);
+}
+
+/* --- replies: with the lock held ------------------------------------------------------------- */
+
+static void take_heads(struct vxd_foxglove *viewer,
+                       const Voxeld__V1__SceneWatchResponse *output)
+{
+    size_t n_before = viewer->n_things;
+
+    for (size_t i = 0; i < viewer->n_things; i++) {
+        viewer->things[i].is_there = viewer->things[i].is_volume ||
+                                     !output->is_complete ||
+                                     output->kind != VOXELD__V1__WATCH_KIND__WATCH_HEADS;
+    }
+    for (size_t i = 0; i < output->n_heads; i++) {
+        const Voxeld__V1__WatchHead *head = output->heads[i];
+        struct vxd_fox_thing *thing = vxd_fox_thing_find(viewer, false, head->name, true);
+
+        if (thing == NULL) {
+            vxd_socket_close(viewer->socket, VXD_SOCKET_FAULT, "no memory");
+            return;
+        }
+        viewer->must_list_scenes =
+            viewer->must_list_scenes || thing->generation != head->generation;
+        thing->is_there = true;
+        thing->generation = head->generation;
+        thing->version = head->version;
+        thing->changed_ns = head->changed_ns;
+    }
+    for (size_t i = 0; i < output->n_dropped; i++) {
+        struct vxd_fox_thing *thing =
+            vxd_fox_thing_find(viewer, false, output->dropped[i], false);
+
+        if (thing != NULL) {
+            thing->is_there = false;
+        }
+    }
+    if (viewer->n_things > n_before) {
+        vxd_fox_advertise(viewer, false, n_before);
+    }
+    for (size_t i = viewer->n_things; i > 0; i--) {
+        if (!viewer->things[i - 1].is_there) {
+            vxd_fox_thing_remove(viewer, i - 1);
+        }
+    }
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        struct vxd_fox_subscription *s = &viewer->subscriptions[i];
+
+        s->is_sent = s->is_sent && !s->failed;
+        s->failed = false;
+    }
+    if (output->next != NULL) {
+        viewer->after = *output->next;
+        viewer->has_after = true;
+    }
+}
+
+static void set_place(struct vxd_foxglove *viewer, struct vxd_fox_thing *thing,
+                      const char *frame, const Voxeld__V1__Vec3 *origin,
+                      int64_t created_ns)
+{
+    voxeld__v1__vec3__init(&thing->origin);
+    if (origin != NULL) {
+        thing->origin.x = origin->x;
+        thing->origin.y = origin->y;
+        thing->origin.z = origin->z;
+    }
+    (void)snprintf(thing->frame, sizeof thing->frame, "%s",
+                   frame[0] != '\0' ? frame : "map");
+    thing->created_ns = created_ns;
+    thing->has_place = true;
+    viewer->transforms_version++;
+}
+
+static void take_scenes(struct vxd_foxglove *viewer,
+                        const Voxeld__V1__SceneListResponse *output)
+{
+    for (size_t i = 0; i < output->n_scenes; i++) {
+        const Voxeld__V1__SceneInfo *info = output->scenes[i];
+        struct vxd_fox_thing *thing =
+            vxd_fox_thing_find(viewer, false, info->name, false);
+
+        if (thing != NULL && info->spec != NULL) {
+            set_place(viewer, thing, info->spec->frame_id, info->spec->origin,
+                      info->created_ns);
+        }
+    }
+}
+
+static void take_volumes(struct vxd_foxglove *viewer,
+                         const Voxeld__V1__VolumeListResponse *output)
+{
+    size_t n_before = viewer->n_things;
+
+    for (size_t i = 0; i < viewer->n_things; i++) {
+        viewer->things[i].is_there = !viewer->things[i].is_volume;
+    }
+    for (size_t i = 0; i < output->n_volumes; i++) {
+        const Voxeld__V1__VolumeInfo *info = output->volumes[i];
+        struct vxd_fox_thing *thing = vxd_fox_thing_find(viewer, true, info->name, true);
+
+        if (thing == NULL) {
+            vxd_socket_close(viewer->socket, VXD_SOCKET_FAULT, "no memory");
+            return;
+        }
+        if (thing->generation != info->generation) {
+            set_place(viewer, thing, "map", info->origin, info->created_ns);
+        }
+        thing->is_there = true;
+        thing->generation = info->generation;
+        thing->version = info->stamp;
+    }
+    if (viewer->n_things > n_before) {
+        vxd_fox_advertise(viewer, false, n_before);
+    }
+    for (size_t i = viewer->n_things; i > 0; i--) {
+        if (!viewer->things[i - 1].is_there) {
+            vxd_fox_thing_remove(viewer, i - 1);
+        }
+    }
+}
+
+/* The subscription that the job is for; NULL where it has ended meanwhile. */
+static struct vxd_fox_subscription *find_subscription(struct vxd_foxglove *viewer)
+{
+    for (size_t i = 0; i < viewer->n_subscriptions; i++) {
+        struct vxd_fox_subscription *s = &viewer->subscriptions[i];
+
+        if (s->id == viewer->job.subscription && s->channel == viewer->job.channel) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void mark_sent(struct vxd_fox_subscription *s, uint64_t generation,
+                      uint64_t version)
+{
+    s->is_sent = true;
+    s->generation = generation;
+    s->version = version;
+}
+
+/* How many levels coarser a surface is that has so many times fewer cells. */
+static uint32_t levels_for(uint64_t n_cells, uint64_t limit)
+{
+    double levels = ceil(log2((double)n_cells / (double)(limit > 0 ? limit : 1)) / 2);
+
+    return levels > 1 ? (uint32_t)levels : 1;
+}
+
+static enum vxd_status take_export(struct vxd_foxglove *viewer,
+                                   struct vxd_fox_subscription *s,
+                                   const Voxeld__V1__SceneExportResponse *output,
+                                   struct vxd_text *text, struct vxd_err *err)
+{
+    const struct vxd_fox_job *job = &viewer->job;
+    uint64_t limit = vxd_fox_scene_limit(job->schema, viewer->max_bytes);
+    bool fits = false;
+    enum vxd_status status =
+        vxd_fox_scene_message(job->schema, output, job->name,
+                              job->changed_ns > 0 ? job->changed_ns : vxd_clock_unix_ns(),
+                              viewer->max_bytes, text, &fits, err);
+
+    if (status != VXD_OK || output->seen == NULL) {
+        return status;
+    }
+    if (!fits && job->level < MOST_LEVEL) {
+        s->level = job->level + levels_for(output->n_cells, limit);
+        s->level = s->level < MOST_LEVEL ? s->level : MOST_LEVEL;
+        text->n_bytes = 0;
+        return VXD_OK;
+    }
+    if (!fits) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
+                        "%zu bytes are too few for the scene", viewer->max_bytes);
+    }
+    /* Where a finer level fits for certain, it comes with the next version. */
+    s->level = job->level > 0 && 8 * output->n_cells < limit &&
+                       job->schema != VXD_FOXGLOVE_VOXEL_GRID
+                   ? job->level - 1
+                   : job->level;
+    mark_sent(s, output->seen->generation, output->seen->version);
+    return VXD_OK;
+}
+
+static enum vxd_status take_mesh(struct vxd_foxglove *viewer,
+                                 struct vxd_fox_subscription *s,
+                                 const Voxeld__V1__VolumeExtractResponse *output,
+                                 struct vxd_text *text, struct vxd_err *err)
+{
+    struct vxd_fox_job *job = &viewer->job;
+    bool is_last = output->next == 0;
+    uint32_t n_parts = job->part + 1;
+    enum vxd_status status =
+        vxd_fox_mesh_message(output, job->name, job->part,
+                             is_last && s->n_parts > n_parts ? s->n_parts - n_parts : 0,
+                             vxd_clock_unix_ns(), text, err);
+
+    if (job->part == 0) {
+        job->version = output->stamp;
+    }
+    if (status != VXD_OK || !is_last) {
+        job->first = output->next;
+        job->part = status == VXD_OK ? n_parts : 0;
+        s->n_parts = s->n_parts > n_parts ? s->n_parts : n_parts;
+        return status;
+    }
+    job->part = 0;
+    s->n_parts = n_parts;
+    mark_sent(s, job->generation, job->version);
+    return VXD_OK;
+}
+
+static void take_subscribed(struct vxd_foxglove *viewer, const ProtobufCMessage *output)
+{
+    struct vxd_fox_subscription *s = find_subscription(viewer);
+    const struct vxd_fox_job *job = &viewer->job;
+    struct vxd_text text = {0};
+    struct vxd_err err = {0};
+    enum vxd_status status = VXD_OK;
+    size_t n_head;
+
+    if (s == NULL) {
+        viewer->job.part = 0;
+        return;
+    }
+    begin_data(&text, s->id);
+    n_head = text.n_bytes;
+    if (job->kind == VXD_FOX_EXPORT) {
+        status = take_export(viewer, s, (const Voxeld__V1__SceneExportResponse *)output,
+                             &text, &err);
+    } else if (job->kind == VXD_FOX_MESH) {
+        status = take_mesh(viewer, s, (const Voxeld__V1__VolumeExtractResponse *)output,
+                           &text, &err);
+    } else {
+        const Voxeld__V1__SceneGridResponse *grid =
+            (const Voxeld__V1__SceneGridResponse *)output;
+
+        status = vxd_fox_costmap_message(
+            grid, job->changed_ns > 0 ? job->changed_ns : vxd_clock_unix_ns(),
+            viewer->max_bytes, &text, &err);
+        mark_sent(s, grid->generation, grid->version);
+    }
+    if (status != VXD_OK) {
+        mark_sent(s, job->generation, job->version);
+        vxd_fox_send_status(viewer, 2, "%s: %s", job->name, err.message);
+        free(text.bytes);
+    } else if (text.failed || text.n_bytes > n_head) {
+        send_data(viewer, &text);
+    } else {
+        free(text.bytes);
+    }
+}
+
+/* What is wrong now is tried again after the next look at the scenes. */
+static void take_failure(struct vxd_foxglove *viewer, const struct vxd_err *err)
+{
+    struct vxd_fox_subscription *s = find_subscription(viewer);
+    const struct vxd_fox_job *job = &viewer->job;
+
+    if (job->kind == VXD_FOX_LIST_SCENES) {
+        viewer->must_list_scenes = true;
+    }
+    if (job->kind >= VXD_FOX_EXPORT && s != NULL) {
+        mark_sent(s, job->generation, job->version);
+        s->failed = err->code == VXD_UNAVAILABLE || err->code == VXD_DEADLINE_EXCEEDED;
+        vxd_fox_send_status(viewer, s->failed ? 1 : 2, "%s: %s%s%s", job->name,
+                            err->field, err->field[0] != '\0' ? " " : "", err->message);
+    }
+    viewer->job.part = 0;
+}
+
+/* The watch is what ends a viewer: its token is gone, or the server is. */
+static void take_heads_failure(struct vxd_foxglove *viewer, const struct vxd_err *err)
+{
+    vxd_fox_send_status(viewer, 2, "%s: %s", vxd_status_name(err->code), err->message);
+    vxd_socket_close(viewer->socket,
+                     err->code == VXD_UNAVAILABLE ? VXD_SOCKET_GOING_AWAY
+                                                  : VXD_SOCKET_REFUSED,
+                     vxd_status_name(err->code));
+}
+
+static void take_data(struct vxd_foxglove *viewer, const ProtobufCMessage *output)
+{
+    switch (viewer->job.kind) {
+    case VXD_FOX_LIST_SCENES:
+        take_scenes(viewer, (const Voxeld__V1__SceneListResponse *)output);
+        break;
+    case VXD_FOX_LIST_VOLUMES:
+        take_volumes(viewer, (const Voxeld__V1__VolumeListResponse *)output);
+        break;
+    default:
+        take_subscribed(viewer, output);
+    }
+}
+
+static void reply(struct vxd_request *request, const struct vxd_err *err,
+                  const ProtobufCMessage *output)
+{
+    const struct ask *ask = request->transport;
+    struct vxd_foxglove *viewer = ask->viewer;
+    bool is_ok = err->code == VXD_OK;
+
+    (void)pthread_mutex_lock(&viewer->lock);
+    if (viewer->work[ask->work] == request) {
+        viewer->work[ask->work] = NULL;
+        vxd_request_drop(request); /* who answers it holds it, too */
+    }
+    if (!viewer->is_gone) {
+        if (ask->work == VXD_FOX_HEADS && is_ok) {
+            take_heads(viewer, (const Voxeld__V1__SceneWatchResponse *)output);
+        } else if (ask->work == VXD_FOX_HEADS) {
+            take_heads_failure(viewer, err);
+        } else if (is_ok) {
+            take_data(viewer, output);
+        } else {
+            take_failure(viewer, err);
+        }
+        vxd_socket_wake(viewer->socket);
+    }
+    (void)pthread_mutex_unlock(&viewer->lock);
+}

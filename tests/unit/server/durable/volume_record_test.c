@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Records of durable volumes: equal changes are equal bytes and come back as they were; damaged
+ * bytes are refused, whatever they are. */
+#include "tests/support/test.h"
+
+#include "proto/base/bytes.h"
+#include "server/durable/record/record.h"
+
+enum {
+    N_BLOCKS = 5,
+    N_VOXELS = 8
+};
+
+/* What records point to. */
+struct inputs {
+    int32_t entries[N_BLOCKS];
+    int32_t keys[3 * N_BLOCKS];
+    uint64_t stamps[N_BLOCKS];
+    float distances[N_BLOCKS * N_VOXELS];
+    uint8_t weights[N_BLOCKS * N_VOXELS];
+    uint16_t depth[12];
+    uint8_t colour[36];
+};
+
+static void fill(struct inputs *in, int seed)
+{
+    for (int i = 0; i < N_BLOCKS; i++) {
+        in->entries[i] = seed + 3 * i;
+        in->stamps[i] = (uint64_t)1795312032000000000 + (uint64_t)(7 * i * seed);
+        for (int c = 0; c < 3; c++) {
+            in->keys[3 * i + c] = (i - 2) * (c + 1) * (seed + 1);
+        }
+    }
+    for (int i = 0; i < N_BLOCKS * N_VOXELS; i++) {
+        in->distances[i] = (float)((i * 37 + seed) % 64 - 32) / 32;
+        in->weights[i] = (uint8_t)(i % 5);
+    }
+    for (int i = 0; i < 12; i++) {
+        in->depth[i] = (uint16_t)(1000 + 13 * i + seed);
+    }
+    for (int i = 0; i < 36; i++) {
+        in->colour[i] = (uint8_t)(i * 7 + seed);
+    }
+}
+
+static void set_blocks(struct vxd_record_blocks *blocks, const struct inputs *in,
+                       int seed)
+{
+    blocks->version = 1795312032000000009;
+    blocks->removed_version = seed % 2 == 0 ? 0 : 1795312032000000008;
+    blocks->n_images = (uint64_t)seed;
+    blocks->has_all_keys = seed % 2 == 1;
+    blocks->all_keys = in->keys;
+    blocks->n_all_keys = seed % 2 == 1 ? 3 : 0;
+    blocks->n = seed == 2 ? 0 : N_BLOCKS;
+    blocks->entries = in->entries;
+    blocks->keys = in->keys;
+    blocks->stamps = in->stamps;
+    blocks->n_layers = 2;
+    (void)snprintf(blocks->layers[0].name, sizeof blocks->layers[0].name, "distance");
+    blocks->layers[0].dtype = VXD_FLOAT32;
+    blocks->layers[0].n_elements = N_VOXELS;
+    blocks->layers[0].rows = in->distances;
+    (void)snprintf(blocks->layers[1].name, sizeof blocks->layers[1].name, "weight");
+    blocks->layers[1].dtype = VXD_UINT8;
+    blocks->layers[1].n_elements = N_VOXELS;
+    blocks->layers[1].rows = in->weights;
+}
+
+static void set_image(struct vxd_volume_record *record, const struct inputs *in, int seed)
+{
+    struct vxd_volume_frame *frame = &record->frame;
+
+    frame->camera = (struct vxd_volume_camera){.width = 4,
+                                               .height = 3,
+                                               .fx = 5,
+                                               .fy = 5.5,
+                                               .cx = 2,
+                                               .cy = 1,
+                                               .distortion = {0.1}};
+    frame->T_map_camera =
+        (struct vxd_volume_pose){{1, 0, 0, 0, 0, -1, 0, 1, 0}, {0.5, seed, -2}};
+    frame->dtype = VXD_UINT16;
+    frame->depth_scale = 1000;
+    frame->depth_max_m = 3;
+    frame->weight = 2;
+    frame->weighting = VXD_VOLUME_WEIGHT_INV_Z2;
+    record->depth = (struct vxd_record_image){
+        seed % 2 == 0 ? VXD_RECORD_PIXELS_RAW : VXD_RECORD_PIXELS_PNG,
+        (const uint8_t *)in->depth, sizeof in->depth};
+    if (seed > 0) {
+        frame->has_colour_camera = seed == 2;
+        frame->colour_camera = frame->camera;
+        frame->T_depth_colour = frame->T_map_camera;
+        record->colour = (struct vxd_record_image){VXD_RECORD_PIXELS_RAW, in->colour,
+                                                   sizeof in->colour};
+        record->forgotten = in->keys;
+        record->n_forgotten = 2;
+    }
+}
+
+static void set_removal(struct vxd_volume_record *record, int seed)
+{
+    record->decays = seed % 2 == 1;
+    record->decay = (struct vxd_volume_decay){.region = {.is_ball = seed == 2,
+                                                         .low = {-1, -2, -3},
+                                                         .high = {1, 2, 3},
+                                                         .centre = {4, 5, 6},
+                                                         .radius = 7},
+                                              .factor = 0.5,
+                                              .min_weight = 1};
+}
+
+static struct vxd_volume_record make(struct inputs *in, int kind, int seed)
+{
+    struct vxd_volume_record record = {.kind = (enum vxd_volume_record_kind)kind,
+                                       .unix_ns = 1795312032000000000 + seed,
+                                       .author = "ada",
+                                       .client = "robot"};
+
+    fill(in, seed);
+    if (kind == VXD_VOLUME_RECORD_BLOCKS) {
+        set_blocks(&record.blocks, in, seed);
+    } else if (kind == VXD_VOLUME_RECORD_IMAGE) {
+        set_image(&record, in, seed);
+    } else {
+        set_removal(&record, seed);
+    }
+    return record;
+}
+
+static enum vxd_status decode(const struct vxd_record_bytes *bytes, size_t n_bytes,
+                              struct vxd_volume_record_decoded *out)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status = vxd_volume_record_decode(
+        bytes->bytes, n_bytes, VXD_VOLUME_RULES_VERSION, 0, out, &err);
+
+    CHECK(status == VXD_OK || err.message[0] != '\0');
+    return status;
+}
+
+/* --- round trips ---------------------------------------------------------------------------- */
+
+static void check_contents(const struct vxd_volume_record *record,
+                           const struct inputs *in)
+{
+    if (record->kind == VXD_VOLUME_RECORD_BLOCKS && record->blocks.n > 0) {
+        CHECK(memcmp(record->blocks.entries, in->entries, sizeof in->entries) == 0);
+        CHECK(memcmp(record->blocks.keys, in->keys, sizeof in->keys) == 0);
+        CHECK(memcmp(record->blocks.stamps, in->stamps, sizeof in->stamps) == 0);
+        CHECK_STR(record->blocks.layers[1].name, "weight");
+        CHECK(memcmp(record->blocks.layers[0].rows, in->distances,
+                     sizeof in->distances) == 0);
+        CHECK(memcmp(record->blocks.layers[1].rows, in->weights, sizeof in->weights) ==
+              0);
+    } else if (record->kind == VXD_VOLUME_RECORD_IMAGE) {
+        CHECK_INT(record->depth.n_bytes, sizeof in->depth);
+        CHECK(memcmp(record->depth.bytes, in->depth, sizeof in->depth) == 0);
+        CHECK(record->frame.camera.fy == 5.5 && record->frame.depth_max_m == 3);
+        CHECK(record->frame.T_map_camera.rotation[5] == -1);
+    } else if (record->kind == VXD_VOLUME_RECORD_REMOVE) {
+        CHECK(record->decay.region.is_ball ? record->decay.region.radius == 7
+                                           : record->decay.region.high[2] == 3);
+    }
+}
+
+static void test_records_come_back_as_they_were(void)
+{
+    static struct inputs inputs;
+
+    for (int i = 0; i < 9; i++) {
+        struct vxd_volume_record record =
+            make(&inputs, VXD_VOLUME_RECORD_BLOCKS + i % 3, i / 3);
+        struct vxd_volume_record_decoded decoded;
+        struct vxd_record_bytes bytes = {0};
+        struct vxd_record_bytes again = {0};
+
+        REQUIRE(vxd_volume_record_encode(&record, &bytes, NULL) == VXD_OK);
+        REQUIRE(decode(&bytes, bytes.n_bytes, &decoded) == VXD_OK);
+        CHECK_INT(decoded.record.kind, record.kind);
+        CHECK_INT(decoded.record.unix_ns, record.unix_ns);
+        CHECK_STR(decoded.record.author, "ada");
+        check_contents(&decoded.record, &inputs);
+        REQUIRE(vxd_volume_record_encode(&decoded.record, &again, NULL) == VXD_OK);
+        CHECK(again.n_bytes == bytes.n_bytes &&
+              memcmp(again.bytes, bytes.bytes, bytes.n_bytes) == 0);
+        vxd_volume_record_decoded_free(&decoded);
+        vxd_record_bytes_free(&again);
+        vxd_record_bytes_free(&bytes);
+    }
+}
+
+/* --- damage --------------------------------------------------------------------------------- */
+
+static void test_damaged_records_are_refused_or_say_something_else(void)
+{
+    static struct inputs inputs;
+
+    for (int i = 0; i < 9; i++) {
+        struct vxd_volume_record record =
+            make(&inputs, VXD_VOLUME_RECORD_BLOCKS + i % 3, i / 3);
+        struct vxd_volume_record_decoded decoded;
+        struct vxd_record_bytes bytes = {0};
+
+        REQUIRE(vxd_volume_record_encode(&record, &bytes, NULL) == VXD_OK);
+        for (size_t n = 0; n < bytes.n_bytes; n++) {
+            CHECK_INT(decode(&bytes, n, &decoded), VXD_DATA_LOSS);
+        }
+        for (size_t at = 0; at < bytes.n_bytes; at++) {
+            for (unsigned bit = 1; bit < 256; bit *= 2) {
+                bytes.bytes[at] ^= (uint8_t)bit;
+                if (decode(&bytes, bytes.n_bytes, &decoded) == VXD_OK) {
+                    vxd_volume_record_decoded_free(&decoded);
+                }
+                bytes.bytes[at] ^= (uint8_t)bit;
+            }
+        }
+        vxd_record_bytes_free(&bytes);
+    }
+}
+
+static void test_records_of_other_rules_are_a_newer_servers(void)
+{
+    static struct inputs inputs;
+    struct vxd_volume_record record = make(&inputs, VXD_VOLUME_RECORD_REMOVE, 0);
+    struct vxd_volume_record_decoded decoded;
+    struct vxd_record_bytes bytes = {0};
+
+    REQUIRE(vxd_volume_record_encode(&record, &bytes, NULL) == VXD_OK);
+    CHECK_INT(vxd_volume_record_decode(bytes.bytes, bytes.n_bytes,
+                                       VXD_VOLUME_RULES_VERSION + 1, 0, &decoded, NULL),
+              VXD_FAILED_PRECONDITION);
+    CHECK_INT(vxd_volume_record_decode(bytes.bytes, bytes.n_bytes, VXD_MAP_RULES_VERSION,
+                                       0, &decoded, NULL),
+              VXD_FAILED_PRECONDITION);
+    CHECK_STR(vxd_record_find_owner(VXD_VOLUME_RULES_VERSION)->prefix, "volume:");
+    vxd_record_bytes_free(&bytes);
+}
+
+/* Nine records, each behind 4 bytes of its length. With VOXELD_WRITE_GOLDEN they are written
+ * anew. */
+static void test_records_are_the_golden_ones(void)
+{
+    static const char path[] = VOXELD_SOURCE_DIR "/tests/data/volume_record_v1.bin";
+    static struct inputs inputs;
+    static uint8_t golden[1 << 16];
+    struct vxd_bytes_out all = {0};
+    size_t n_bytes;
+    FILE *file;
+
+    for (int i = 0; i < 9; i++) {
+        struct vxd_volume_record record =
+            make(&inputs, VXD_VOLUME_RECORD_BLOCKS + i % 3, i / 3);
+        struct vxd_record_bytes bytes = {0};
+        uint32_t n;
+
+        REQUIRE(vxd_volume_record_encode(&record, &bytes, NULL) == VXD_OK);
+        n = (uint32_t)bytes.n_bytes;
+        vxd_bytes_put(&all, &n, sizeof n);
+        vxd_bytes_put(&all, bytes.bytes, bytes.n_bytes);
+        vxd_record_bytes_free(&bytes);
+    }
+    if (getenv("VOXELD_WRITE_GOLDEN") != NULL) {
+        file = fopen(path, "wb");
+        REQUIRE(file != NULL && fwrite(all.bytes, 1, all.n, file) == all.n);
+        (void)fclose(file);
+    }
+    file = fopen(path, "rb");
+    REQUIRE(file != NULL);
+    n_bytes = fread(golden, 1, sizeof golden, file);
+    (void)fclose(file);
+    CHECK(n_bytes == all.n && memcmp(golden, all.bytes, n_bytes) == 0);
+    free(all.bytes);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_records_come_back_as_they_were),
+    VXD_TEST(test_damaged_records_are_refused_or_say_something_else),
+    VXD_TEST(test_records_of_other_rules_are_a_newer_servers),
+    VXD_TEST(test_records_are_the_golden_ones),
+};
+
+VXD_TEST_MAIN(tests)
