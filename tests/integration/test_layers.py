@@ -318,8 +318,9 @@ def test_every_file_begins_with_its_spdx_line() -> None:
 def test_files_stay_short_enough_to_read() -> None:
     wrong = []
     for path in our_files():
-        folder = path.relative_to(SOURCE).as_posix().split("/", 1)[0]
-        if path.suffix in CODE and folder in ALLOWED:
+        name = path.relative_to(SOURCE).as_posix()
+        is_read = "/generated/" not in name  # what a generator writes is read in its source
+        if path.suffix in CODE and name.split("/", 1)[0] in ALLOWED and is_read:
             n_lines = len(path.read_text().splitlines())
             if n_lines > MAX_LINES:
                 wrong.append(f"{path.relative_to(SOURCE)} has {n_lines} lines")
