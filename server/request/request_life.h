@@ -123,6 +123,8 @@ struct vxd_request {
     int64_t peer_uid;
     uint64_t sequence;
     bool resends;
+    bool is_counted;  /* among its sender's requests in flight */
+    bool holds_place; /* a watch whose connection is counted among the watchers */
     uint32_t keep_last;
     int64_t began_ns; /* the first byte came; monotonic clock, like all *_ns here */
     int64_t received_ns;
@@ -135,8 +137,6 @@ struct vxd_request {
      * does not wait), and how long it took. It counts neither as queueing nor as running. */
     _Atomic int64_t waits_since_ns;
     _Atomic int64_t waited_ns;
-    bool is_counted;  /* among its sender's requests in flight */
-    bool holds_place; /* a watch whose connection is counted among the watchers */
     _Atomic int64_t
         engine_ns; /* spent in stages so far, submitting and waiting; finish reads it */
     _Atomic int64_t handed_over_ns; /* to the journal; 0 before */

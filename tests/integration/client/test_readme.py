@@ -165,11 +165,12 @@ def runnable() -> list[str]:
 
 
 def make_recording(folder: Path) -> None:
-    """What the texts take for granted: scans in some formats, a short drive and its poses."""
+    """What the texts take for granted: scans, a mesh, a short drive and its poses."""
     points = np.load(SOURCE / READ[0])[::100, :3]
     scan = np.concatenate([points, np.ones((len(points), 1))], 1).astype("<f4")
     scan.tofile(folder / "scan.bin")
     np.save(folder / "scan.npy", scan)
+    shutil.copy(SOURCE / "tests/fuzz/corpus/mesh/ascii.ply", folder / "bunny.ply")
     pose = "1 0 0 {} 0 1 0 0 0 0 1 0\n"
     (folder / "poses.txt").write_text("".join(pose.format(i) for i in range(2)))
     (folder / "drive").mkdir()
