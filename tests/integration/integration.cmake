@@ -167,6 +167,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_volume_durable integration_volume_tools integration_volume_track
              integration_volume_scans integration_shared integration_fields
              integration_pictures integration_watch
-             integration_tls integration_why integration_backups
+             integration_tls integration_why integration_backups integration_foxglove
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")
