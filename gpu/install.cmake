@@ -27,6 +27,7 @@ set(engine_headers
   gpu/sparse/kernel_map/kernel_map.h
   gpu/surface/surface.h
   gpu/svdag/brush/brush.h
+  gpu/svdag/scan/scan.h
   gpu/svdag/svdag.h
   gpu/volume/volume.h
   gpu/voxel/cloud.h

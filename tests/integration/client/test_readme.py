@@ -170,7 +170,8 @@ def make_recording(folder: Path) -> None:
     scan = np.concatenate([points, np.ones((len(points), 1))], 1).astype("<f4")
     scan.tofile(folder / "scan.bin")
     np.save(folder / "scan.npy", scan)
-    shutil.copy(SOURCE / "tests/fuzz/corpus/mesh/ascii.ply", folder / "bunny.ply")
+    mesh = (SOURCE / "tests/fuzz/corpus/mesh/ascii.ply").read_bytes()
+    (folder / "bunny.ply").write_bytes(mesh[1:])  # the first byte chooses what the fuzzer does
     pose = "1 0 0 {} 0 1 0 0 0 0 1 0\n"
     (folder / "poses.txt").write_text("".join(pose.format(i) for i in range(2)))
     (folder / "drive").mkdir()
