@@ -424,7 +424,7 @@ static int run(struct daemon *d)
  * the rules of listen.http, too; it speaks TLS where listen.http does. */
 static enum vxd_status load_config(struct daemon *d, struct vxd_err *err)
 {
-    char address[VXD_PATH_BYTES] = "";
+    char address[VXD_PATH_BYTES / 2] = "";
     enum vxd_status status;
 
     VXD_TRY(vxd_notify_take_listener(&d->passed_fd, address, sizeof address, err));

@@ -27,6 +27,9 @@ static const char *find_key(const struct vxd_request *request)
                    : "";
     case VXD_DEADLINE_EXCEEDED:
         return request->has_own_timeout ? "" : "limits.timeout_ms";
+    case VXD_RESOURCE_EXHAUSTED: /* a token's quota says so */
+        return strstr(request->err.message, "(tokens file)") != NULL ? "auth.tokens_file"
+                                                                     : "";
     case VXD_UNAUTHENTICATED:
     case VXD_PERMISSION_DENIED:
         return "auth.tokens_file";

@@ -46,8 +46,9 @@ struct voxeld_why {
     const char *key;
     /* The key's value, where it is a number */
     uint64_t limit;
-    /* How many waited before it: when it came, or now while it waits; and who they were,
-     * with those that ran. At most 6 groups; n_others are the rest */
+    /* How many that came before it waited: when it came, or now while it waits; and who
+     * they were, with those that ran. At most 6 groups; n_others are the rest. Lanes are
+     * shared out by token, so it may run before some of them, and later ones before it */
     uint32_t queue_position;
     const struct voxeld_why_ahead *ahead;
     size_t n_ahead;

@@ -138,7 +138,9 @@ def nng_client(
 class Https:
     """A connection that stays; get and post return status, headers and body."""
 
-    def __init__(self, daemon: Daemon, authority: Authority, own: Pair | None = None) -> None:
+    def __init__(
+        self, daemon: Daemon, authority: Authority, own: Pair | None = None
+    ) -> None:
         context = ssl.create_default_context(cafile=str(authority.certificate))
         if own is not None:
             context.load_cert_chain(own.certificate, own.key)
@@ -189,13 +191,17 @@ def daemon(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[D
         yield started
 
 
-def test_nng_peer_sends_and_gets_messages_of_all_sizes(daemon: Daemon, place: Place) -> None:
+def test_nng_peer_sends_and_gets_messages_of_all_sizes(
+    daemon: Daemon, place: Place
+) -> None:
     with nng_client(daemon, place.authority) as rpc:
         for n in (1, 1000, 1360, 1370, 200_000, 1_000_000):  # about 16 KiB is a record
             points = random_points(n, n)
             reply = rpc.call(
                 "voxelize",
-                voxelize_request(cloud_of(points), outputs=["OUTPUT_COUNTS", "OUTPUT_INVERSE"]),
+                voxelize_request(
+                    cloud_of(points), outputs=["OUTPUT_COUNTS", "OUTPUT_INVERSE"]
+                ),
                 token=TOKENS["viewer"][1],
             )
             assert reply.header.code == OK, reply.header.message
@@ -204,7 +210,9 @@ def test_nng_peer_sends_and_gets_messages_of_all_sizes(daemon: Daemon, place: Pl
             assert (np.bincount(inverse, minlength=len(counts)) == counts).all(), n
 
 
-def test_https_client_sends_and_gets_bodies_of_all_sizes(daemon: Daemon, place: Place) -> None:
+def test_https_client_sends_and_gets_bodies_of_all_sizes(
+    daemon: Daemon, place: Place
+) -> None:
     with Https(daemon, place.authority) as https:
         for n in (1, 1000, 1360, 300_000, 2_000_000):
             points = random_points(n, n)
@@ -220,9 +228,15 @@ def test_https_client_sends_and_gets_bodies_of_all_sizes(daemon: Daemon, place: 
             assert len(body) > 4 * n
 
 
-def test_plain_and_old_peers_are_refused_and_others_served(daemon: Daemon, place: Place) -> None:
+def test_plain_and_old_peers_are_refused_and_others_served(
+    daemon: Daemon, place: Place
+) -> None:
     for port in (rpc_port(daemon), daemon.http_port):
-        for text in (b"\0SP\0\0\x30\0\0" + bytes(64), b"GET / HTTP/1.1\r\n\r\n", bytes(70000)):
+        for text in (
+            b"\0SP\0\0\x30\0\0" + bytes(64),
+            b"GET / HTTP/1.1\r\n\r\n",
+            bytes(70000),
+        ):
             with (
                 contextlib.suppress(ConnectionError),
                 socket.create_connection(("127.0.0.1", port), 20 * SLOW) as plain,
@@ -243,9 +257,13 @@ def test_plain_and_old_peers_are_refused_and_others_served(daemon: Daemon, place
         assert https.call("GET", "/v1/health/live")[0] == 200
         assert https.connection.sock.version() in ("TLSv1.2", "TLSv1.3")
         text = https.call("GET", "/metrics", Authorization=bearer("viewer"))[2].decode()
-    failed = next(x for x in text.splitlines() if x.startswith("voxeld_tls_failed_total "))
+    failed = next(
+        x for x in text.splitlines() if x.startswith("voxeld_tls_failed_total ")
+    )
     assert int(failed.split()[1]) >= 6
-    expires = next(x for x in text.splitlines() if x.startswith("voxeld_tls_expires_time_seconds "))
+    expires = next(
+        x for x in text.splitlines() if x.startswith("voxeld_tls_expires_time_seconds ")
+    )
     assert float(expires.split()[1]) > 1.7e9
 
 
@@ -261,12 +279,16 @@ def test_client_that_trusts_another_authority_refuses_the_daemon(
         rpc.call("server_info")
 
 
-def test_unfinished_handshakes_cost_no_processor_time(daemon: Daemon, place: Place) -> None:
+def test_unfinished_handshakes_cost_no_processor_time(
+    daemon: Daemon, place: Place
+) -> None:
     context = ssl.create_default_context(cafile=str(place.authority.certificate))
     with contextlib.ExitStack() as stack:
         for i in range(8):
             port = (rpc_port(daemon), daemon.http_port)[i % 2]
-            peer = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20 * SLOW))
+            peer = stack.enter_context(
+                socket.create_connection(("127.0.0.1", port), 20 * SLOW)
+            )
             incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
             hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
             with pytest.raises(ssl.SSLWantReadError):
@@ -309,7 +331,9 @@ def test_refused_body_gets_its_answer(daemon: Daemon, place: Place) -> None:
     assert status == 401, body
 
 
-def test_names_of_the_certificate_are_hosts_of_ours(daemon: Daemon, place: Place) -> None:
+def test_names_of_the_certificate_are_hosts_of_ours(
+    daemon: Daemon, place: Place
+) -> None:
     with Https(daemon, place.authority) as https:
         for host, expected in (
             (f"voxels.example.org:{daemon.http_port}", 200),
@@ -324,7 +348,9 @@ def test_names_of_the_certificate_are_hosts_of_ours(daemon: Daemon, place: Place
 
 def test_dashboard_cookie_goes_over_tls_alone(daemon: Daemon, place: Place) -> None:
     with Https(daemon, place.authority) as https:
-        status, headers, _ = https.call("POST", "/v1/session", Authorization=bearer("viewer"))
+        status, headers, _ = https.call(
+            "POST", "/v1/session", Authorization=bearer("viewer")
+        )
     assert status == 200
     assert "; Secure" in headers["Set-Cookie"]
 
@@ -348,7 +374,9 @@ def test_certificate_stands_for_its_token(daemon: Daemon, place: Place) -> None:
         assert json.loads(https.call("GET", "/v1/session")[2])["name"] == "robot"
         assert https.call("POST", "/v1/map_create", create("a"))[0] == 200
         assert https.call("GET", "/metrics")[0] == 200
-        denied = https.call("POST", "/v1/map_create", create("b"), Authorization=bearer("viewer"))
+        denied = https.call(
+            "POST", "/v1/map_create", create("b"), Authorization=bearer("viewer")
+        )
         assert denied[0] == 403
     with Https(daemon, place.authority, place.guest) as https:
         assert https.call("GET", "/v1/status")[0] == 401
@@ -359,7 +387,9 @@ def names_of(reply: bytes, of: str) -> set[str]:
     return {entry["name"] for entry in json.loads(reply).get(of, [])}
 
 
-def test_certificate_is_within_the_walls_of_its_token(daemon: Daemon, place: Place) -> None:
+def test_certificate_is_within_the_walls_of_its_token(
+    daemon: Daemon, place: Place
+) -> None:
     """Names, methods, lists, quotas and issued tokens are those of the token that the certificate
     stands for, over nng and HTTP."""
     with Https(daemon, place.authority, place.robot) as robot:
@@ -378,10 +408,17 @@ def test_certificate_is_within_the_walls_of_its_token(daemon: Daemon, place: Pla
         assert denied[0] == 403, denied[2]
         assert b"the names begin with yard" in denied[2]
         assert https.call("POST", "/v1/map_create", create("yard-map"))[0] == 200
-        assert names_of(https.call("POST", "/v1/map_list", "{}")[2], "maps") == {"yard-map"}
+        assert names_of(https.call("POST", "/v1/map_list", "{}")[2], "maps") == {
+            "yard-map"
+        }
         beyond = https.call("POST", "/v1/map_create", create("yard-2"))
         assert beyond[0] == 429, beyond[2]
         assert b"max_maps" in beyond[2]
+        asked = json.dumps({"requestId": beyond[1]["X-Request-Id"]})
+        assert (
+            json.loads(https.call("POST", "/v1/why", asked)[2])["key"]
+            == "auth.tokens_file"
+        )
         forbidden = https.call("POST", "/v1/scene_drop", json.dumps({"name": "yard"}))
         assert forbidden[0] == 403, forbidden[2]
         assert b"deny=scene_drop" in forbidden[2]
@@ -415,12 +452,19 @@ def socket_of(
     url = f"wss://localhost:{daemon.http_port}{path}"
     limit_s = 20 * SLOW
     with open_socket(
-        url, ssl=context, open_timeout=limit_s, close_timeout=limit_s, compression=None, **options
+        url,
+        ssl=context,
+        open_timeout=limit_s,
+        close_timeout=limit_s,
+        compression=None,
+        **options,
     ) as opened:
         yield opened
 
 
-def test_sockets_over_tls_see_what_the_certificate_may(daemon: Daemon, place: Place) -> None:
+def test_sockets_over_tls_see_what_the_certificate_may(
+    daemon: Daemon, place: Place
+) -> None:
     def make(name: str) -> None:
         spec = {"name": name, "spec": {"voxelSizeM": 0.1, "depth": 6}}
         status, _, body = robot.call("POST", "/v1/scene_create", json.dumps(spec))
@@ -450,13 +494,19 @@ def test_sockets_over_tls_see_what_the_certificate_may(daemon: Daemon, place: Pl
         with (
             socket_of(daemon, place, "/v1/watch", place.fenced) as watch,
             socket_of(
-                daemon, place, "/foxglove", place.fenced, subprotocols=["foxglove.websocket.v1"]
+                daemon,
+                place,
+                "/foxglove",
+                place.fenced,
+                subprotocols=["foxglove.websocket.v1"],
             ) as viewer,
         ):
             seen = wait_for(viewer, "/scenes/yard-1/points")
             make("street-2")
             make("yard-2")
-            seen += wait_for(viewer, "/scenes/yard-2/points") + wait_for(watch, "yard-2")
+            seen += wait_for(viewer, "/scenes/yard-2/points") + wait_for(
+                watch, "yard-2"
+            )
             assert "street" not in seen
 
 
@@ -474,9 +524,10 @@ def test_passed_socket_speaks_tls(directory: Path) -> None:
         assert started.http_port == held.getsockname()[1]
         with Https(started, place.authority, place.robot) as https:
             assert https.call("GET", "/v1/status")[0] == 200
-        with contextlib.suppress(ConnectionError), socket.create_connection(
-            held.getsockname(), 20 * SLOW
-        ) as plain:
+        with (
+            contextlib.suppress(ConnectionError),
+            socket.create_connection(held.getsockname(), 20 * SLOW) as plain,
+        ):
             plain.sendall(b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"HTTP/1" not in plain.recv(4096)
     finally:
@@ -488,7 +539,10 @@ def test_certificate_of_a_strange_authority_ends_the_handshake(
     daemon: Daemon, place: Place
 ) -> None:
     strange = place.stranger.sign("robot-7.fleet")
-    with pytest.raises((ssl.SSLError, OSError)), Https(daemon, place.authority, strange) as https:
+    with (
+        pytest.raises((ssl.SSLError, OSError)),
+        Https(daemon, place.authority, strange) as https,
+    ):
         https.call("GET", "/v1/health/live")
     with (
         nng_client(daemon, place.authority, strange, timeout_s=0.5) as rpc,
@@ -497,7 +551,9 @@ def test_certificate_of_a_strange_authority_ends_the_handshake(
         rpc.call("server_info")
 
 
-def test_certificate_that_is_not_for_clients_is_refused(daemon: Daemon, place: Place) -> None:
+def test_certificate_that_is_not_for_clients_is_refused(
+    daemon: Daemon, place: Place
+) -> None:
     with (
         pytest.raises((ssl.SSLError, OSError)),
         Https(daemon, place.authority, place.server) as https,
@@ -527,7 +583,9 @@ def test_required_certificates_and_files_read_anew(directory: Path) -> None:
                 n = sum(e.get("msg") == outcome for e in daemon.log)
                 daemon.signal(signal.SIGHUP)
                 wait_until(
-                    lambda: sum(e.get("msg") == outcome for e in daemon.log) > n, 10, outcome
+                    lambda: sum(e.get("msg") == outcome for e in daemon.log) > n,
+                    10,
+                    outcome,
                 )
 
             place.install(place.authority.sign_server(60))
@@ -561,7 +619,10 @@ def check_config(directory: Path, config: dict[str, Any]) -> tuple[int, str]:
     path = directory / "checked.json"
     path.write_text(json.dumps(config))
     done = subprocess.run(
-        [BIN / "voxeld", "--check-config", path], capture_output=True, text=True, check=False
+        [BIN / "voxeld", "--check-config", path],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -570,7 +631,10 @@ def test_check_config_looks_at_the_files(directory: Path) -> None:
     place = Place(directory)
     good = place.mutual(True)
     good["listen"]["rpc"].append(f"ipc://{directory}/run/v.sock")
-    good |= {"data_dir": str(directory / "data"), "audit": {"file": str(directory / "audit")}}
+    good |= {
+        "data_dir": str(directory / "data"),
+        "audit": {"file": str(directory / "audit")},
+    }
     assert check_config(directory, good) == (0, "ok\n")
     assert not (directory / "data").exists()
 
@@ -606,7 +670,10 @@ def test_check_config_looks_at_the_files(directory: Path) -> None:
     refused("tls.client_names[0]", tls={"client_names": ["robot-7.fleet=nobody"]})
     refused("tls.client_names[0]", tls={"client_names": ["robot-7.fleet"]})
     refused("tls.key: is missing", tls={"key": ""})
-    refused("tls.certificate: nobody would use it", listen={"http": "", "rpc": ["tcp://[::1]:0"]})
+    refused(
+        "tls.certificate: nobody would use it",
+        listen={"http": "", "rpc": ["tcp://[::1]:0"]},
+    )
     refused("auth.tokens_file", auth={"tokens_file": missing})
     refused("data_dir", data_dir=missing)
     refused("data_dir", data_dir=str(place.tokens))
@@ -651,7 +718,9 @@ def test_our_clients_speak_tls(daemon: Daemon, place: Place) -> None:
         code, text = voxelctl("--url", url, *words)
         assert code == 1, text
         assert expected in text, text
-    assert "curl" in voxelctl("--url", f"https://localhost:{daemon.http_port}", "info")[1]
+    assert (
+        "curl" in voxelctl("--url", f"https://localhost:{daemon.http_port}", "info")[1]
+    )
 
     ca, certificate, key = (
         str(place.authority.certificate),
@@ -660,7 +729,13 @@ def test_our_clients_speak_tls(daemon: Daemon, place: Place) -> None:
     )
     timeout = 20 * SLOW
     with voxeld.connect(
-        url, "", timeout=timeout, wait=timeout, ca_file=ca, cert_file=certificate, key_file=key
+        url,
+        "",
+        timeout=timeout,
+        wait=timeout,
+        ca_file=ca,
+        cert_file=certificate,
+        key_file=key,
     ) as client:
         points = random_points(300_000)
         voxels = client.voxelize(points, 0.1)
