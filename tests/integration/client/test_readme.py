@@ -164,13 +164,33 @@ def runnable() -> list[str]:
     return [name for name in texts if mark in (SOURCE / name).read_text().splitlines()]
 
 
+MESH = """ply
+format ascii 1.0
+element vertex 4
+property float x
+property float y
+property float z
+element face 4
+property list uchar int vertex_indices
+end_header
+0 0 0
+0.1 0 0
+0 0.1 0
+0 0 0.1
+3 0 2 1
+3 0 1 3
+3 0 3 2
+3 1 2 3
+"""
+
+
 def make_recording(folder: Path) -> None:
     """What the texts take for granted: scans, a mesh, a short drive and its poses."""
     points = np.load(SOURCE / READ[0])[::100, :3]
     scan = np.concatenate([points, np.ones((len(points), 1))], 1).astype("<f4")
     scan.tofile(folder / "scan.bin")
     np.save(folder / "scan.npy", scan)
-    shutil.copy(SOURCE / "tests/fuzz/corpus/mesh/ascii.ply", folder / "bunny.ply")
+    (folder / "bunny.ply").write_text(MESH)
     pose = "1 0 0 {} 0 1 0 0 0 0 1 0\n"
     (folder / "poses.txt").write_text("".join(pose.format(i) for i in range(2)))
     (folder / "drive").mkdir()
