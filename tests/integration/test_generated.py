@@ -161,7 +161,8 @@ def test_scopes_and_summaries_are_those_of_the_server() -> None:
 NO_NAMES = {
     "fields.name", "spec.values.name", "values.name", "spec.palette.name",  # parts of one thing
     "expect_digest", "features", "frame_id", "image", "level", "output", "outputs",
-    "label_field", "label_name", "material_name", "rule.field", "time_field", "scopes", "prefixes", "snapshot", "values",
+    "label_field", "label_name", "material_name", "rule.field", "time_field", "scopes",
+    "prefixes", "snapshot", "values",
 }  # fmt: skip
 
 
