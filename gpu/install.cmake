@@ -27,8 +27,11 @@ set(engine_headers
   gpu/sparse/kernel_map/kernel_map.h
   gpu/surface/surface.h
   gpu/svdag/brush/brush.h
+  gpu/svdag/mesh/mesh.h
   gpu/svdag/scan/scan.h
   gpu/svdag/svdag.h
+  gpu/track/track.h
+  gpu/volume/scan/volume_scan.h
   gpu/volume/volume.h
   gpu/voxel/cloud.h
   gpu/voxel/voxel.h

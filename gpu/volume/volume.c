@@ -161,19 +161,29 @@ bool vxd_volume_is_linked(const struct vxd_volume *volume)
                vxd_hashmap_capacity(volume->map) * 27 * sizeof(int32_t);
 }
 
+/* Memory for the neighbours of as many blocks as the volume has room for: also of an empty volume, so
+ * that its bytes are known before there are blocks. */
+static enum vxd_status reserve_neighbours(struct vxd_queue *queue,
+                                          struct vxd_volume *volume)
+{
+    size_t n_bytes = vxd_hashmap_capacity(volume->map) * 27 * sizeof(int32_t);
+
+    if (volume->neighbours.n_bytes >= n_bytes) {
+        return VXD_OK;
+    }
+    vxd_device_free(queue, &volume->neighbours);
+    volume->n_linked = 0;
+    return vxd_device_alloc(queue, n_bytes, &volume->neighbours, NULL);
+}
+
 static enum vxd_status link_all(struct vxd_queue *queue, struct vxd_volume *volume)
 {
     size_t capacity = vxd_hashmap_capacity(volume->map);
     struct vxd_link_call call = {.n = volume->n_blocks, .is_for_all = true};
     struct vxd_buffer entries = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer count = {NULL, 0, VXD_SPACE_DEVICE};
-    size_t n_bytes = capacity * 27 * sizeof(int32_t);
     enum vxd_status status;
 
-    if (volume->neighbours.n_bytes < n_bytes) {
-        vxd_device_free(queue, &volume->neighbours);
-        VXD_TRY(vxd_device_alloc(queue, n_bytes, &volume->neighbours, NULL));
-    }
     VXD_TRY(vxd_device_alloc(queue, capacity * sizeof(int32_t), &entries, NULL));
     VXD_TRY(vxd_device_alloc(queue, sizeof(uint32_t), &count, NULL));
     VXD_TRY(
@@ -195,7 +205,8 @@ void vxd_volume_link(struct vxd_queue *queue, struct vxd_volume *volume,
     bool are_others_linked;
     enum vxd_status status;
 
-    if (volume->n_blocks == 0 || vxd_volume_is_linked(volume)) {
+    if (reserve_neighbours(queue, volume) != VXD_OK || volume->n_blocks == 0 ||
+        vxd_volume_is_linked(volume)) {
         return;
     }
     volume->n_linked += n;

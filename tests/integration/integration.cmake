@@ -166,7 +166,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_net_clients integration_backends integration_volumes
              integration_volume_durable integration_volume_tools integration_volume_track
              integration_volume_scans integration_shared integration_fields
-             integration_pictures integration_watch
-             integration_tls integration_why integration_backups integration_foxglove
+             integration_pictures integration_watch integration_mesh integration_foxglove
+             integration_tls integration_why integration_backups
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -162,7 +162,8 @@ NO_NAMES = {
     "fields.name", "spec.values.name", "values.name", "spec.palette.name",  # parts of one thing
     "request_id",  # of why
     "expect_digest", "features", "frame_id", "image", "level", "output", "outputs",
-    "label_field", "label_name", "material_name", "rule.field", "time_field", "scopes", "prefixes", "snapshot", "values",
+    "label_field", "label_name", "material_name", "rule.field", "time_field", "scopes",
+    "prefixes", "snapshot", "values",
 }  # fmt: skip
 
 

@@ -201,9 +201,12 @@ def test_dropped_volume_stays_gone_and_its_name_is_free(tmp_path: Path) -> None:
 
 
 def test_durable_wishes_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with running(tmp_path / "none", {"data_dir": ""}) as daemon, connect(daemon) as client:
-        with pytest.raises(voxeld.FailedPrecondition):
-            make(client, "v", durable="always")
+    with (
+        running(tmp_path / "none", {"data_dir": ""}) as daemon,
+        connect(daemon) as client,
+        pytest.raises(voxeld.FailedPrecondition),
+    ):
+        make(client, "v", durable="always")
     with running(tmp_path) as daemon, connect(daemon) as client:
         for fields, field in (
             ({"durable": True, "ttlS": 5}, "ttl_s"),
@@ -302,7 +305,6 @@ def test_backup_has_the_volume_as_it_was(tmp_path: Path) -> None:
 
 
 def test_copies_go_their_own_ways_and_outlive_the_process(tmp_path: Path) -> None:
-    data = tmp_path / "data"
     with killed(tmp_path) as daemon, connect(daemon) as client:
         volume = make(client, "v", durable="everysec", colour=True)
         for i in range(3):
@@ -327,14 +329,16 @@ def test_copies_go_their_own_ways_and_outlive_the_process(tmp_path: Path) -> Non
 
 
 def test_copy_over_the_limits_is_refused(tmp_path: Path) -> None:
-    with running(tmp_path, {"limits": {"volume_bytes": 12 << 20}}) as daemon:
-        with connect(daemon) as client:
-            volume = make(client, "v")
-            add(volume, 0)
-            with pytest.raises(voxeld.ResourceExhausted, match=r"limits\.volume_bytes"):
-                for i in range(20):
-                    volume.copy(f"copy-{i}")
-            assert len(client.volumes()) > 1
+    with (
+        running(tmp_path, {"limits": {"volume_bytes": 12 << 20}}) as daemon,
+        connect(daemon) as client,
+    ):
+        volume = make(client, "v")
+        add(volume, 0)
+        with pytest.raises(voxeld.ResourceExhausted, match=r"limits\.volume_bytes"):
+            for i in range(20):
+                volume.copy(f"copy-{i}")
+        assert len(client.volumes()) > 1
 
 
 # What is forgotten -------------------------------------------------------------------------
@@ -395,7 +399,7 @@ def test_decay_is_what_numpy_makes_of_every_layer(tmp_path: Path, compact: bool)
             )
             for name, rows in layers.items():
                 np.testing.assert_array_equal(after.layers[name], rows[left], name)
-        assert 0 < volume.info().n_blocks and volume.decay(0.0, all=True).n_blocks == 0
+        assert volume.info().n_blocks > 0 and volume.decay(0.0, all=True).n_blocks == 0
         for fields, field in (
             ({"factor": 2, "all": True}, "factor"),
             ({"factor": 1, "minWeight": -1, "all": True}, "min_weight"),

@@ -21,7 +21,7 @@ cmake -DCMAKE_INSTALL_PREFIX="$prefix" -P "$build/client/cmake_install.cmake" >/
 test -x "$prefix/bin/voxelctl"
 test -f "$prefix/share/man/man1/voxelctl.1"
 test -x "$prefix/libexec/voxeld/bench_load"
-test -f "$prefix/share/voxeld/plot_load.py"
+test -x "$prefix/share/voxeld/plot_load.py"
 $emulator "$prefix/bin/voxelctl" --version
 if [ -z "$emulator" ]; then # which would not start a program for voxelctl
     "$prefix/bin/voxelctl" bench --version
