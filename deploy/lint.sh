@@ -59,8 +59,8 @@ git ls-files -co --exclude-standard '*.h' |
     grep -v -e '_cuda\.h$' -e cuda_check.h -e '^tests/emulator/' |
     xargs -P "$jobs" -n 16 bash -euc 'check_headers "$@"' _
 
-# The API's description and the dashboard's files are arrays of their bytes, over which cppcheck
-# takes minutes.
+# The API's description, the dashboard's files and Foxglove's schemas are arrays of their bytes, over
+# which cppcheck takes minutes.
 python3 - "$root/lint" <<'END'
 import json
 import sys
@@ -68,7 +68,8 @@ from pathlib import Path
 
 folder = Path(sys.argv[1])
 units = json.loads((folder / "compile_commands.json").read_text())
-bytes_of_files = str(folder.resolve() / "server" / "web") + "/"
+server = folder.resolve() / "server"
+bytes_of_files = (f"{server / 'web'}/", f"{server / 'foxglove'}/")
 kept = [
     unit
     for unit in units

@@ -405,10 +405,11 @@ VXD_HD int vxd_track_project(const struct vxd_track_camera *camera, const float 
     float inverse = vxd_divf(1.0f, z);
     float at_u = vxd_addf(vxd_mulf(vxd_mulf(camera->fx, q[0]), inverse), camera->cx);
     float at_v = vxd_addf(vxd_mulf(vxd_mulf(camera->fy, q[1]), inverse), camera->cy);
-    int is_low = (at_u >= -0.5f) & (at_v >= -0.5f);
-    int is_high = (at_u < vxd_subf((float)camera->width, 0.5f)) &
-                  (at_v < vxd_subf((float)camera->height, 0.5f));
-    int is_inside = is_ahead & is_low & is_high;
+    int is_right = at_u >= -0.5f;
+    int is_below = at_v >= -0.5f;
+    int is_left = at_u < vxd_subf((float)camera->width, 0.5f);
+    int is_above = at_v < vxd_subf((float)camera->height, 0.5f);
+    int is_inside = is_ahead & is_right & is_below & is_left & is_above;
 
     *u = is_inside ? at_u : 0;
     *v = is_inside ? at_v : 0;

@@ -220,8 +220,9 @@ VXD_HD int32_t vxd_cast_entry(const struct vxd_cast_call *call, struct vxd_cast_
         ray->block[2] = bz;
         if (ray->entry != VXD_NO_ENTRY && call->view.neighbours != NULL && dx <= 2 &&
             dy <= 2 && dz <= 2) {
-            ray->entry =
-                call->view.neighbours[27 * (size_t)ray->entry + 9 * dx + 3 * dy + dz];
+            uint32_t column = 9 * dx + 3 * dy + dz;
+
+            ray->entry = call->view.neighbours[27 * (size_t)ray->entry + column];
         } else {
             ray->entry = vxd_cast_find(call, bx, by, bz);
         }
