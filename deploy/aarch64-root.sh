@@ -12,8 +12,8 @@ if [ $# -ne 1 ]; then
     exit 2
 fi
 root=$(realpath -m "$1")
-packages=(libc6-dev libjansson-dev libjpeg-dev libmicrohttpd-dev libnng-dev libpng-dev
-    libprotobuf-c-dev libsqlite3-dev libwslay-dev nettle-dev zlib1g-dev)
+packages=(libc6-dev libgnutls28-dev libjansson-dev libjpeg-dev libmicrohttpd-dev libnng-dev
+    libpng-dev libprotobuf-c-dev libsqlite3-dev libwslay-dev nettle-dev zlib1g-dev)
 
 # What a finished folder was made of; another list makes another folder.
 if [ "$(cat "$root/.packages" 2>/dev/null)" = "${packages[*]}" ]; then

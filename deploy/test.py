@@ -108,7 +108,7 @@ TREES = {
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
         r"test_server_(model|map_faults|durable_(planes|repair|repair_cut)|volume_(record|alloc)|"
         r"upkeep_record|rules)|"
-        r"integration_(mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
+        r"integration_(backups|why|mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
         r"scene_upkeep|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
         r"layers|names|bundle|.*_tools)$",

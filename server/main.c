@@ -8,6 +8,7 @@
 
 #include "gpu/core/core.h"
 #include "proto/base/clock.h"
+#include "server/config_tool.h"
 #include "server/data_tools.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/method_table.h"
@@ -73,43 +74,6 @@ static int fail_data(const char *what, const struct daemon *d, const struct vxd_
     (void)snprintf(command, sizeof command, "voxeld --repair-data %s", d->data_dir.path);
     vxd_log(VXD_LOG_ERROR, what, "error", err->message, "repair", command);
     return EXIT_FAILURE;
-}
-
-/* Reads the tokens as a start does, and forgets them. */
-static enum vxd_status check_tokens(const struct vxd_config *config, struct vxd_err *err)
-{
-    struct vxd_method_names names = {NULL, 0};
-    struct vxd_token_list list = {NULL, 0};
-    enum vxd_status status = vxd_method_names_make(vxd_method_table(), &names, err);
-
-    if (status == VXD_OK) {
-        status = vxd_token_file_read(config->tokens_file, &names, &list, err);
-    }
-    vxd_token_list_clear(&list);
-    vxd_method_names_free(&names);
-    return status;
-}
-
-static int check_config(const char *path)
-{
-    struct vxd_options options = {.config = path};
-    struct vxd_config *config = malloc(sizeof *config);
-    struct vxd_err err = {0};
-    enum vxd_status status =
-        config != NULL ? vxd_options_load(&options, config, &err)
-                       : vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
-
-    if (status == VXD_OK) {
-        status = check_tokens(config, &err);
-    }
-    free(config);
-    if (status != VXD_OK) {
-        (void)fprintf(stderr, "%s%s%s\n", err.field, err.field[0] != '\0' ? ": " : "",
-                      err.message);
-        return EXIT_USAGE;
-    }
-    (void)puts("ok");
-    return EXIT_SUCCESS;
 }
 
 /* The data directory is opened on a thread of its own. */
@@ -225,10 +189,14 @@ static void warn_of_reach(const struct vxd_config *config)
 {
     bool is_open = config->tokens_file[0] == '\0';
     bool is_unix = strncmp(config->http, "unix:", 5) == 0;
+    /* Whoever must show a certificate is not every user. */
+    bool is_certified = vxd_config_http_is_tls(config->http) &&
+                        config->tls_client_ca[0] != '\0' && config->tls_client_required;
     char mode[8];
 
     (void)snprintf(mode, sizeof mode, "0%o", (unsigned)config->ipc_mode);
-    if (is_open && config->http[0] != '\0' && !is_unix && !config->http_require_token) {
+    if (is_open && config->http[0] != '\0' && !is_unix && !is_certified &&
+        !config->http_require_token) {
         vxd_log(VXD_LOG_WARNING,
                 "every user of this machine may do everything over HTTP: set "
                 "auth.tokens_file, http.require_token, or listen.http to unix:/PATH",
@@ -438,6 +406,7 @@ static int run(struct daemon *d)
         (void)vxd_scheduler_drain(d->server.scheduler, d->config.drain_timeout_ms);
         return fail("cannot listen", &err);
     }
+    atomic_store(&d->server.ready_ns, vxd_clock_ns());
     vxd_server_set_state(&d->server, VXD_STATE_SERVING);
     warn_of_reach(&d->config);
     log_ready(d);
@@ -452,17 +421,20 @@ static int run(struct daemon *d)
 }
 
 /* Reads the configuration. A socket that systemd passed says itself where HTTP listens, and must keep
- * the rules of listen.http, too. */
+ * the rules of listen.http, too; it speaks TLS where listen.http does. */
 static enum vxd_status load_config(struct daemon *d, struct vxd_err *err)
 {
-    char address[VXD_PATH_BYTES] = "";
+    char address[VXD_PATH_BYTES / 2] = "";
     enum vxd_status status;
 
     VXD_TRY(vxd_notify_take_listener(&d->passed_fd, address, sizeof address, err));
     VXD_TRY(vxd_options_load(&d->options, &d->config, err));
     d->is_passed = d->passed_fd >= 0;
     if (d->is_passed) {
-        (void)snprintf(d->config.http, sizeof d->config.http, "%s", address);
+        bool is_tls = vxd_config_http_is_tls(d->config.http);
+
+        (void)snprintf(d->config.http, sizeof d->config.http, "%s%s",
+                       is_tls ? VXD_CONFIG_HTTPS : "", address);
         VXD_TRY(vxd_config_check(&d->config, err));
     }
 out:
@@ -491,7 +463,7 @@ int main(int argc, char **argv)
         (void)puts("voxeld " VXD_VERSION);
         result = EXIT_SUCCESS;
     } else if (d->options.check_config != NULL) {
-        result = check_config(d->options.check_config);
+        result = vxd_config_tool_check(d->options.check_config);
     } else if (d->options.check_network != NULL) {
         result = vxd_network_tool_check(d->options.check_network);
     } else if (d->options.check_data != NULL) {

@@ -21,6 +21,7 @@
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
 #include "server/service/watch/watch.h"
+#include "server/transport/tls/tls.h"
 
 /* Opens the engine. "auto" tries the GPU and logs once why the CPU is used instead. */
 static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
@@ -86,6 +87,21 @@ static void apply_limits(struct vxd_server *server, const struct vxd_config *con
     }
 }
 
+/* With a certificate whose time is over, who does not ask for certificates (over ipc, say) is served
+ * all the same. */
+static enum vxd_status open_tls(struct vxd_server *server, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_tls_create(&server->config, &server->tls, err);
+
+    if (status == VXD_FAILED_PRECONDITION) {
+        vxd_log(VXD_LOG_WARNING, "clients will refuse this certificate", "error",
+                err->message);
+        *err = (struct vxd_err){0};
+        status = VXD_OK;
+    }
+    return status;
+}
+
 enum vxd_status vxd_server_open(struct vxd_server *server,
                                 const struct vxd_config *config,
                                 const struct vxd_method_table *methods,
@@ -107,9 +123,11 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(make_instance_id(server->instance_id, err));
     VXD_TRY(vxd_method_names_make(methods, &server->method_names, err));
     VXD_TRY(vxd_auth_create(config, &server->method_names, &server->auth, err));
+    VXD_TRY(open_tls(server, err));
     VXD_TRY(vxd_tickets_create(&server->tickets, err));
     VXD_TRY(vxd_metrics_create(&server->metrics, err));
     VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
+    VXD_TRY(vxd_whys_create(&server->whys, err));
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
                             err));
     vxd_once_set_life(server->once, config->replay_seconds);
@@ -146,9 +164,11 @@ void vxd_server_close(struct vxd_server *server)
     }
     vxd_once_destroy(server->once);
     vxd_slowlog_destroy(server->slowlog);
+    vxd_whys_destroy(server->whys);
     vxd_metrics_destroy(server->metrics);
     vxd_tickets_destroy(server->tickets);
     vxd_auth_destroy(server->auth);
+    vxd_tls_destroy(server->tls);
     vxd_method_names_free(&server->method_names);
     (void)vxd_audit_open("", NULL);
     server->scheduler = NULL;
@@ -162,9 +182,11 @@ void vxd_server_close(struct vxd_server *server)
     server->context = NULL;
     server->once = NULL;
     server->slowlog = NULL;
+    server->whys = NULL;
     server->metrics = NULL;
     server->tickets = NULL;
     server->auth = NULL;
+    server->tls = NULL;
 }
 
 enum vxd_status vxd_server_reload(struct vxd_server *server,
@@ -183,6 +205,9 @@ enum vxd_status vxd_server_reload(struct vxd_server *server,
                          config->queue_limit, server->config.queue_limit));
     }
     VXD_TRY(vxd_audit_open(config->audit_file, err));
+    if (server->tls != NULL && config->tls_certificate[0] != '\0') {
+        VXD_TRY(vxd_tls_reload(server->tls, config, err));
+    }
     VXD_TRY(vxd_auth_reload(server->auth, err));
     apply_limits(server, config);
 out:

@@ -12,9 +12,9 @@
 #include "client/voxelctl/watch/voxelctl_watch.h"
 
 static const struct ctl_command *const commands[] = {
-    &ctl_voxelize,  &ctl_map,       &ctl_scene,  &ctl_volume, &ctl_infer,
-    &ctl_net,       &ctl_convert,   &ctl_watch,  &ctl_info,   &ctl_status,
-    &ctl_self_test, &ctl_log_level, &ctl_backup, &ctl_token,  &ctl_bench,
+    &ctl_voxelize, &ctl_map,   &ctl_scene, &ctl_volume, &ctl_infer,     &ctl_net,
+    &ctl_convert,  &ctl_watch, &ctl_info,  &ctl_status, &ctl_self_test, &ctl_log_level,
+    &ctl_backup,   &ctl_token, &ctl_why,   &ctl_bench,
 };
 
 enum {
@@ -44,6 +44,9 @@ static void print_help(void)
         "none\n"
         "  --ca-file FILE     PEM file of the authorities that may have signed the\n"
         "                     server's certificate, for tls+tcp\n"
+        "  --cert-file FILE   PEM file of your own certificate, where the server wants "
+        "one,\n"
+        "  --key-file FILE    and of its key, where that is not in the same file\n"
         "  --timeout SECONDS  longest wait for a reply; default 5\n"
         "  --timeout-ms MS    the same in milliseconds\n"
         "  --json             JSON on standard output instead of text\n"

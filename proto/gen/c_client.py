@@ -249,6 +249,7 @@ out:
             f"static enum vxd_status build_{method.name}(struct vxd_exchange *call, "
             f"const struct {face['request']} *in, {method.request.c} *out)\n{{\n"
             + ("enum vxd_status status = VXD_OK;\n\n" if tries else "(void)call;\n")
+            + ("" if body else "(void)in;\n(void)out;\n")
             + "\n".join(body)
             + ("\nout:\nreturn status;\n}\n" if tries else "\nreturn VXD_OK;\n}\n")
         )
@@ -519,20 +520,21 @@ out:
         if "request->" in text:
             request = f"const struct {face['request']} *request, "
         header = [f"r->{name} = header->{name};" for name in result["header"]]
+        uses_header = bool(header) or "header->" in text
         always = [f"r->{name} = true;" for name in face.get("always", [])]
         self.add(
             f"static enum vxd_status open_{method.name}(struct vxd_exchange *call, {request}"
             f"struct {struct} **out)\n{{\n"
             f"struct {struct} *r = vxd_result_new(&call->reply, sizeof *r, &call->err);\n"
-            "const Voxeld__V1__ResponseHeader *header;\n"
-            f"const {method.response.c} *in;\n"
+            + ("const Voxeld__V1__ResponseHeader *header;\n" if uses_header else "")
+            + f"const {method.response.c} *in;\n"
             + ("struct vxd_err *err = &call->err;\n" if "err)" in text else "")
             + "struct vxd_reply *reply;\n"
             + ("enum vxd_status status = VXD_OK;\n\n" if fails else "\n")
             + "if (r == NULL) { return VXD_RESOURCE_EXHAUSTED; }\n"
             "reply = vxd_result_reply(r);\n"
-            "header = reply->response->header;\n"
-            f"in = reply->response->{method.name};\n"
+            + ("header = reply->response->header;\n" if uses_header else "")
+            + f"in = reply->response->{method.name};\n"
             + "\n".join([*header, *always, *body])
             + "\n*out = r;\nreturn VXD_OK;\n"
             + (f"out:\n{result['free']}(r);\nreturn status;\n}}\n" if fails else "}\n")

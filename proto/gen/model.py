@@ -38,6 +38,8 @@ FILES = (
     "render",
     "mesh",
     "watch",
+    "why",
+    "backup",
     "rpc",
 )
 
@@ -68,6 +70,8 @@ def snake(name: str) -> str:
 
 
 def plural(noun: str) -> str:
+    if noun == "why":
+        return "explanations"
     return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 

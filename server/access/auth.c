@@ -218,9 +218,8 @@ static void take_peer(struct vxd_auth *auth, const char *name, bool is_known,
     out->is_known = is_known;
 }
 
-/* Finds who issued a token, as they are now. False: they are no more, so neither is the token. */
-static bool find_issuer(struct vxd_auth *auth, const char *name,
-                        struct vxd_principal *out)
+/* The token of a name, as it is now. */
+static bool find_named(struct vxd_auth *auth, const char *name, struct vxd_principal *out)
 {
     bool found = false;
 
@@ -232,6 +231,15 @@ static bool find_issuer(struct vxd_auth *auth, const char *name,
         }
     }
     (void)pthread_mutex_unlock(&auth->mutex);
+    return found;
+}
+
+/* Finds who issued a token, as they are now. False: they are no more, so neither is the token. */
+static bool find_issuer(struct vxd_auth *auth, const char *name,
+                        struct vxd_principal *out)
+{
+    bool found = find_named(auth, name, out);
+
     if (found) {
         return true;
     }
@@ -359,6 +367,20 @@ enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
     }
     take_peer(auth, name, peer_uid >= 0, out);
     return VXD_OK;
+}
+
+enum vxd_status vxd_auth_identify_certified(struct vxd_auth *auth, const char *token_name,
+                                            struct vxd_principal *out,
+                                            struct vxd_err *err)
+{
+    memset(out, 0, sizeof *out);
+    (void)snprintf(out->name, sizeof out->name, "unknown");
+    return find_named(auth, token_name, out)
+               ? VXD_OK
+               : vxd_fail(err, VXD_UNAUTHENTICATED, NULL,
+                          "the certificate is for the token \"%s\", which does not "
+                          "exist",
+                          token_name);
 }
 
 enum vxd_status vxd_auth_require(const struct vxd_principal *principal,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who sends a request: bearer tokens, kept as SHA-256 hashes in a file or signed by this server, and
- * the peer's uid on unix sockets. */
+ * the peer's uid on unix sockets, and tokens that clients' certificates stand for. */
 #ifndef VXD_SERVER_ACCESS_AUTH_H
 #define VXD_SERVER_ACCESS_AUTH_H
 
@@ -55,6 +55,16 @@ void vxd_auth_destroy(struct vxd_auth *auth);
 enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
                                   const char *peer, int64_t peer_uid,
                                   struct vxd_principal *out, struct vxd_err *err);
+
+/* Identifies a sender without a token by the name of the token that tls.client_names gives to its
+ * certificate, which was judged: the token's scopes, rules, quotas and account hold for it.
+ *
+ * out     out  as vxd_auth_identify's
+ * errors  UNAUTHENTICATED  there is no token of this name any more */
+enum vxd_status vxd_auth_identify_certified(struct vxd_auth *auth, const char *token_name,
+                                            struct vxd_principal *out,
+                                            struct vxd_err *err);
+
 void vxd_principal_clear(struct vxd_principal *principal);
 
 /* errors  PERMISSION_DENIED  names the scope that is missing */

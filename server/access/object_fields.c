@@ -13,6 +13,7 @@
 
 const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(backup_request, 1, 0, 0, BACKUP),                     /* name */
+    OBJECT(backup_drop_request, 1, 0, 0, BACKUP),                /* name */
     OBJECT(voxelize_request, 13, 1, 0, MAP),                     /* merge.map */
     OBJECT(map_create_request, 1, 0, 0, MAP),                    /* name */
     OBJECT(map_drop_request, 1, 0, 0, MAP),                      /* name */
@@ -79,6 +80,7 @@ const size_t vxd_n_request_objects =
     sizeof vxd_request_objects / sizeof vxd_request_objects[0];
 
 const struct vxd_object_field vxd_reply_objects[] = {
+    OBJECT(backup_list_response, 1, 1, 0, BACKUP),   /* backups.name */
     OBJECT(map_list_response, 1, 1, 0, MAP),         /* maps.name */
     OBJECT(network_list_response, 1, 1, 0, NETWORK), /* networks.name */
     OBJECT(network_list_response, 4, 0, 0, NETWORK), /* available */

@@ -57,6 +57,7 @@ void vxd_config_default(struct vxd_config *config)
     config->scene_collect_growth = 100;
     (void)snprintf(config->scene_store, sizeof config->scene_store, "arena");
     config->http_threads = 2;
+    config->tls_client_required = true;
     (void)snprintf(config->log_level, sizeof config->log_level, "info");
     config->drain_grace_ms = 1000;
     config->drain_timeout_ms = 10000;

@@ -6,6 +6,7 @@
 
 #include "gpu/svdag/svdag.h"
 #include "gpu/paper/paper.h"
+#include "proto/base/name.h"
 #include "server/config/daemon_config.h"
 
 enum {
@@ -59,8 +60,26 @@ static bool is_loopback(const char *host)
     return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+#define TLS_TCP "tls+tcp://"
+
+bool vxd_config_http_is_tls(const char *http)
+{
+    return strncmp(http, VXD_CONFIG_HTTPS, strlen(VXD_CONFIG_HTTPS)) == 0;
+}
+
+const char *vxd_config_http_address(const char *http)
+{
+    return http + (vxd_config_http_is_tls(http) ? strlen(VXD_CONFIG_HTTPS) : 0);
+}
+
+/* Whether whoever connects has shown a certificate that we accept. */
+static bool asks_for_certificates(const struct vxd_config *config)
+{
+    return config->tls_client_ca[0] != '\0' && config->tls_client_required;
+}
+
 static enum vxd_status check_reach(const struct vxd_config *config, const char *field,
-                                   const char *address, struct vxd_err *err)
+                                   const char *address, bool is_tls, struct vxd_err *err)
 {
     char host[VXD_PATH_BYTES];
 
@@ -71,10 +90,17 @@ static enum vxd_status check_reach(const struct vxd_config *config, const char *
             "0 to 65535",
             address);
     }
-    if (!is_loopback(host) && !config->allow_insecure && config->tokens_file[0] == '\0') {
+    if (is_tls && config->tls_certificate[0] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "\"%.100s\" speaks TLS: give tls.certificate and tls.key",
+                        address);
+    }
+    if (!is_loopback(host) && !config->allow_insecure && config->tokens_file[0] == '\0' &&
+        !(is_tls && asks_for_certificates(config))) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "\"%.100s\" can be reached from other machines: configure "
-                        "auth.tokens_file, or set listen.allow_insecure",
+                        "auth.tokens_file, or TLS with tls.client_ca, or set "
+                        "listen.allow_insecure",
                         address);
     }
     return VXD_OK;
@@ -88,16 +114,58 @@ static enum vxd_status check_rpc(const struct vxd_config *config, size_t i,
 
     (void)snprintf(field, sizeof field, "listen.rpc[%zu]", i);
     if (strncmp(url, "tcp://", 6) == 0) {
-        return check_reach(config, field, url + 6, err);
+        return check_reach(config, field, url + 6, false, err);
+    }
+    if (strncmp(url, TLS_TCP, strlen(TLS_TCP)) == 0) {
+        return check_reach(config, field, url + strlen(TLS_TCP), true, err);
     }
     if (strncmp(url, "ipc:///", 7) != 0 || url[7] == '\0') {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "\"%.100s\" must be ipc:///PATH or tcp://HOST:PORT", url);
+                        "\"%.100s\" must be ipc:///PATH, tcp://HOST:PORT or "
+                        "tls+tcp://HOST:PORT",
+                        url);
     }
     if (strlen(url) - 6 > IPC_PATH_BYTES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "the socket's path has %zu bytes, the system allows %d",
                         strlen(url) - 6, IPC_PATH_BYTES);
+    }
+    return VXD_OK;
+}
+
+static bool has_tls_listener(const struct vxd_config *config)
+{
+    bool has =
+        vxd_config_http_is_tls(config->http) || vxd_config_http_is_tls(config->foxglove);
+
+    for (size_t i = 0; i < config->n_rpc; i++) {
+        has = has || strncmp(config->rpc[i], TLS_TCP, strlen(TLS_TCP)) == 0;
+    }
+    return has;
+}
+
+static enum vxd_status check_client_names(const struct vxd_config *config,
+                                          struct vxd_err *err)
+{
+    if (config->n_tls_client_names > 0 &&
+        (config->tls_client_ca[0] == '\0' || config->tokens_file[0] == '\0')) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "tls.client_names",
+                        "gives tokens to clients' certificates: it needs %s",
+                        config->tls_client_ca[0] == '\0' ? "tls.client_ca"
+                                                         : "auth.tokens_file");
+    }
+    for (size_t i = 0; i < config->n_tls_client_names; i++) {
+        const char *name = config->tls_client_names[i];
+        const char *equals = strrchr(name, '=');
+        char field[48];
+
+        (void)snprintf(field, sizeof field, "tls.client_names[%zu]", i);
+        if (equals == NULL || equals == name || !vxd_is_name(equals + 1)) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                            "\"%.100s\" must be NAME=TOKEN, where a certificate has NAME "
+                            "and auth.tokens_file has TOKEN",
+                            name);
+        }
     }
     return VXD_OK;
 }
@@ -114,6 +182,27 @@ static enum vxd_status check_unix(const char *path, struct vxd_err *err)
                         strlen(path), IPC_PATH_BYTES);
     }
     return VXD_OK;
+}
+
+static enum vxd_status check_tls(const struct vxd_config *config, struct vxd_err *err)
+{
+    bool has_certificate = config->tls_certificate[0] != '\0';
+
+    if (has_certificate != (config->tls_key[0] != '\0')) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT,
+                        has_certificate ? "tls.key" : "tls.certificate",
+                        "is missing: a certificate and its key go together");
+    }
+    if (has_certificate && !has_tls_listener(config)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "tls.certificate",
+                        "nobody would use it: neither listen.http nor listen.foxglove is "
+                        "https://HOST:PORT, and listen.rpc has no tls+tcp://HOST:PORT");
+    }
+    if (!has_certificate && config->tls_client_ca[0] != '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "tls.client_ca",
+                        "goes with tls.certificate and tls.key");
+    }
+    return check_client_names(config, err);
 }
 
 static bool is_backend(const char *name)
@@ -156,13 +245,17 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
         VXD_TRY(check_rpc(config, i, err));
     }
     if (config->foxglove[0] != '\0') {
-        VXD_TRY(check_reach(config, "listen.foxglove", config->foxglove, err));
+        VXD_TRY(check_reach(config, "listen.foxglove",
+                            vxd_config_http_address(config->foxglove),
+                            vxd_config_http_is_tls(config->foxglove), err));
     }
     if (strncmp(config->http, "unix:", 5) == 0) {
         VXD_TRY(check_unix(config->http + 5, err));
     } else if (config->http[0] != '\0') {
-        VXD_TRY(check_reach(config, "listen.http", config->http, err));
+        VXD_TRY(check_reach(config, "listen.http", vxd_config_http_address(config->http),
+                            vxd_config_http_is_tls(config->http), err));
     }
+    VXD_TRY(check_tls(config, err));
     if (!is_backend(config->backend)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.backend",
                         "\"%s\" must be auto, cpu, cuda or cuda:N", config->backend);

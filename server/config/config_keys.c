@@ -2,6 +2,7 @@
 #include "server/config/config_keys.h"
 
 #include <limits.h>
+#include <string.h>
 
 #define AT(member) offsetof(struct vxd_config, member)
 #define SIZE_OF(member) sizeof(((struct vxd_config *)0)->member)
@@ -88,6 +89,16 @@ const struct vxd_config_entry vxd_config_entries[] = {
      0, VXD_CONFIG_MAX_UIDS, NULL},
     {"audit.file", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(audit_file), 0,
      SIZE_OF(audit_file), 0, NULL},
+    {"tls.certificate", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(tls_certificate), 0,
+     SIZE_OF(tls_certificate), 0, NULL},
+    {"tls.key", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(tls_key), 0,
+     SIZE_OF(tls_key), 0, NULL},
+    {"tls.client_ca", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(tls_client_ca), 0,
+     SIZE_OF(tls_client_ca), 0, NULL},
+    {"tls.client_required", VXD_CONFIG_BOOL, 0, 1, AT(tls_client_required), 0, 0, 0,
+     NULL},
+    {"tls.client_names", VXD_CONFIG_STRINGS, 3, VXD_PATH_BYTES - 1, AT(tls_client_names),
+     AT(n_tls_client_names), 0, VXD_CONFIG_MAX_CLIENT_NAMES, NULL},
     {"http.allowed_hosts", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1, AT(allowed_hosts),
      AT(n_allowed_hosts), 0, VXD_CONFIG_MAX_ORIGINS, NULL},
     {"http.allowed_origins", VXD_CONFIG_STRINGS, 1, VXD_PATH_BYTES - 1,
@@ -106,4 +117,45 @@ const size_t vxd_config_n_entries =
 const char *vxd_config_key(size_t index)
 {
     return index < vxd_config_n_entries ? vxd_config_entries[index].path : NULL;
+}
+
+/* Whether a text goes on here with the rest of a longer key. */
+static bool goes_on(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '_';
+}
+
+const char *vxd_config_key_in(const char *text)
+{
+    for (size_t i = 0; i < vxd_config_n_entries; i++) {
+        const char *key = vxd_config_entries[i].path;
+        const char *at = strchr(key, '.') != NULL ? strstr(text, key) : NULL;
+
+        if (at != NULL && !goes_on(at[strlen(key)])) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+bool vxd_config_number(const struct vxd_config *config, const char *key, uint64_t *out)
+{
+    for (size_t i = 0; i < vxd_config_n_entries; i++) {
+        const struct vxd_config_entry *entry = &vxd_config_entries[i];
+        const uint8_t *at = (const uint8_t *)config + entry->offset;
+
+        if (strcmp(entry->path, key) != 0) {
+            continue;
+        }
+        if (entry->kind == VXD_CONFIG_UINT32) {
+            *out = *(const uint32_t *)(const void *)at;
+            return true;
+        }
+        if (entry->kind == VXD_CONFIG_UINT64) {
+            *out = *(const uint64_t *)(const void *)at;
+            return true;
+        }
+        return false;
+    }
+    return false;
 }

@@ -11,12 +11,13 @@
 #define VXD_CONFIG_MAX_ORIGINS 32
 #define VXD_CONFIG_MAX_UIDS 32
 #define VXD_CONFIG_MAX_NETWORKS 64
+#define VXD_CONFIG_MAX_CLIENT_NAMES 64
 #define VXD_PATH_BYTES 512
 
 struct vxd_config {
-    /* listen: rpc URLs (ipc:///path, tcp://host:port; port 0 = any free one) and the HTTP
-     * address host:port or unix:/path ("" = no HTTP). Default: ipc in the runtime directory and
-     * 127.0.0.1:8420. */
+    /* listen: rpc URLs (ipc:///path, tcp://host:port, tls+tcp://host:port; port 0 = any free
+     * one) and the HTTP address host:port, https://host:port or unix:/path ("" = no HTTP).
+     * Default: ipc in the runtime directory and 127.0.0.1:8420. */
     char rpc[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     size_t n_rpc;
     uint32_t ipc_mode; /* permission bits of ipc sockets, 0660 */
@@ -76,6 +77,15 @@ struct vxd_config {
 
     char audit_file[VXD_PATH_BYTES]; /* "" = no audit log */
 
+    /* PEM files; "" = no TLS. */
+    char tls_certificate[VXD_PATH_BYTES];
+    char tls_key[VXD_PATH_BYTES];
+    char tls_client_ca[VXD_PATH_BYTES]; /* "" = clients need no certificates */
+    bool tls_client_required;           /* with tls_client_ca: they do */
+    /* "NAME=TOKEN": who has a certificate of this name is as who sends that token. */
+    char tls_client_names[VXD_CONFIG_MAX_CLIENT_NAMES][VXD_PATH_BYTES];
+    size_t n_tls_client_names;
+
     char allowed_hosts[VXD_CONFIG_MAX_ORIGINS]
                       [VXD_PATH_BYTES]; /* Host values beside ours */
     size_t n_allowed_hosts;
@@ -102,12 +112,24 @@ enum vxd_status vxd_config_read(const char *path, struct vxd_config *config,
 enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_bytes,
                                  struct vxd_config *config, struct vxd_err *err);
 
+/* Whether an HTTP address asks for TLS, and the address without the scheme. */
+#define VXD_CONFIG_HTTPS "https://"
+bool vxd_config_http_is_tls(const char *http);
+const char *vxd_config_http_address(const char *http);
+
 /* Returns the path of the index-th key of the file ("limits.queue"), or NULL after the
  * last. A test compares the manual with the parser by it. */
 const char *vxd_config_key(size_t index);
 
-/* Checks what concerns several keys, or the build: a non-loopback address needs tokens or
- * allow_insecure; timeouts in order; at least one listener.
+/* Returns the key that a text names, for example a message, or NULL. */
+const char *vxd_config_key_in(const char *text);
+
+/* Reads the value of a key; false where it is no number, or there is no such key. */
+bool vxd_config_number(const struct vxd_config *config, const char *key, uint64_t *out);
+
+/* Checks what concerns several keys, or the build: a non-loopback address needs tokens,
+ * certificates of clients or allow_insecure; timeouts in order; at least one listener. Files are
+ * not looked at.
  * errors  INVALID_ARGUMENT
  *         UNIMPLEMENTED     scenes.store is one that this build leaves out (VOXELD_PAPER=OFF) */
 enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err *err);

@@ -45,9 +45,11 @@ struct vxd_scenes;
 struct vxd_schedule_calls;
 struct vxd_scheduler;
 struct vxd_slowlog;
+struct vxd_tls;
 struct vxd_tickets;
 struct vxd_volumes;
 struct vxd_watch;
+struct vxd_whys;
 
 /* What SIGHUP may change while requests run; everything else in config stays as it was at
  * the start. */
@@ -63,9 +65,11 @@ struct vxd_server {
     struct vxd_method_names method_names;   /* what rules of tokens may name */
     struct vxd_limits limits;
     struct vxd_auth *auth;
+    struct vxd_tls *tls;         /* NULL = no listener speaks it */
     struct vxd_tickets *tickets; /* of browsers, for WebSockets */
     struct vxd_metrics *metrics;
     struct vxd_slowlog *slowlog;
+    struct vxd_whys *whys;
     struct vxd_once *once;
     struct vxd_context *context;
     struct vxd_registry *registry; /* what keeps durable things on disk */
@@ -87,6 +91,8 @@ struct vxd_server {
     char instance_id[33];
     int64_t started_ns;      /* monotonic */
     int64_t started_unix_ns; /* wall clock */
+    _Atomic int64_t
+        ready_ns; /* when its data were back and it began to serve; 0 before */
     /* What the listeners are really bound to, for the log, status and tests. */
     char rpc_bound[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     char http_bound[VXD_PATH_BYTES];

@@ -17,6 +17,9 @@ const char *const vxd_metrics_reasons[VXD_METRICS_REASONS] = {
     "queue_full",    "inflight_bytes",    "message_bytes", "draining", "lost", "token",
     "failed_logins", "permission_denied", "connections",   "quota",    "other"};
 
+const char *const vxd_outcome_names[VXD_OUTCOMES] = {"ok", "failed", "refused",
+                                                     "cancelled"};
+
 static void add(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
@@ -43,16 +46,84 @@ enum vxd_status vxd_metrics_create(struct vxd_metrics **out, struct vxd_err *err
 {
     struct vxd_metrics *metrics = calloc(1, sizeof *metrics);
 
-    if (metrics == NULL) {
+    if (metrics == NULL || pthread_mutex_init(&metrics->token_mutex, NULL) != 0) {
+        free(metrics);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the metrics");
     }
+    (void)snprintf(metrics->tokens[VXD_METRICS_TOKENS].name, VXD_NAME_BYTES, "others");
     *out = metrics;
     return VXD_OK;
 }
 
 void vxd_metrics_destroy(struct vxd_metrics *metrics)
 {
+    if (metrics != NULL) {
+        (void)pthread_mutex_destroy(&metrics->token_mutex);
+    }
     free(metrics);
+}
+
+/* Of those that are there, up to n. */
+static struct vxd_token_metrics *find_token(struct vxd_metrics *metrics,
+                                            const char *token, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(metrics->tokens[i].name, token) == 0) {
+            return &metrics->tokens[i];
+        }
+    }
+    return NULL;
+}
+
+static struct vxd_token_metrics *take_token(struct vxd_metrics *metrics,
+                                            const char *token)
+{
+    /* Names never change once they are counted, so looking needs no lock. */
+    struct vxd_token_metrics *found =
+        find_token(metrics, token, atomic_load(&metrics->n_tokens));
+    size_t n;
+
+    if (found != NULL) {
+        return found;
+    }
+    (void)pthread_mutex_lock(&metrics->token_mutex);
+    n = atomic_load(&metrics->n_tokens);
+    found = find_token(metrics, token, n);
+    if (found == NULL && n == VXD_METRICS_TOKENS) {
+        found = &metrics->tokens[VXD_METRICS_TOKENS];
+    } else if (found == NULL) {
+        found = &metrics->tokens[n];
+        (void)snprintf(found->name, sizeof found->name, "%s", token);
+        atomic_store(&metrics->n_tokens, n + 1);
+    }
+    (void)pthread_mutex_unlock(&metrics->token_mutex);
+    return found;
+}
+
+static enum vxd_outcome outcome_of(enum vxd_status code)
+{
+    switch (code) {
+    case VXD_OK:
+        return VXD_OUTCOME_OK;
+    case VXD_UNAVAILABLE:
+    case VXD_RESOURCE_EXHAUSTED:
+    case VXD_PERMISSION_DENIED:
+    case VXD_UNAUTHENTICATED:
+        return VXD_OUTCOME_REFUSED;
+    case VXD_CANCELLED:
+        return VXD_OUTCOME_CANCELLED;
+    default:
+        return VXD_OUTCOME_FAILED;
+    }
+}
+
+void vxd_metrics_count_token(struct vxd_metrics *metrics, const char *token,
+                             enum vxd_status code, double total_s)
+{
+    struct vxd_token_metrics *counted = take_token(metrics, token);
+
+    add(&counted->requests[outcome_of(code)], 1);
+    add(&counted->sum_ns, total_s > 0 ? (uint64_t)(total_s * 1e9) : 0);
 }
 
 void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,

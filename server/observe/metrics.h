@@ -12,6 +12,7 @@
 
 #include "proto/wire/wire.h"
 
+/* One more than a method table may have. */
 #define VXD_METRICS_MAX_METHODS 256
 
 struct vxd_metrics;
@@ -24,6 +25,11 @@ void vxd_metrics_destroy(struct vxd_metrics *metrics);
  * for requests that never queue. */
 void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
                                enum vxd_status code, double queue_s, double total_s);
+/* Counts the same request for the token, or the trusted uid, of this name. Tokens beyond the first
+ * VXD_METRICS_TOKENS, and senders that have none, are counted together. */
+#define VXD_METRICS_TOKENS 64
+void vxd_metrics_count_token(struct vxd_metrics *metrics, const char *token,
+                             enum vxd_status code, double total_s);
 /* Counts the time until everybody sees a version of a scene: from the end of the work
  * that made it, or for a durable scene from the moment when the journal has it on
  * disk. */

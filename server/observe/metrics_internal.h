@@ -3,8 +3,10 @@
 #ifndef VXD_SERVER_OBSERVE_METRICS_INTERNAL_H
 #define VXD_SERVER_OBSERVE_METRICS_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
+#include "proto/base/name.h"
 #include "server/observe/metrics.h"
 
 enum {
@@ -32,7 +34,27 @@ struct vxd_method_metrics {
 #define VXD_METRICS_REASONS 11
 extern const char *const vxd_metrics_reasons[VXD_METRICS_REASONS];
 
+/* What became of requests, as far as it concerns their token. */
+enum vxd_outcome {
+    VXD_OUTCOME_OK,
+    VXD_OUTCOME_FAILED,
+    VXD_OUTCOME_REFUSED,   /* overload, limits, scopes */
+    VXD_OUTCOME_CANCELLED, /* its sender has gone */
+    VXD_OUTCOMES
+};
+extern const char *const vxd_outcome_names[VXD_OUTCOMES];
+
+struct vxd_token_metrics {
+    char name[VXD_NAME_BYTES];
+    _Atomic uint64_t requests[VXD_OUTCOMES];
+    _Atomic uint64_t sum_ns;
+};
+
 struct vxd_metrics {
+    pthread_mutex_t token_mutex; /* guards adding */
+    atomic_size_t n_tokens;      /* names that are there */
+    struct vxd_token_metrics
+        tokens[VXD_METRICS_TOKENS + 1]; /* the last one: all others */
     struct vxd_method_metrics methods[VXD_METRICS_MAX_METHODS];
     struct vxd_histogram queue_wait;
     struct vxd_histogram publish; /* by vxd_metrics_small_bounds */

@@ -92,11 +92,42 @@ static void write_requests(const struct vxd_metrics *metrics,
     }
 }
 
+/* Names come from the tokens' file, whose letters need no escaping. */
+static void write_tokens(const struct vxd_metrics *metrics, struct vxd_text *text)
+{
+    size_t n = atomic_load(&metrics->n_tokens);
+
+    vxd_metrics_describe(text, "voxeld_token_outcomes_total", "counter",
+                         "Requests answered, by the sender's token.");
+    for (size_t i = 0; i <= n; i++) {
+        const struct vxd_token_metrics *token =
+            &metrics->tokens[i < n ? i : VXD_METRICS_TOKENS];
+
+        for (int k = 0; k < VXD_OUTCOMES; k++) {
+            vxd_text_printf(text,
+                            "voxeld_token_outcomes_total{token=\"%s\",outcome=\"%s\"} "
+                            "%" PRIu64 "\n",
+                            token->name, vxd_outcome_names[k],
+                            atomic_load(&token->requests[k]));
+        }
+    }
+    vxd_metrics_describe(text, "voxeld_token_answer_seconds_total", "counter",
+                         "From arrival to reply, by the sender's token.");
+    for (size_t i = 0; i <= n; i++) {
+        const struct vxd_token_metrics *token =
+            &metrics->tokens[i < n ? i : VXD_METRICS_TOKENS];
+
+        vxd_text_printf(text, "voxeld_token_answer_seconds_total{token=\"%s\"} %.9f\n",
+                        token->name, (double)atomic_load(&token->sum_ns) / 1e9);
+    }
+}
+
 void vxd_metrics_write_counters(const struct vxd_metrics *metrics,
                                 const struct vxd_metrics_names *names,
                                 struct vxd_text *text)
 {
     write_requests(metrics, names, text);
+    write_tokens(metrics, text);
     vxd_metrics_describe(text, "voxeld_queue_wait_seconds", "histogram",
                          "From arrival until the engine took the request.");
     write_histogram(text, "voxeld_queue_wait_seconds", "", vxd_metrics_bounds,

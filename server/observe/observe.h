@@ -6,5 +6,7 @@
 #include "server/observe/metrics.h"
 #include "server/observe/process.h"
 #include "server/observe/slowlog.h"
+#include "server/observe/trace.h"
+#include "server/observe/why.h"
 
 #endif

@@ -15,6 +15,7 @@
 #include "server/request/exactly_once.h"
 #include "server/observe/log/log.h"
 #include "server/request/request_prerequisite.h"
+#include "server/request/request_why.h"
 #include "server/instance/instance.h"
 #include "server/observe/observe.h"
 
@@ -104,6 +105,7 @@ static enum vxd_status take_header(struct vxd_request *request,
                         "is %u, at most %u is allowed", header->timeout_ms,
                         max_timeout_ms);
     }
+    request->has_own_timeout = header->timeout_ms > 0;
     if (header->timeout_ms > 0) {
         request->deadline_ns =
             request->received_ns + header->timeout_ms * INT64_C(1000000);
@@ -113,6 +115,15 @@ static enum vxd_status take_header(struct vxd_request *request,
             request->received_ns + header->max_age_ms * INT64_C(1000000);
     }
     return VXD_OK;
+}
+
+/* Of no other request, of this process or another one. */
+static uint64_t span_number(const char *instance_id, uint64_t number)
+{
+    char digits[17];
+
+    (void)snprintf(digits, sizeof digits, "%.16s", instance_id);
+    return strtoull(digits, NULL, 16) + number;
 }
 
 enum vxd_status vxd_request_create(struct vxd_server *server,
@@ -137,6 +148,9 @@ enum vxd_status vxd_request_create(struct vxd_server *server,
     (void)snprintf(request->id, sizeof request->id, "%.8s-%" PRIx64, server->instance_id,
                    number);
     copy_text(request->peer, header->peer);
+    copy_text(request->certified, header->certified);
+    (void)vxd_trace_read(header->traceparent, span_number(server->instance_id, number),
+                         &request->trace);
     copy_text(request->principal.name, "unknown");
     atomic_init(&request->references, 1);
     atomic_fetch_add(&server->n_open, 1);
@@ -224,8 +238,11 @@ static enum vxd_status check_admission(struct vxd_request *request,
     request->method = method;
     request->lane = method != NULL ? method->lane : VXD_LANE_NONE;
     request->body_bytes = body_bytes;
-    status = vxd_auth_identify(server->auth, request->token, request->peer,
-                               request->peer_uid, &request->principal, err);
+    status = request->token[0] == '\0' && request->certified[0] != '\0'
+                 ? vxd_auth_identify_certified(server->auth, request->certified,
+                                               &request->principal, err)
+                 : vxd_auth_identify(server->auth, request->token, request->peer,
+                                     request->peer_uid, &request->principal, err);
     memset(request->token, 0, sizeof request->token);
     if (status != VXD_OK) {
         vxd_metrics_count_rejected(
@@ -592,6 +609,8 @@ static void log_request(const struct vxd_request *request)
     struct vxd_log_number n_bytes;
     enum vxd_log_level level = log_level_of(request);
     const char *error = request->err.code != VXD_OK ? "error" : NULL;
+    const char *trace_id =
+        request->trace.trace_id[0] != '\0' ? request->trace.trace_id : NULL;
 
     if (level < vxd_log_get_level()) {
         return;
@@ -601,7 +620,9 @@ static void log_request(const struct vxd_request *request)
             "peer", request->peer, "code", vxd_status_name(request->err.code), "queue_ms",
             vxd_log_real(&queue_ms, request->queue_ms), "dur_ms",
             vxd_log_real(&dur_ms, request->total_ms), "bytes",
-            vxd_log_int(&n_bytes, (int64_t)request->body_bytes), error,
+            vxd_log_int(&n_bytes, (int64_t)request->body_bytes), "trace_id", trace_id,
+            "span_id", trace_id != NULL ? request->trace.span_id : NULL, "parent_span_id",
+            trace_id != NULL ? request->trace.parent_id : NULL, error,
             request->err.message, request->err.field[0] != '\0' ? "field" : NULL,
             request->err.field);
 }
@@ -660,8 +681,9 @@ static void audit(const struct vxd_request *request, const struct vxd_err *err)
     vxd_audit("request_id", request->id, "token", request->principal.name, "issued",
               issued, "claimed_client", request->client_id, "peer", request->peer,
               "method", op_name(request), "object", object_of(request->input, true),
-              "outcome", vxd_status_name(code), code != VXD_OK ? "error" : NULL,
-              err != NULL ? err->message : "");
+              "outcome", vxd_status_name(code), "trace_id",
+              request->trace.trace_id[0] != '\0' ? request->trace.trace_id : NULL,
+              code != VXD_OK ? "error" : NULL, err != NULL ? err->message : "");
 }
 
 static void note_slow(const struct vxd_request *request)
@@ -746,6 +768,8 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                                   : VXD_METRICS_MAX_METHODS - 1,
                               request->err.code, queues ? request->queue_ms / 1e3 : -1,
                               request->total_ms / 1e3);
+    vxd_metrics_count_token(server->metrics, request->principal.name, request->err.code,
+                            request->total_ms / 1e3);
     if (output != NULL) {
         vxd_metrics_count_points(server->metrics, request->n_points);
     }
@@ -753,7 +777,9 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
         vxd_objects_filter(&request->principal, request->output);
     }
     end_account(request);
-    audit(request, err); /* before anybody has an answer */
+    /* Both before anybody has an answer: whoever has it may ask why at once. */
+    audit(request, err);
+    vxd_request_note_why(request);
     request->reply_fn(request, &request->err, output);
     if (request->method != NULL && request->method->unpark != NULL &&
         atomic_load(&request->waits_since_ns) != 0) {

@@ -17,6 +17,7 @@
 #include "gpu/core/core.h"
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
+#include "server/observe/observe.h"
 #include "server/request/method.h"
 
 struct vxd_scheduler;
@@ -42,6 +43,10 @@ struct vxd_request_header {
     const char *peer; /* "ipc", "tcp 10.0.0.7:4242", "http 127.0.0.1:5555": for logs, and
                        * the fairness key where client_id is empty */
     int64_t peer_uid; /* -1 where unknown */
+    /* The token that its connection's certificate stands for; empty or NULL: none. One in `token`
+     * goes before it. */
+    const char *certified;
+    const char *traceparent; /* see server/observe/trace.h; NULL: none */
 };
 
 enum vxd_body_kind {
@@ -113,6 +118,7 @@ struct vxd_request {
     char stream[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];
     char token[VXD_TOKEN_BYTES]; /* wiped by admit; never logged */
+    char certified[VXD_NAME_BYTES];
     char idempotency_key[VXD_NAME_BYTES];
     int64_t peer_uid;
     uint64_t sequence;
@@ -143,7 +149,12 @@ struct vxd_request {
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
     ProtobufCMessage *input;
 
-    _Atomic bool changes;             /* decided once it is decoded */
+    _Atomic bool changes; /* decided once it is decoded */
+    bool has_own_timeout; /* not the server's default */
+    struct vxd_trace trace;
+    /* Who was ahead of it when it came to the queue; to be read once has_seen_queue is set. */
+    struct vxd_why_queue queue_seen;
+    atomic_bool has_seen_queue;
     _Atomic(enum vxd_lane_kind) lane; /* the method's, unless its check wants another */
 
     /* Set by the method's functions. */

@@ -32,6 +32,11 @@ const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *schedule
 void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
                             struct vxd_scheduler_load *out);
 
+/* Says where a request stands that waits or runs, by its id; token NULL: of any token. False: there is
+ * none. */
+bool vxd_scheduler_explain(struct vxd_scheduler *scheduler, const char *request_id,
+                           const char *token, struct vxd_why_entry *out);
+
 /* Waits until every request is answered and nothing runs, at most timeout_ms; what is queued
  * or running then is answered UNAVAILABLE, and so is what is pushed later. True when all
  * finished in time. */

@@ -390,6 +390,7 @@ static enum vxd_status find_capacity(struct vxd_scheduler *scheduler,
         return VXD_OK;
     }
     vxd_metrics_count_rejected(metrics, "queue_full");
+    vxd_scheduler_note_ahead(scheduler, request, true);
     vxd_account_refuse(request->principal.account, VXD_REFUSED_QUEUE);
     return vxd_fail(err, VXD_UNAVAILABLE, NULL,
                     "the queue is full: %zu requests wait, limits.queue is %u; try "
@@ -458,6 +459,7 @@ static enum vxd_status push(struct vxd_scheduler *scheduler, struct vxd_request 
         vxd_scheduler_unlink(scheduler, before, giver);
     }
     if (status == VXD_OK) {
+        vxd_scheduler_note_ahead(scheduler, request, false);
         vxd_request_hold(request);
         vxd_fair_enter(&scheduler->fair, request);
         append(scheduler, request);

@@ -160,6 +160,11 @@ void vxd_scheduler_answer(struct vxd_request *leader, const struct vxd_err *err)
 /* Mutex not held. Drops the list's references to a request and its companions. */
 void vxd_scheduler_drop(struct vxd_request *leader);
 
+/* scheduler_why.c: notes who is ahead of a request that is about to be queued, or is refused since
+ * the queue is full. The mutex is held. */
+void vxd_scheduler_note_ahead(const struct vxd_scheduler *scheduler,
+                              struct vxd_request *request, bool is_full);
+
 /* Makes idle lanes look at the list again. The mutex is held. */
 void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler);
 

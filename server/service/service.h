@@ -12,6 +12,14 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
 enum vxd_status vxd_set_log_level_check(struct vxd_request *request, struct vxd_err *err);
 
 /* service/admin/admin_backup.c */
+enum vxd_status vxd_why_check(struct vxd_request *request, struct vxd_err *err);
+
+enum vxd_status vxd_backup_list_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_backup_list_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_backup_drop_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_backup_drop_submit(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_backup_submit(struct vxd_request *request, struct vxd_queue *queue,
                                   struct vxd_err *err);

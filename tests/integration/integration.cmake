@@ -66,6 +66,7 @@ set(integration_tests
   daemon/audit
   daemon/auth
   daemon/backends
+  daemon/backups
   daemon/bundle
   daemon/data_damage
   daemon/exactly_once
@@ -75,6 +76,7 @@ set(integration_tests
   daemon/memory
   daemon/overload
   daemon/soak
+  daemon/why
   daemon/walls
   deploy/installed
   deploy/upgrade
@@ -113,6 +115,7 @@ set(integration_tests
   transport/http
   transport/rpc
   transport/shared
+  transport/tls
   volume/volume_durable
   volume/volume_scans
   volume/volume_tools
@@ -164,5 +167,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_volume_durable integration_volume_tools integration_volume_track
              integration_volume_scans integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
+             integration_tls integration_why integration_backups
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

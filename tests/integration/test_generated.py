@@ -160,6 +160,7 @@ def test_scopes_and_summaries_are_those_of_the_server() -> None:
 # Strings of requests that name nothing that a token could be kept from.
 NO_NAMES = {
     "fields.name", "spec.values.name", "values.name", "spec.palette.name",  # parts of one thing
+    "request_id",  # of why
     "expect_digest", "features", "frame_id", "image", "level", "output", "outputs",
     "label_field", "label_name", "material_name", "rule.field", "time_field", "scopes",
     "prefixes", "snapshot", "values",

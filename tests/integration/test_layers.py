@@ -26,9 +26,11 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # These are installed side by side, so they name each other without a folder.
 PUBLIC = {
     "client/c/include/voxeld.h": (
-        "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h", "voxeld_render.h",
-        "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h", "voxeld_watch.h",
+        "voxeld_backup.h", "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h",
+        "voxeld_render.h", "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h",
+        "voxeld_watch.h", "voxeld_why.h",
     ),  # fmt: skip
+    "client/c/include/voxeld_backup.h": ("voxeld.h",),
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
     "client/c/include/voxeld_upkeep.h": ("voxeld_version.h",),
@@ -39,6 +41,7 @@ PUBLIC = {
     "client/c/include/voxeld_token.h": ("voxeld.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),
+    "client/c/include/voxeld_why.h": ("voxeld.h",),
     "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),
     "client/c/include/voxeld_version.h": ("voxeld_scene.h",),
 }

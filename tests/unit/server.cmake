@@ -5,7 +5,8 @@ add_library(voxeld_test_server STATIC
 target_link_libraries(voxeld_test_server PRIVATE voxeld_build PUBLIC voxeld_server)
 
 voxeld_add_tests(unit/server LIBRARIES voxeld_server TESTS
-  server_config         config)
+  server_config         config
+  server_observe        observe)
 voxeld_add_tests(unit/server LIBRARIES voxeld_test_server TESTS
   server_alloc          server_alloc)
 target_link_options(test_server_alloc PRIVATE

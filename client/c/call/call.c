@@ -121,6 +121,7 @@ static void fill_header(const struct vxd_call *call, const struct voxeld_call *o
     header->keep_last = options->keep_last;
     header->max_age_ms = options->max_age_ms;
     header->sequence = options->sequence;
+    header->traceparent = text(options->traceparent);
 }
 
 /* A field of the header that every parser skips. */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <nng/nng.h>
-#include <nng/supplemental/tls/tls.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -31,7 +30,16 @@ enum {
 
 #define DEFAULT_REPLY_BYTES ((size_t)1 << 30)
 #define MAX_SHARED_BYTES ((size_t)1 << 40)
+/* nng tries again and does not say what failed. */
+#define NO_TRUST                                                                         \
+    "; or its certificate is not signed by those of tls_ca_file, not for this host or "  \
+    "over, or it does not accept ours"
 #define SYSTEM_URL "ipc:///run/voxeld/voxeld.sock"
+
+static bool is_tls(const char *url)
+{
+    return strncmp(url, "tls+", 4) == 0;
+}
 
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
 {
@@ -168,13 +176,23 @@ static enum vxd_status dial(struct voxeld_client *client,
         (result = nng_pipe_notify(s, NNG_PIPE_EV_REM_POST, on_pipe, client)) != 0) {
         return vxd_client_nng_error(result, "setting the socket up", err);
     }
-    result = nng_dialer_create(&dialer, s, client->url);
-    if (result == 0 && options->tls_ca_file != NULL) {
-        result = nng_dialer_set_string(dialer, NNG_OPT_TLS_CA_FILE, options->tls_ca_file);
+    if (strncmp(client->url, "http", 4) == 0) {
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, "url",
+            "%.100s is for HTTP clients (curl --cacert, say); this one speaks "
+            "nng: ipc:///PATH, tcp://HOST:PORT or tls+tcp://HOST:PORT",
+            client->url);
     }
-    if (result == 0 && options->tls_cert_key_file != NULL) {
-        result = nng_dialer_set_string(dialer, NNG_OPT_TLS_CERT_KEY_FILE,
-                                       options->tls_cert_key_file);
+    result = nng_dialer_create(&dialer, s, client->url);
+    if (is_tls(client->url) && result == NNG_ENOTSUP) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "url", "%s", VXD_CLIENT_NO_TLS);
+    }
+    if (result == 0 && is_tls(client->url)) {
+        enum vxd_status status = vxd_client_set_tls(dialer, client->url, options, err);
+
+        if (status != VXD_OK) {
+            return status;
+        }
     }
     if (result == 0) {
         result = nng_dialer_start(dialer, NNG_FLAG_NONBLOCK);
@@ -227,8 +245,8 @@ static enum vxd_status await_connection(struct voxeld_client *client, int32_t wa
     (void)pthread_mutex_unlock(&client->mutex);
     if (!connected) {
         return vxd_fail(err, VXD_UNAVAILABLE, "url",
-                        "nobody answers at %s within %lld ms", client->url,
-                        (long long)limit_ms);
+                        "nobody answers at %s within %lld ms%s", client->url,
+                        (long long)limit_ms, is_tls(client->url) ? NO_TRUST : "");
     }
     return VXD_OK;
 }

@@ -118,6 +118,18 @@ enum voxeld_status vxd_client_change_error(const struct vxd_err *err,
 /* Translates an error of nng; `what` says what was tried. */
 enum vxd_status vxd_client_nng_error(int result, const char *what, struct vxd_err *err);
 
+#define VXD_CLIENT_NO_TLS                                                                \
+    "this program's nng library was built without TLS: use one that has it (Debian's "   \
+    "and "                                                                               \
+    "Ubuntu's libnng1 do), or HTTPS with an HTTP client: curl --cacert CA.pem "          \
+    "https://..."
+
+/* client_tls.c: prepares a dialer for tls+tcp.
+ * errors  INVALID_ARGUMENT  a file that is missing or cannot be used; nng without TLS */
+enum vxd_status vxd_client_set_tls(nng_dialer dialer, const char *url,
+                                   const struct voxeld_options *options,
+                                   struct vxd_err *err);
+
 /* change.c: returns the options of a call that changes something: *options (NULL:
  * defaults), with the client's next sequence unless it names one. */
 struct voxeld_call vxd_client_number(struct voxeld_client *client,

@@ -115,7 +115,8 @@ struct voxeld_options {
     /* Largest reply that is accepted, 0 = 1 GiB. */
     size_t max_reply_bytes;
     /* For tls+tcp: PEM files with the authorities that may have signed the server's
-     * certificate, and with our own certificate and key (NULL: none). */
+     * certificate, which must be for the URL's host, and with our own certificate and its key
+     * (NULL: none); see also tls_key_file. */
     const char *tls_ca_file;
     const char *tls_cert_key_file;
     /* Over ipc: memory of so many bytes is shared with the daemon, and large requests and
@@ -123,6 +124,8 @@ struct voxeld_options {
      * calls in flight and all results that were not freed, which beyond it use the socket, as
      * do all where the daemon does not share. 0 = none; 32 MiB suit a lidar. */
     size_t shared_bytes;
+    /* The key, where it is not in tls_cert_key_file. */
+    const char *tls_key_file;
 };
 
 /* Connects, and reconnects by itself from then on. options may be NULL; its strings are
@@ -189,6 +192,9 @@ struct voxeld_call {
         max_age_ms;    /* a request that has waited longer does not start: ABORTED. 0: no
                         * limit */
     uint64_t sequence; /* 0: the next one of this client */
+    /* W3C Trace Context, "00-TRACEID-PARENTID-FLAGS": the trace that the call is part of, for the
+     * server's log. NULL: none. */
+    const char *traceparent;
 };
 
 /* Repeats for at most total_ms, counted from the end of the first call; the caller
@@ -589,8 +595,9 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Distance fields, named hash maps, meshes, networks, pictures, scenes, short-lived tokens, volumes,
- * and watching. */
+/* Backups, distance fields, named hash maps, meshes, networks, pictures, scenes, short-lived tokens,
+ * volumes, watching, and why requests were refused. */
+#include "voxeld_backup.h"
 #include "voxeld_field.h"
 #include "voxeld_map.h"
 #include "voxeld_mesh.h"
@@ -600,5 +607,6 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #include "voxeld_token.h"
 #include "voxeld_volume.h"
 #include "voxeld_watch.h"
+#include "voxeld_why.h"
 
 #endif

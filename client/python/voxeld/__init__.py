@@ -22,7 +22,7 @@ Conventions, as everywhere in voxeld: positions are metres, frames right-handed,
 Failures are exceptions of class voxeld.Error, one subclass a status code.
 """
 
-from .calls import StageTimes
+from .calls import StageTimes, trace
 from .client import Client, connect
 from .cloud import Cloud, Deskew, DType, Field, Pose, Sweep
 from .errors import (
@@ -82,6 +82,7 @@ from .pictures import Picture
 from .repeat import repeat
 from .reply import (
     Backup,
+    BackupInfo,
     Item,
     Merged,
     MethodStatus,
@@ -90,6 +91,8 @@ from .reply import (
     SlowRequest,
     Status,
     Voxels,
+    Why,
+    WhyAhead,
 )
 from .scene_fields import Contacts, DistanceField, Distances
 from .scene_meshes import MeshImported
@@ -135,6 +138,7 @@ __all__ = [
     "Aborted",
     "AlreadyExists",
     "Backup",
+    "BackupInfo",
     "Ball",
     "Box",
     "Camera",
@@ -242,6 +246,9 @@ __all__ = [
     "Voxels",
     "WatchPoint",
     "Watched",
+    "Why",
+    "WhyAhead",
     "connect",
     "repeat",
+    "trace",
 ]

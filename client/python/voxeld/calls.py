@@ -9,6 +9,9 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +21,7 @@ from . import wire
 from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
 from .reply import code_of
 from .shared import PREFIX_BYTES, Shared, Slot
-from .transport import Connection, choose_url
+from .transport import Connection, Tls, choose_url
 
 DEFAULT_IN_FLIGHT = 16
 MAX_IN_FLIGHT = 1024
@@ -48,6 +51,20 @@ def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, m
     if response.WhichOneof("method") != method:
         raise Internal(f"the reply answers {response.WhichOneof('method')}, not {method}")
     return response, arrays
+
+
+_traceparent: ContextVar[str] = ContextVar("voxeld_traceparent", default="")
+
+
+@contextmanager
+def trace(traceparent: str) -> Iterator[None]:
+    """Makes the calls within it part of a trace: W3C Trace Context, "00-TRACEID-PARENTID-FLAGS",
+    which shows in the server's log. It holds for this thread, or this task of asyncio."""
+    before = _traceparent.set(traceparent)
+    try:
+        yield
+    finally:
+        _traceparent.reset(before)
 
 
 @dataclass(frozen=True)
@@ -98,6 +115,7 @@ class Calls:
         max_in_flight: int,
         max_reply_bytes: int,
         shared_bytes: int,
+        tls: Tls | None = None,
     ) -> None:
         self._timeout = checked_timeout(timeout)
         if wait is not None and not (math.isfinite(wait) and wait >= 0):
@@ -117,7 +135,9 @@ class Calls:
         # The server's limit, and the number of the connection that it was learnt on.
         self._limit = (0, 0)
         self._last_times: StageTimes | None = None
-        self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
+        self._connection = Connection(
+            choose_url(url), max_in_flight, max_reply_bytes, tls
+        )
         self._shared = Shared(self._connection.url, self._token, shared_bytes)
         if wait != 0:
             try:
@@ -182,6 +202,7 @@ class Calls:
         header.timeout_ms = max(round(timeout_s * 1000), 1)
         header.token = self._token
         header.client_id = self._client_id
+        header.traceparent = _traceparent.get()
         try:
             slot = self._shared.take(method, n_bytes)
             if slot is not None:

@@ -10,7 +10,7 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import admin_pb2, backup_pb2, rpc_pb2, voxelize_pb2, why_pb2
 
 from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES
@@ -25,17 +25,22 @@ from .reply import (
     REDUCTIONS,
     RULES,
     Backup,
+    BackupInfo,
     Expect,
     SelfTest,
     ServerInfo,
     Status,
     Voxels,
+    Why,
+    WhyAhead,
+    code_of,
     record_of,
     server_info_of,
     status_of,
     voxels_of,
 )
 from .scenes import SceneCalls
+from .transport import Tls
 from .watching import WatchCalls
 
 ORDERS = ("morton", "first_point")
@@ -52,12 +57,15 @@ def connect(
     max_in_flight: int = DEFAULT_IN_FLIGHT,
     max_reply_bytes: int = DEFAULT_REPLY_BYTES,
     shared_bytes: int = 0,
+    ca_file: str | None = None,
+    cert_file: str | None = None,
+    key_file: str | None = None,
 ) -> Client:
     """Connects, and reconnects by itself from then on.
 
-    url              "ipc:///run/voxeld/voxeld.sock", "tcp://host:port". None: $VOXELD_URL,
-                     else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that socket
-                     exists, else ipc:///run/voxeld/voxeld.sock
+    url              "ipc:///run/voxeld/voxeld.sock", "tcp://host:port", "tls+tcp://host:port".
+                     None: $VOXELD_URL, else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that
+                     socket exists, else ipc:///run/voxeld/voxeld.sock
     token            None: $VOXELD_TOKEN, else none
     client_id        names the sender, for fairness and calls that change something (see Client):
                      [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. None: a random one
@@ -71,6 +79,10 @@ def connect(
                      requests and replies go through it; arrays of results lie there until the
                      last of them is gone. What does not fit uses the socket. 0: none; 32 MiB
                      (32 << 20) suit a lidar
+    ca_file          for tls+tcp: PEM file of the authorities that may have signed the server's
+                     certificate, which must be for the URL's host
+    cert_file        PEM file of one's own certificate, where the server wants one
+    key_file         of its key; None: it is in cert_file
 
     Raises Unavailable (nobody answers there), InvalidArgument (a malformed URL or option),
     ResourceExhausted (no memory, threads or file descriptors).
@@ -84,6 +96,7 @@ def connect(
         max_in_flight=max_in_flight,
         max_reply_bytes=max_reply_bytes,
         shared_bytes=shared_bytes,
+        tls=Tls(ca_file, cert_file, key_file),
     )
 
 
@@ -123,6 +136,7 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         max_in_flight: int,
         max_reply_bytes: int,
         shared_bytes: int = 0,
+        tls: Tls | None = None,
     ) -> None:
         super().__init__(
             url,
@@ -133,6 +147,7 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
             max_in_flight=max_in_flight,
             max_reply_bytes=max_reply_bytes,
             shared_bytes=shared_bytes,
+            tls=tls,
         )
 
     def __enter__(self) -> Client:
@@ -167,6 +182,31 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         """Returns load, memory, counts of the methods and the slowest recent requests."""
         request = rpc_pb2.Request(status=admin_pb2.StatusRequest())
         return status_of(self._call("status", request, timeout, request_id).status)
+
+    def backups(
+        self, *, timeout: float | None = None, request_id: str | None = None
+    ) -> tuple[BackupInfo, ...]:
+        """Lists the backups in the server's data directory, by name. Needs the scope admin."""
+        request = rpc_pb2.Request(backup_list=backup_pb2.BackupListRequest())
+        reply = self._call("backup_list", request, timeout, request_id).backup_list
+        return tuple(record_of(BackupInfo, b) for b in reply.backups)
+
+    def backup_drop(
+        self, name: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> bool:
+        """Removes a backup; False where there was none of that name. Needs the scope admin."""
+        request = rpc_pb2.Request(backup_drop=backup_pb2.BackupDropRequest(name=name))
+        return bool(self._call("backup_drop", request, timeout, request_id).backup_drop.existed)
+
+    def why(
+        self, of: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> Why:
+        """Explains why the request with the id `of` was refused, or takes so long. An Error has it
+        as request_id. Raises NotFound where nothing is known of it, or not any more."""
+        request = rpc_pb2.Request(why=why_pb2.WhyRequest(request_id=of))
+        reply = self._call("why", request, timeout, request_id).why
+        ahead = tuple(record_of(WhyAhead, a) for a in reply.ahead)
+        return record_of(Why, reply, ahead=ahead, code=code_of(reply.code))
 
     def self_test(
         self,

@@ -105,6 +105,62 @@ class Backup:
 
 
 @dataclasses.dataclass(frozen=True)
+class BackupInfo:
+    """One that is there. made_ns: Unix time."""
+
+    name: str
+    path: str
+    made_ns: int
+    n_database_bytes: int
+    n_snapshot_bytes: int
+    n_snapshots: int
+
+
+@dataclasses.dataclass(frozen=True)
+class WhyAhead:
+    """n requests of one method and token that waited, or ran, before another one."""
+
+    method: str
+    token: str
+    n: int
+    is_running: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Why:
+    """Why a request was refused, or takes so long.
+
+    summary         all of the rest, in sentences
+    state           "waits", "runs" or "answered"
+    code            its outcome, OK while it is not answered
+    key, limit      the key of the configuration whose limit it was, "" where none was; its value
+    queue_position  how many waited before it; `ahead` says who
+    """
+
+    summary: str
+    request_id: str
+    method: str
+    token: str
+    state: str
+    code: Code
+    message: str
+    field: str
+    key: str
+    limit: int
+    queue_position: int
+    ahead: tuple[WhyAhead, ...]
+    n_others: int
+    receive_ms: float
+    decode_ms: float
+    wait_ms: float
+    engine_ms: float
+    commit_ms: float
+    total_ms: float
+    trace_id: str
+    finished_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
 class SelfTest:
     """digest: the same on every machine and backend."""
 

@@ -7,11 +7,15 @@ knows no timeout, copies a request twice, and leaks it when the send fails.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pynng
 
@@ -28,8 +32,14 @@ from .errors import (
 RECONNECT_MIN_MS = 20
 RECONNECT_MAX_MS = 1000
 CLOSE_S = 5.0  # more than aborted calls take
+TLS_CLOSE_S = 1.0
 MAX_URL_BYTES = 128  # nng's NNG_MAXADDRLEN
 IPC = "ipc://"
+# nng tries again and does not say what failed.
+NO_TRUST = (
+    "; or its certificate is not signed by those of ca_file, not for this host or over, or it does "
+    "not accept ours"
+)
 
 lib, ffi = pynng.lib, pynng.ffi
 
@@ -70,10 +80,67 @@ def choose_url(given: str | None) -> str:
     return IPC + "/run/voxeld/voxeld.sock"
 
 
+@dataclass(frozen=True)
+class Tls:
+    """PEM files for tls+tcp; see connect()."""
+
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+def pem_of(option: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, ValueError) as e:
+        raise InvalidArgument(f"cannot read {path}: {e}", option) from None
+
+
+def tls_config(url: str, tls: Tls) -> Any:
+    """None for other URLs than tls+tcp."""
+    if url.startswith("http"):
+        raise InvalidArgument(
+            f"{url} is for HTTP clients (requests, curl --cacert); this one speaks nng: "
+            "ipc:///PATH, tcp://HOST:PORT or tls+tcp://HOST:PORT",
+            "url",
+        )
+    if not url.startswith("tls+"):
+        return None
+    if tls.ca_file is None:
+        raise InvalidArgument(
+            "tls+tcp needs the authorities that may have signed the server's certificate",
+            "ca_file",
+        )
+    if tls.key_file is not None and tls.cert_file is None:
+        raise InvalidArgument("goes with cert_file, the certificate", "key_file")
+    own = {}
+    if tls.cert_file is not None:
+        own["own_cert_string"] = pem_of("cert_file", tls.cert_file)
+        own["own_key_string"] = pem_of("key_file", tls.key_file or tls.cert_file)
+    try:
+        return pynng.TLSConfig(
+            pynng.TLSConfig.MODE_CLIENT,
+            server_name=urlsplit(url).hostname,
+            ca_string=pem_of("ca_file", tls.ca_file),
+            auth_mode=pynng.TLSConfig.AUTH_MODE_REQUIRED,
+            **own,
+        )
+    except pynng.exceptions.NotSupported:
+        raise InvalidArgument(
+            "this pynng was built without TLS: install one that has it, or use HTTPS with an HTTP "
+            "client",
+            "url",
+        ) from None
+    except pynng.NNGException as e:
+        raise InvalidArgument(f"no certificates or key in PEM, or not of each other: {e}") from e
+
+
 class Connection:
     """Any number of threads may exchange at once; close gives up what is in flight."""
 
-    def __init__(self, url: str, max_in_flight: int, max_reply_bytes: int) -> None:
+    def __init__(
+        self, url: str, max_in_flight: int, max_reply_bytes: int, tls: Tls | None = None
+    ) -> None:
         if len(url.encode()) >= MAX_URL_BYTES:
             raise InvalidArgument(f"longer than {MAX_URL_BYTES - 1} bytes", "url")
         self.url = url
@@ -86,6 +153,7 @@ class Connection:
         self._closing = False
         # Counts connections: what was learnt about a server holds for one of them.
         self.number = 0
+        config = tls_config(url, tls or Tls())
         try:
             self._socket = pynng.Req0(
                 # A plain REQ socket sends a slow request again after a minute.
@@ -93,6 +161,7 @@ class Connection:
                 recv_max_size=max_reply_bytes,
                 reconnect_time_min=RECONNECT_MIN_MS,
                 reconnect_time_max=RECONNECT_MAX_MS,
+                **({"tls_config": config} if config is not None else {}),
             )
         except pynng.NNGException as e:
             raise nng_error(e.errno, "opening a socket") from e
@@ -143,7 +212,11 @@ class Connection:
         limit_s = 1.0 if wait_s is None else wait_s
         with self._changed:
             if not self._changed.wait_for(lambda: self._pipes, limit_s):
-                raise Unavailable(f"nobody answers at {self.url} within {limit_s:g} s", "url")
+                raise Unavailable(
+                    f"nobody answers at {self.url} within {limit_s:g} s"
+                    + (NO_TRUST if self.url.startswith("tls+") else ""),
+                    "url",
+                )
 
     def exchange(self, parts: Sequence[Any], timeout_s: float) -> memoryview:
         """Sends the parts as one message and returns the reply, which owns its memory.
@@ -241,7 +314,16 @@ class Connection:
             self._closing = True
             self._abort_if_closing()
             self._changed.wait_for(lambda: self._n_in_flight == 0, CLOSE_S)
-        self._socket.close()
+        if not self.url.startswith("tls+"):
+            self._socket.close()
+            return
+        # With TLS, nng 1.6 can wait for ever when a late reply arrives while its socket is closed.
+        # That thread is left behind then, and pynng must not wait for it when the program ends.
+        closer = threading.Thread(target=self._socket.close, daemon=True)
+        closer.start()
+        closer.join(TLS_CLOSE_S)
+        if closer.is_alive():
+            atexit.unregister(getattr(pynng.nng, "_pynng_atexit", print))
 
 
 def check(result: int, doing: str) -> None:

@@ -8,7 +8,7 @@
 #include "client/voxelctl/admin/voxelctl_admin.h"
 
 enum {
-    MAX_ADDED = 9 /* the name, shared options and their values, NULL */
+    MAX_ADDED = 13 /* the name, shared options and their values, NULL */
 };
 
 /* Places of the tool, seen from voxelctl: beside it in a build, else where it is
@@ -82,6 +82,8 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
     add_word(words, &n, "voxelctl bench"); /* the name for its messages */
     add_option(words, &n, "--url", globals->options.url);
     add_option(words, &n, "--ca-file", globals->options.tls_ca_file);
+    add_option(words, &n, "--cert-file", globals->options.tls_cert_key_file);
+    add_option(words, &n, "--key-file", globals->options.tls_key_file);
     add_option(words, &n, "--timeout-ms", timeout_ms);
     if (globals->json) {
         add_word(words, &n, "--json");
@@ -104,8 +106,9 @@ const struct ctl_command ctl_bench = {
         "usage: voxelctl [OPTIONS] bench [BENCH OPTIONS]\n"
         "\n"
         "Runs bench_load, which is installed with voxelctl, and hands it the shared\n"
-        "options (--url, --token-file, --ca-file, --timeout, --timeout-ms, --json) and\n"
-        "every word after \"bench\"; voxelctl bench --help explains those as well.\n"
+        "options (--url, --token-file, --ca-file, --cert-file, --key-file, --timeout,\n"
+        "--timeout-ms, --json) and every word after \"bench\"; voxelctl bench --help "
+        "explains those as well.\n"
         "\n"
         "  voxelctl bench --concurrency 1,2,4,8 --csv load.csv\n"
         "  voxelctl --url http://127.0.0.1:8420 bench --rate 20,50,100 --check\n"

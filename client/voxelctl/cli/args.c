@@ -129,6 +129,12 @@ int ctl_global_option(struct ctl_globals *globals, int id, const char *value)
     case CTL_OPT_CA_FILE:
         globals->options.tls_ca_file = value;
         return CTL_OK;
+    case CTL_OPT_CERT_FILE:
+        globals->options.tls_cert_key_file = value;
+        return CTL_OK;
+    case CTL_OPT_KEY_FILE:
+        globals->options.tls_key_file = value;
+        return CTL_OK;
     case CTL_OPT_TIMEOUT:
         if (ctl_parse_doubles(value, &seconds, 1) != 1 || !(seconds >= 0.001) ||
             seconds > 86400) {

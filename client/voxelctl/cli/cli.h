@@ -32,6 +32,8 @@ enum {
     CTL_OPT_TIMEOUT,
     CTL_OPT_TIMEOUT_MS,
     CTL_OPT_CA_FILE,
+    CTL_OPT_CERT_FILE,
+    CTL_OPT_KEY_FILE,
     CTL_OPT_JSON,
     CTL_OPT_HELP,
     CTL_OPT_VERSION,
@@ -45,6 +47,8 @@ enum {
         {"timeout", required_argument, NULL, CTL_OPT_TIMEOUT},                           \
         {"timeout-ms", required_argument, NULL, CTL_OPT_TIMEOUT_MS},                     \
         {"ca-file", required_argument, NULL, CTL_OPT_CA_FILE},                           \
+        {"cert-file", required_argument, NULL, CTL_OPT_CERT_FILE},                       \
+        {"key-file", required_argument, NULL, CTL_OPT_KEY_FILE},                         \
         {"json", no_argument, NULL, CTL_OPT_JSON}, {"help", no_argument, NULL, 'h'},     \
     {                                                                                    \
         "version", no_argument, NULL, CTL_OPT_VERSION                                    \

@@ -364,3 +364,156 @@ out:
     vxd_journal_release_copy(journal);
     return status;
 }
+
+/* Files at the top of a backup that were not there when it was made: a daemon has run on it. */
+static void remove_file(void *arg, const char *name)
+{
+    const struct backup *backup = arg;
+    char path[VXD_DURABLE_PATH_BYTES + 256];
+
+    (void)snprintf(path, sizeof path, "%s/%s", backup->to, name);
+    (void)backup->ops->unlink(backup->ops->user, path);
+}
+
+/* Whether a daemon has the directory's lock. */
+static bool is_in_use(const struct vxd_file_ops *ops, const char *path)
+{
+    char name[VXD_DURABLE_PATH_BYTES + 8];
+    bool is_held;
+    int lock;
+
+    (void)snprintf(name, sizeof name, "%s/lock", path);
+    lock = ops->open(ops->user, name, O_RDWR, 0);
+    if (lock < 0) {
+        return false;
+    }
+    is_held = ops->lock(ops->user, lock) != 0;
+    (void)ops->close(ops->user, lock);
+    return is_held;
+}
+
+static enum vxd_status drop_claimed(struct backup *backup, const char *path,
+                                    bool *existed)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    char folder[VXD_DURABLE_PATH_BYTES];
+    int result;
+
+    if (is_in_use(ops, path)) {
+        return vxd_fail(backup->err, VXD_FAILED_PRECONDITION, "name",
+                        "%.200s is in use: a daemon has it as its data_dir", path);
+    }
+    remove_all(backup); /* what an earlier one has left */
+    result = ops->rename(ops->user, path, backup->to);
+    if (result == -ENOENT) {
+        return VXD_OK;
+    }
+    if (result != 0) {
+        return vxd_file_fail(backup->err, result, "rename", path);
+    }
+    *existed = true;
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    (void)ops->sync_directory(ops->user, folder);
+    (void)ops->list(ops->user, backup->to, remove_file, backup);
+    remove_all(backup);
+    return ops->list(ops->user, backup->to, ignore_entry, NULL) == -ENOENT
+               ? VXD_OK
+               : vxd_fail(
+                     backup->err, VXD_UNAVAILABLE, "name",
+                     "%.200s is no backup any more, but holds files that could not be "
+                     "removed",
+                     backup->to);
+}
+
+enum vxd_status vxd_backup_drop(const struct vxd_data_dir *dir,
+                                struct vxd_journal *journal, const char *path,
+                                bool *existed, struct vxd_err *err)
+{
+    char aside[VXD_DURABLE_PATH_BYTES];
+    struct backup backup = {.ops = dir->ops, .from = dir->path, .to = aside, .err = err};
+    enum vxd_status status;
+
+    *existed = false;
+    name_aside(path, aside);
+    if (!vxd_journal_claim_copy(journal)) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "a backup is being made");
+    }
+    status = drop_claimed(&backup, path, existed);
+    vxd_journal_release_copy(journal);
+    return status;
+}
+
+struct listing {
+    const struct vxd_file_ops *ops;
+    const char *folder;
+    struct vxd_backup_entry *entries;
+    size_t capacity;
+    size_t n;
+};
+
+static uint64_t size_of(const struct vxd_file_ops *ops, const char *path, bool *is_there)
+{
+    int file = ops->open(ops->user, path, O_RDONLY, 0);
+    int64_t n_bytes = file >= 0 ? ops->size(ops->user, file) : -1;
+
+    if (file >= 0) {
+        (void)ops->close(ops->user, file);
+    }
+    *is_there = n_bytes >= 0;
+    return n_bytes > 0 ? (uint64_t)n_bytes : 0;
+}
+
+static void count_snapshot(void *arg, const char *name)
+{
+    const struct listing *listing = arg;
+    struct vxd_backup_entry *entry = &listing->entries[listing->n];
+    char path[VXD_DURABLE_PATH_BYTES + 512];
+    bool is_there;
+
+    (void)snprintf(path, sizeof path, "%s/%s/snapshots/%s", listing->folder, entry->name,
+                   name);
+    entry->n_snapshot_bytes += size_of(listing->ops, path, &is_there);
+    entry->n_snapshots += is_there ? 1 : 0;
+}
+
+static void list_entry(void *arg, const char *name)
+{
+    struct listing *listing = arg;
+    struct vxd_backup_entry *entry = &listing->entries[listing->n];
+    char path[VXD_DURABLE_PATH_BYTES + 128];
+    bool is_there;
+
+    if (listing->n == listing->capacity || !vxd_is_name(name)) {
+        return;
+    }
+    *entry = (struct vxd_backup_entry){0};
+    (void)snprintf(entry->name, sizeof entry->name, "%s", name);
+    (void)snprintf(path, sizeof path, "%s/%s/voxeld.db", listing->folder, name);
+    entry->n_database_bytes = size_of(listing->ops, path, &is_there);
+    if (!is_there) {
+        return;
+    }
+    (void)snprintf(path, sizeof path, "%s/%s/snapshots", listing->folder, name);
+    (void)listing->ops->list(listing->ops->user, path, count_snapshot, listing);
+    listing->n++;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const struct vxd_backup_entry *)a)->name,
+                  ((const struct vxd_backup_entry *)b)->name);
+}
+
+enum vxd_status vxd_backup_list(const struct vxd_data_dir *dir, const char *folder,
+                                struct vxd_backup_entry *out, size_t capacity, size_t *n,
+                                struct vxd_err *err)
+{
+    struct listing listing = {
+        .ops = dir->ops, .folder = folder, .entries = out, .capacity = capacity};
+    int result = dir->ops->list(dir->ops->user, folder, list_entry, &listing);
+
+    *n = listing.n;
+    qsort(out, listing.n, sizeof *out, compare_entries);
+    return result == 0 || result == -ENOENT ? VXD_OK
+                                            : vxd_file_fail(err, result, "list", folder);
+}

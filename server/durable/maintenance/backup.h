@@ -5,6 +5,7 @@
 #ifndef VXD_SERVER_DURABLE_MAINTENANCE_BACKUP_H
 #define VXD_SERVER_DURABLE_MAINTENANCE_BACKUP_H
 
+#include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
 
 struct vxd_backup_info {
@@ -27,5 +28,29 @@ struct vxd_backup_info {
 enum vxd_status vxd_backup(const struct vxd_data_dir *dir, struct vxd_journal *journal,
                            const char *path, struct vxd_backup_info *out,
                            struct vxd_err *err);
+
+struct vxd_backup_entry {
+    char name[VXD_NAME_BYTES];
+    uint64_t n_database_bytes;
+    uint64_t n_snapshot_bytes;
+    size_t n_snapshots;
+};
+
+/* Lists the backups in a folder, by name, and how much is in each: what is whole, not what a backup
+ * that was interrupted has left. No folder is no backups.
+ * errors  as vxd_file_fail */
+enum vxd_status vxd_backup_list(const struct vxd_data_dir *dir, const char *folder,
+                                struct vxd_backup_entry *out, size_t capacity, size_t *n,
+                                struct vxd_err *err);
+
+/* Removes the backup at a path; *existed is false where there is none. It has lost its name before
+ * anything of it is removed, so that one that is removed in part is none; making another one of the
+ * name removes the rest.
+ *
+ * errors  FAILED_PRECONDITION  a daemon uses it, or a backup runs
+ *         UNAVAILABLE          the disk, or files in it that are no backup's and stay */
+enum vxd_status vxd_backup_drop(const struct vxd_data_dir *dir,
+                                struct vxd_journal *journal, const char *path,
+                                bool *existed, struct vxd_err *err);
 
 #endif

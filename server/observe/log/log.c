@@ -174,10 +174,7 @@ static void append_members(struct line *line, const char *key, va_list members)
     for (; key != NULL; key = va_arg(members, const char *)) {
         const char *value = va_arg(members, const char *);
 
-        if (value == NULL) {
-            break;
-        }
-        if (line->n_bytes < LINE_BYTES - TAIL_BYTES) {
+        if (value != NULL && line->n_bytes < LINE_BYTES - TAIL_BYTES) {
             append_member(line, key, value);
         }
     }

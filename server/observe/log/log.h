@@ -22,7 +22,8 @@ void vxd_log_set_level(enum vxd_log_level level);
 
 /* Members follow in pairs of key and value: vxd_log(VXD_LOG_INFO, "listening", "http",
  * address). All values are strings; numbers go through vxd_log_int and vxd_log_real, which
- * are written unquoted. A NULL key ends the line early, so a member can be left out. */
+ * are written unquoted. A NULL key ends the line early, and a
+ * member whose value is NULL is left out. */
 #define vxd_log(level, ...) vxd_log_members(level, __VA_ARGS__, (const char *)NULL)
 
 /* What vxd_log calls: message, then the pairs, ended by a NULL key. */

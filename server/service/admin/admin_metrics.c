@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #include "gpu/core/core.h"
 #include "server/instance/instance.h"
@@ -17,6 +18,7 @@
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
 #include "server/service/watch/watch.h"
+#include "server/transport/tls/tls.h"
 
 enum {
     MAX_TOKENS = 256 /* labels */
@@ -162,6 +164,42 @@ static void write_journal(const struct vxd_server *server, struct vxd_text *text
                            "Transactions that were not written.", stats.n_failed);
 }
 
+/* How long the last start took, and what the disk of the data has left. */
+static void write_disk(const struct vxd_server *server, struct vxd_text *text)
+{
+    int64_t ready_ns = atomic_load(&server->ready_ns);
+    struct statvfs disk;
+
+    vxd_metrics_write_real(text, "voxeld_recovery_seconds", "gauge",
+                           "From the start until the data were back.",
+                           ready_ns > 0 ? (double)(ready_ns - server->started_ns) / 1e9
+                                        : 0);
+    if (server->config.data_dir[0] == '\0' ||
+        statvfs(server->config.data_dir, &disk) != 0) {
+        return;
+    }
+    vxd_metrics_describe(text, "voxeld_data_disk_bytes", "gauge",
+                         "Of the file system of the data directory.");
+    vxd_text_printf(text,
+                    "voxeld_data_disk_bytes{use=\"free\"} %" PRIu64
+                    "\nvoxeld_data_disk_bytes{use=\"size\"} %" PRIu64 "\n",
+                    (uint64_t)disk.f_bavail * disk.f_frsize,
+                    (uint64_t)disk.f_blocks * disk.f_frsize);
+}
+
+static void write_tls(const struct vxd_server *server, struct vxd_text *text)
+{
+    if (server->tls == NULL) {
+        return;
+    }
+    vxd_metrics_write_uint(text, "voxeld_tls_failed_total", "counter",
+                           "TLS handshakes that were refused, or did not end.",
+                           vxd_tls_n_failed(server->tls));
+    vxd_metrics_write_real(text, "voxeld_tls_expires_time_seconds", "gauge",
+                           "When the daemon's certificate ends, Unix time.",
+                           (double)vxd_tls_expires_unix_s(server->tls));
+}
+
 /* Of each name's senders. Labels are bounded: the names that came first have their own, all others
  * are one. */
 static void write_tokens(const struct vxd_server *server, struct vxd_text *text)
@@ -235,6 +273,8 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);
+    write_disk(server, text);
+    write_tls(server, text);
     vxd_metrics_describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
                     "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",

@@ -26,6 +26,9 @@ enum vxd_status vxd_foxglove_create(struct vxd_server *server,
     atomic_init(&viewer->references, 1);
     (void)pthread_mutex_init(&viewer->lock, NULL);
     (void)snprintf(viewer->token, sizeof viewer->token, "%s", peer->token);
+    (void)snprintf(viewer->certified, sizeof viewer->certified, "%s", peer->certified);
+    (void)snprintf(viewer->traceparent, sizeof viewer->traceparent, "%s",
+                   peer->traceparent != NULL ? peer->traceparent : "");
     (void)snprintf(viewer->peer, sizeof viewer->peer, "%s", peer->name);
     viewer->peer_uid = peer->uid;
     viewer->max_bytes = max_bytes;

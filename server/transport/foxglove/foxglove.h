@@ -28,8 +28,10 @@ extern const char *const vxd_foxglove_protocols[];
 /* Who is at the other end, as a request's header says it. */
 struct vxd_foxglove_peer {
     const char *name;
-    const char *token; /* of the handshake; "" = none */
-    int64_t uid;       /* at the other end of a unix socket; -1 */
+    const char *token;       /* of the handshake; "" = none */
+    const char *certified;   /* the token that its certificate stands for; "" = none */
+    const char *traceparent; /* of the handshake; NULL: none */
+    int64_t uid;             /* at the other end of a unix socket; -1 */
 };
 
 /* A viewer with a place among the watchers; what it borrows is copied.

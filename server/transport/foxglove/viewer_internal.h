@@ -78,6 +78,8 @@ struct vxd_foxglove {
     struct vxd_server *server;
     atomic_int references; /* the exchange's and its requests' */
     char token[VXD_TOKEN_BYTES];
+    char certified[VXD_NAME_BYTES];
+    char traceparent[VXD_TRACEPARENT_BYTES];
     char peer[VXD_NAME_BYTES];
     int64_t peer_uid;
     size_t max_bytes;

@@ -52,6 +52,8 @@ static void submit(struct vxd_foxglove *viewer, enum vxd_fox_work work,
 {
     struct vxd_server *server = viewer->server;
     const struct vxd_request_header header = {.token = viewer->token,
+                                              .certified = viewer->certified,
+                                              .traceparent = viewer->traceparent,
                                               .peer = viewer->peer,
                                               .peer_uid = viewer->peer_uid,
                                               .timeout_ms = timeout_ms};

@@ -340,7 +340,8 @@ static enum MHD_Result begin(struct vxd_http *http, struct MHD_Connection *conne
                              const char *url, const char *verb, const char *version,
                              bool is_path_bad, void **context)
 {
-    struct vxd_http_exchange *exchange = calloc(1, sizeof *exchange);
+    struct vxd_http_exchange *exchange =
+        vxd_http_is_accepted(http, connection) ? calloc(1, sizeof *exchange) : NULL;
     struct vxd_err err = {0};
 
     *context = exchange;
@@ -563,23 +564,34 @@ static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
     unsigned n_connections = config->max_connections;
     unsigned n_threads =
         config->http_threads < n_connections ? config->http_threads : n_connections;
-    struct MHD_OptionItem pool[] = {
-        {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)n_threads, NULL},
-        {MHD_OPTION_END, 0, NULL}};
+    /* With epoll, the library asks a peer whose handshake is unfinished again and again, all of a
+     * core's time; with poll it waits for its bytes. */
+    unsigned flags = (http->is_tls ? MHD_USE_TLS | MHD_USE_POLL_INTERNAL_THREAD
+                                   : MHD_USE_EPOLL_INTERNAL_THREAD) |
+                     MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
+    /* Options that not every daemon has. */
+    struct MHD_OptionItem others[4];
+    size_t n_others = 0;
 
-    if (n_threads < 2) {
-        pool[0].option = MHD_OPTION_END; /* one thread is the daemon's own */
+    if (n_threads >= 2) { /* one thread is the daemon's own */
+        others[n_others++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE,
+                                                     (intptr_t)n_threads, NULL};
     }
+    if (http->is_tls) {
+        others[n_others++] = (struct MHD_OptionItem){
+            MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)VXD_TLS_PRIORITIES};
+        others[n_others++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK2, 0,
+                                                     (void *)(uintptr_t)vxd_tls_retrieve};
+    }
+    others[n_others] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE |
-            MHD_USE_ERROR_LOG,
-        0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, http->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-        n_connections, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        flags, 0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
+        on_library_log, NULL, MHD_OPTION_LISTEN_SOCKET, http->listen_fd,
+        MHD_OPTION_CONNECTION_LIMIT, n_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
         vxd_http_on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, on_uri, http,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, pool, MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, others, MHD_OPTION_END);
     if (http->daemon == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, http->field,
                         "cannot start %u HTTP threads", n_threads);
@@ -617,6 +629,7 @@ static enum vxd_status start(struct vxd_server *server, bool is_foxglove, int pa
     http->is_foxglove = is_foxglove;
     http->field = is_foxglove ? "listen.foxglove" : "listen.http";
     http->address = is_foxglove ? server->config.foxglove : server->config.http;
+    http->is_tls = vxd_config_http_is_tls(http->address);
     http->bound = is_foxglove ? server->foxglove_bound : server->http_bound;
     http->listen_fd = passed_fd;
     http->is_passed = passed_fd >= 0;

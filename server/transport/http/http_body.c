@@ -348,6 +348,7 @@ static enum vxd_status read_request_header(struct vxd_http_exchange *exchange,
     out->request_id = headers->request_id;
     out->client_id = headers->client_id;
     out->stream = headers->stream;
+    out->traceparent = headers->traceparent;
     VXD_TRY(read_number("X-Voxeld-Timeout-Ms", headers->timeout_ms, UINT32_MAX,
                         &timeout_ms, err));
     VXD_TRY(read_number("X-Voxeld-Keep-Last", headers->keep_last, UINT32_MAX, &keep_last,
@@ -401,10 +402,26 @@ void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
     (void)snprintf(out, VXD_NAME_BYTES, "http %s:%u", host, port);
 }
 
+enum vxd_status vxd_http_identify(const struct vxd_http_exchange *exchange,
+                                  const char *token, struct vxd_principal *out,
+                                  struct vxd_err *err)
+{
+    struct vxd_auth *auth = exchange->http->server->auth;
+    const char *certified = vxd_http_certified(exchange);
+    char name[VXD_NAME_BYTES];
+
+    if ((token == NULL || token[0] == '\0') && certified[0] != '\0') {
+        return vxd_auth_identify_certified(auth, certified, out, err);
+    }
+    vxd_http_peer_name(exchange, name);
+    return vxd_auth_identify(auth, token, name, vxd_http_peer_uid(exchange), out, err);
+}
+
 enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err)
 {
-    struct vxd_request_header header = {.peer_uid = vxd_http_peer_uid(exchange)};
+    struct vxd_request_header header = {.peer_uid = vxd_http_peer_uid(exchange),
+                                        .certified = vxd_http_certified(exchange)};
     struct vxd_err create_err = {0};
     char peer[VXD_NAME_BYTES];
     enum vxd_status status, create_status;

@@ -163,6 +163,8 @@ bool vxd_http_events_submit(struct vxd_http_events *events,
         WAIT_MS + WAIT_SPARE_MS < most_ms ? WAIT_MS : most_ms - most_ms / 8;
     const struct vxd_request_header header = {
         .token = events->token,
+        .certified = events->certified,
+        .traceparent = events->traceparent,
         .client_id = events->client_id,
         .peer = events->peer,
         .peer_uid = events->peer_uid,
@@ -286,6 +288,9 @@ enum vxd_status vxd_http_events_begin(struct vxd_http_exchange *exchange,
     VXD_TRY(vxd_http_token(exchange, &token, err));
     (void)snprintf(events->token, sizeof events->token, "%s", token != NULL ? token : "");
     events->peer_uid = request->peer_uid;
+    (void)snprintf(events->certified, sizeof events->certified, "%s",
+                   vxd_http_certified(exchange));
+    vxd_trace_write(&request->trace, events->traceparent);
     memcpy(events->peer, request->peer, sizeof events->peer);
     memcpy(events->client_id, request->client_id, sizeof events->client_id);
     if (events->is_socket) {

@@ -20,6 +20,9 @@ struct vxd_http_events {
     Voxeld__V1__WatchPoint after;
     bool has_after;
     char token[VXD_TOKEN_BYTES];
+    char certified[VXD_NAME_BYTES]; /* see vxd_request_header */
+    char traceparent
+        [VXD_TRACEPARENT_BYTES]; /* of the first watch, which the others follow */
     int64_t peer_uid;
     char client_id[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];

@@ -62,6 +62,8 @@ enum vxd_status vxd_http_foxglove_check(struct vxd_http_exchange *exchange,
     VXD_TRY(vxd_http_take_stream(exchange, err));
     about = (struct vxd_foxglove_peer){.name = peer,
                                        .token = token != NULL ? token : "",
+                                       .certified = vxd_http_certified(exchange),
+                                       .traceparent = exchange->headers.traceparent,
                                        .uid = vxd_http_peer_uid(exchange)};
     VXD_TRY(vxd_foxglove_create(exchange->http->server, &principal, &about, max_bytes,
                                 &exchange->foxglove, err));

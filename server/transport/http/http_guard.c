@@ -4,7 +4,8 @@
  * A page from the web can make a browser send requests to 127.0.0.1. It cannot forge two
  * things: Origin names the page's site, and Host is the name that led here, which for DNS
  * rebinding is the attacker's. An address literal in Host cannot be rebound, so the
- * address that a connection arrived at is always ours. */
+ * address that a connection arrived at is always ours; and so is, over TLS, a name that our
+ * certificate is for, since the browser has compared them. */
 #include "server/transport/http/http_internal.h"
 
 #include <arpa/inet.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 
 #define HTTP_PORT 80
+#define HTTPS_PORT 443
 
 struct known_header {
     const char *name;
@@ -44,6 +46,7 @@ static const struct known_header known_headers[] = {
     KNOWN("Last-Event-ID", last_event_id),
     KNOWN("Sec-Fetch-Site", fetch_site),
     KNOWN("If-None-Match", if_none_match),
+    KNOWN("traceparent", traceparent),
     KNOWN("Upgrade", upgrade),
     KNOWN("Connection", http_connection),
     KNOWN("Sec-WebSocket-Version", socket_version),
@@ -68,8 +71,10 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
         }
         /* Accept and Connection are lists that may come in several lines; only the first line
          * is read. */
-        if (*slot != NULL && slot != &headers->accept &&
-            slot != &headers->http_connection) {
+        if (*slot != NULL && slot == &headers->traceparent) {
+            *slot = "";
+        } else if (*slot != NULL && slot != &headers->accept &&
+                   slot != &headers->http_connection) {
             headers->duplicate = known_headers[i].name;
         } else if (*slot == NULL) {
             *slot = value != NULL ? value : "";
@@ -126,7 +131,8 @@ static bool is_ours(struct vxd_http_exchange *exchange, const char *authority)
         return false;
     }
     (void)snprintf(port, sizeof port, "%u", http->port);
-    if (colon != NULL ? strcmp(colon + 1, port) != 0 : http->port != HTTP_PORT) {
+    if (colon != NULL ? strcmp(colon + 1, port) != 0
+                      : http->port != (http->is_tls ? HTTPS_PORT : HTTP_PORT)) {
         return false;
     }
     memcpy(host, authority, n_host);
@@ -134,6 +140,7 @@ static bool is_ours(struct vxd_http_exchange *exchange, const char *authority)
     return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 ||
            strcmp(host, "[::1]") == 0 ||
            (http->host[0] != '\0' && strcasecmp(host, http->host) == 0) ||
+           (http->is_tls && vxd_tls_is_our_host(http->server->tls, host)) ||
            is_local_address(exchange, host);
 }
 

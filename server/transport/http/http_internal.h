@@ -10,6 +10,7 @@
 #include "proto/wire/wire.h"
 #include "server/request/request.h"
 #include "server/instance/instance.h"
+#include "server/transport/tls/tls.h"
 #include "server/transport/websocket/websocket.h"
 
 #define VXD_HTTP_MAX_QUERY 32
@@ -18,7 +19,9 @@
 /* A connection, for as long as it lasts. */
 struct vxd_http_peer {
     int fd;
-    bool is_waiting; /* in the list of those whose peer has the word */
+    bool is_waiting;               /* in the list of those whose peer has the word */
+    bool has_begun;                /* a request came, so its handshake is over */
+    struct vxd_tls_peer certified; /* who its certificate says it is */
     struct vxd_http_peer *next;
     struct vxd_http_peer *previous;
 };
@@ -28,12 +31,13 @@ struct vxd_http {
     struct MHD_Daemon *daemon;
     int listen_fd;
     char unix_path[VXD_PATH_BYTES]; /* of its file; "": it listens on an address */
-    bool is_passed;                 /* the supervisor has the socket, too */
-    bool quiesced;                  /* then the descriptor is ours to close */
-    bool is_foxglove;               /* for such viewers alone */
-    const char *field;              /* of the configuration */
-    const char *address;            /* as configured */
-    char *bound; /* VXD_PATH_BYTES of the server's, where it really listens */
+    bool is_tls;
+    bool is_passed;      /* the supervisor has the socket, too */
+    bool quiesced;       /* then the descriptor is ours to close */
+    bool is_foxglove;    /* for such viewers alone */
+    const char *field;   /* of the configuration */
+    const char *address; /* as configured */
+    char *bound;         /* VXD_PATH_BYTES of the server's, where it really listens */
     char host[VXD_PATH_BYTES]; /* of the address, without brackets */
     uint16_t port;             /* really bound */
     atomic_size_t n_exchanges;
@@ -68,6 +72,7 @@ struct vxd_http_headers {
     const char *last_event_id;
     const char *fetch_site;
     const char *if_none_match;
+    const char *traceparent; /* "" where there were two, which counts as none */
     const char *upgrade;
     const char *http_connection;
     const char *socket_version;
@@ -188,6 +193,12 @@ void vxd_http_peer_name(const struct vxd_http_exchange *exchange,
 enum vxd_status vxd_http_token(struct vxd_http_exchange *exchange, const char **token,
                                struct vxd_err *err);
 
+/* Who sends a request of this connection with this token, NULL where there is none: then who its
+ * certificate says it is. errors  as vxd_auth_identify */
+enum vxd_status vxd_http_identify(const struct vxd_http_exchange *exchange,
+                                  const char *token, struct vxd_principal *out,
+                                  struct vxd_err *err);
+
 /* http_reply.c: how the answer is to be written, from Accept; fallback where Accept is
  * absent or names nothing we have. */
 enum vxd_http_format vxd_http_accept(const char *accept, enum vxd_http_format fallback);
@@ -223,6 +234,13 @@ enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange);
 void vxd_http_peer_waits(struct vxd_http *http, struct vxd_http_peer *peer);
 void vxd_http_peer_is_served(struct vxd_http *http, struct vxd_http_peer *peer);
 struct vxd_http_peer *vxd_http_peer_of(struct MHD_Connection *connection);
+/* Whether the certificate of a connection whose handshake is over is accepted by the files of now. */
+bool vxd_http_is_accepted(struct vxd_http *http, struct MHD_Connection *connection);
+/* The token that the certificate of its connection stands for; "" = none. */
+const char *vxd_http_certified(const struct vxd_http_exchange *exchange);
+/* NULL: it is in the clear. */
+gnutls_session_t vxd_http_tls_of(const struct vxd_http *http,
+                                 struct MHD_Connection *connection);
 /* MHD_NotifyConnectionCallback */
 void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                             enum MHD_ConnectionNotificationCode code);

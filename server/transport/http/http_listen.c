@@ -98,7 +98,8 @@ static void describe(struct vxd_http *http)
     (void)getsockname(http->listen_fd, (struct sockaddr *)&address, &n_bytes);
     vxd_http_address((const struct sockaddr *)&address, host, sizeof host, &http->port);
     is_v6 = strchr(host, ':') != NULL;
-    (void)snprintf(http->bound, VXD_PATH_BYTES, "%s%s%s:%u", is_v6 ? "[" : "", host,
+    (void)snprintf(http->bound, VXD_PATH_BYTES, "%s%s%s%s:%u",
+                   http->is_tls ? VXD_CONFIG_HTTPS : "", is_v6 ? "[" : "", host,
                    is_v6 ? "]" : "", http->port);
 }
 
@@ -186,7 +187,7 @@ enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err)
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
                                    .ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    const char *configured = http->address;
+    const char *configured = vxd_config_http_address(http->address);
     struct addrinfo *found = NULL;
     char port[8];
     enum vxd_status status;

@@ -2,6 +2,8 @@
 /* Connections whose peer has the word: before a request, within its headers or within its body.
  * A peer may take its time, but when such connections hold most of limits.connections, whoever
  * has been silent for longest is cut, so that the next one, a health probe say, finds a place. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -92,6 +94,43 @@ struct vxd_http_peer *vxd_http_peer_of(struct MHD_Connection *connection)
     return info != NULL ? info->socket_context : NULL;
 }
 
+const char *vxd_http_certified(const struct vxd_http_exchange *exchange)
+{
+    const struct vxd_http_peer *peer = vxd_http_peer_of(exchange->connection);
+
+    return peer != NULL ? peer->certified.token_name : "";
+}
+
+gnutls_session_t vxd_http_tls_of(const struct vxd_http *http,
+                                 struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        http->is_tls
+            ? MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)
+            : NULL;
+
+    return info != NULL ? info->tls_session : NULL;
+}
+
+bool vxd_http_is_accepted(struct vxd_http *http, struct MHD_Connection *connection)
+{
+    struct vxd_http_peer *peer = vxd_http_peer_of(connection);
+
+    if (!http->is_tls) {
+        return true;
+    }
+    if (peer == NULL) { /* there was no memory to note who it is */
+        return false;
+    }
+    peer->has_begun = true;
+    if (!vxd_tls_judge(http->server->tls, vxd_http_tls_of(http, connection),
+                       &peer->certified)) {
+        vxd_log(VXD_LOG_INFO, "connection ended: its certificate is no longer accepted");
+        return false;
+    }
+    return true;
+}
+
 void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                             enum MHD_ConnectionNotificationCode code)
 {
@@ -99,12 +138,27 @@ void vxd_http_on_connection(void *cls, struct MHD_Connection *connection, void *
     struct vxd_http_peer *peer = *context;
 
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (http->is_tls && peer != NULL && !peer->has_begun) {
+            vxd_tls_count_failed(http->server->tls);
+        }
         vxd_http_peer_is_served(http, peer);
         free(peer);
         *context = NULL;
         return;
     }
-    /* Without memory for this record the connection is served all the same. */
+    if (http->is_tls) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const int on = 1;
+
+        /* GnuTLS writes a flight of its handshake in pieces; without this the kernel would keep
+         * the second one until the peer has acknowledged the first, 40 ms later. */
+        if (info != NULL) {
+            (void)setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        }
+        vxd_tls_attach(http->server->tls, vxd_http_tls_of(http, connection));
+    }
+    /* Without memory for this record a connection in the clear is served all the same. */
     peer = calloc(1, sizeof *peer);
     *context = peer;
     if (peer != NULL) {

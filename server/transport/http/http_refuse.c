@@ -29,11 +29,16 @@ static enum MHD_Result append_header(void *cls, enum MHD_ValueKind kind, const c
 
 /* A small answer fits into the socket's buffer as a whole, since nothing of it was sent
  * yet. */
-static bool send_all(int fd, const struct vxd_text *text)
+static bool send_all(const struct vxd_http_exchange *exchange, int fd,
+                     const struct vxd_text *text)
 {
-    ssize_t n = send(fd, text->bytes, text->n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    gnutls_session_t tls = vxd_http_tls_of(exchange->http, exchange->connection);
+    bool is_sent = tls != NULL
+                       ? vxd_tls_send_last(tls, text->bytes, text->n_bytes)
+                       : send(fd, text->bytes, text->n_bytes,
+                              MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)text->n_bytes;
 
-    return n == (ssize_t)text->n_bytes && shutdown(fd, SHUT_WR) == 0;
+    return is_sent && shutdown(fd, SHUT_WR) == 0;
 }
 
 enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange)
@@ -52,7 +57,7 @@ enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange)
     (void)MHD_get_response_headers(exchange->response, append_header, &text);
     vxd_text_append(&text, "\r\n", 2);
     vxd_text_append(&text, exchange->bytes, exchange->n_bytes);
-    sent = !text.failed && send_all(info->connect_fd, &text);
+    sent = !text.failed && send_all(exchange, info->connect_fd, &text);
     free(text.bytes);
     exchange->linger_until_ns = vxd_clock_ns() + LINGER_S * INT64_C(1000000000);
     (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,

@@ -117,9 +117,10 @@ static void finish_response(struct vxd_http_exchange *exchange, unsigned status,
         vxd_http_add_header(exchange, "Access-Control-Allow-Headers",
                             "Authorization, Content-Type, X-Request-Id, Idempotency-Key, "
                             "X-Voxeld-Timeout-Ms, X-Voxeld-Client-Id, X-Voxeld-Stream, "
-                            "X-Voxeld-Keep-Last, X-Voxeld-Max-Age-Ms");
+                            "X-Voxeld-Keep-Last, X-Voxeld-Max-Age-Ms, "
+                            "traceparent");
         vxd_http_add_header(exchange, "Access-Control-Expose-Headers",
-                            "X-Request-Id, Retry-After, Server-Timing");
+                            "X-Request-Id, Retry-After, Server-Timing, traceparent");
         vxd_http_add_header(exchange, "Access-Control-Max-Age", "600");
     }
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_TOO_MANY_REQUESTS) {
@@ -268,6 +269,7 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
     struct vxd_http_exchange *exchange = request->transport;
     struct vxd_err reply_err = *err;
     char timing[192];
+    char traceparent[VXD_TRACEPARENT_BYTES];
     const struct vxd_stage_times *stages = &request->stages;
 
     if (exchange->abandoned) {
@@ -291,6 +293,10 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
                    stages->engine_ms, stages->commit_ms, request->queue_ms,
                    request->total_ms);
     vxd_http_add_header(exchange, "Server-Timing", timing);
+    vxd_trace_write(&request->trace, traceparent);
+    if (traceparent[0] != '\0') {
+        vxd_http_add_header(exchange, "traceparent", traceparent);
+    }
     if (exchange->suspended) {
         vxd_http_hangup_forget(exchange->http, exchange->connection);
         MHD_resume_connection(exchange->connection);

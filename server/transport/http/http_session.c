@@ -85,14 +85,9 @@ static enum vxd_status identify(struct vxd_http_exchange *exchange,
                                 struct vxd_principal *out, const char **token,
                                 struct vxd_err *err)
 {
-    char peer[VXD_NAME_BYTES];
     enum vxd_status status = vxd_http_token(exchange, token, err);
 
-    vxd_http_peer_name(exchange, peer);
-    return status == VXD_OK
-               ? vxd_auth_identify(exchange->http->server->auth, *token, peer,
-                                   vxd_http_peer_uid(exchange), out, err)
-               : status;
+    return status == VXD_OK ? vxd_http_identify(exchange, *token, out, err) : status;
 }
 
 static void set_cookie(struct vxd_http_exchange *exchange, const char *token)
@@ -105,7 +100,8 @@ static void set_cookie(struct vxd_http_exchange *exchange, const char *token)
     for (const char *s = token; s != NULL && *s != '\0'; s++) {
         vxd_text_printf(&text, "%02x", (unsigned)(unsigned char)*s);
     }
-    vxd_text_printf(&text, "; Path=/; HttpOnly; SameSite=Strict%s",
+    vxd_text_printf(&text, "; Path=/; HttpOnly; SameSite=Strict%s%s",
+                    exchange->http->is_tls ? "; Secure" : "",
                     token == NULL ? "; Max-Age=0" : "");
     vxd_text_append(&text, "", 1);
     if (!text.failed) {

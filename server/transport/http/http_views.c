@@ -87,13 +87,10 @@ enum vxd_status vxd_http_check_read(struct vxd_http_exchange *exchange,
 {
     struct vxd_principal principal = {0};
     const char *token = NULL;
-    char peer[VXD_NAME_BYTES];
     enum vxd_status status;
 
-    vxd_http_peer_name(exchange, peer);
     VXD_TRY(vxd_http_token(exchange, &token, err));
-    VXD_TRY(vxd_auth_identify(exchange->http->server->auth, token, peer,
-                              vxd_http_peer_uid(exchange), &principal, err));
+    VXD_TRY(vxd_http_identify(exchange, token, &principal, err));
     VXD_TRY(vxd_auth_require(&principal, VXD_SCOPE_READ, err));
     VXD_TRY(vxd_auth_require_method(&principal, method, err));
     if (scene != NULL) {

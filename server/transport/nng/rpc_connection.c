@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proto/base/clock.h"
@@ -21,11 +20,11 @@
 /* Most small messages that are run of one connection before the others have their turn. */
 #define MESSAGES_A_TURN 64
 
-struct vxd_rpc_connection *vxd_rpc_connection_create(struct vxd_rpc_loop *loop,
-                                                     int take_fd, bool is_ipc)
+struct vxd_rpc_connection *
+vxd_rpc_connection_create(struct vxd_rpc_loop *loop, int take_fd,
+                          const struct vxd_rpc_listener *listener)
 {
     struct vxd_rpc_connection *connection = calloc(1, sizeof *connection);
-    uint8_t greeting[VXD_SP_GREETING_BYTES];
 
     if (connection != NULL) {
         connection->head = malloc(VXD_RPC_HEAD_BYTES);
@@ -37,17 +36,18 @@ struct vxd_rpc_connection *vxd_rpc_connection_create(struct vxd_rpc_loop *loop,
     }
     connection->loop = loop;
     connection->fd = take_fd;
-    connection->is_ipc = is_ipc;
-    connection->phase = VXD_RPC_GREETING;
+    connection->is_ipc = listener->is_ipc;
     connection->began_ns = vxd_clock_ns();
     connection->moved_ns = connection->began_ns;
     connection->last_reply = &connection->replies;
     atomic_init(&connection->references, 1);
     (void)pthread_mutex_init(&connection->lock, NULL);
-    vxd_rpc_set_up_peer(take_fd, is_ipc, connection->peer, &connection->uid);
-    vxd_sp_write_greeting(greeting, VXD_SP_REP);
-    /* A fresh socket takes 8 bytes; where it does not, its peer has left, as reading shows. */
-    (void)send(take_fd, greeting, sizeof greeting, MSG_NOSIGNAL);
+    vxd_rpc_set_up_peer(take_fd, listener->is_ipc, connection->peer, &connection->uid);
+    if (!vxd_rpc_stream_create(connection, listener->is_tls)) {
+        vxd_rpc_connection_drop(connection);
+        (void)close(take_fd);
+        return NULL;
+    }
     return connection;
 }
 
@@ -258,7 +258,8 @@ static bool take_messages(struct vxd_rpc_connection *connection)
             (void)pthread_mutex_unlock(&connection->lock);
             return true;
         }
-        if (!take_message(connection, n_head_bytes, n_bytes)) {
+        if (!vxd_rpc_stream_is_accepted(connection) ||
+            !take_message(connection, n_head_bytes, n_bytes)) {
             return false;
         }
     }
@@ -355,10 +356,28 @@ static uint8_t *next_place(struct vxd_rpc_connection *connection, size_t *n_byte
     }
 }
 
+/* Bytes that TLS holds already do not wake the loop. */
+static void note_more(struct vxd_rpc_connection *connection)
+{
+    if (vxd_rpc_stream_has_more(connection)) {
+        (void)pthread_mutex_lock(&connection->lock);
+        connection->waits_for_turn = true;
+        vxd_rpc_note(connection);
+        (void)pthread_mutex_unlock(&connection->lock);
+    }
+}
+
 bool vxd_rpc_connection_read(struct vxd_rpc_connection *connection)
 {
     size_t n_read = 0;
 
+    if (connection->phase == VXD_RPC_HANDSHAKE &&
+        !vxd_rpc_stream_shake_hands(connection)) {
+        return false;
+    }
+    if (connection->phase == VXD_RPC_HANDSHAKE) {
+        return true;
+    }
     connection->n_turn = 0;
     while (n_read < SHARE_BYTES) {
         size_t n_wanted;
@@ -369,7 +388,7 @@ bool vxd_rpc_connection_read(struct vxd_rpc_connection *connection)
         if (n_wanted == 0) {
             return true;
         }
-        n = recv(connection->fd, place, n_wanted, 0);
+        n = vxd_rpc_stream_recv(connection, place, n_wanted);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -380,11 +399,13 @@ bool vxd_rpc_connection_read(struct vxd_rpc_connection *connection)
             return false;
         }
         n_read += (size_t)n;
-        /* Less than asked for: the socket is empty, and asking again would only say so. */
-        if ((size_t)n < n_wanted) {
+        /* Less than asked for: the socket is empty, and asking again would only say so. TLS gives
+         * no more than a record at a time. */
+        if ((size_t)n < n_wanted && connection->tls == NULL) {
             return true;
         }
     }
+    note_more(connection);
     return true;
 }
 
@@ -393,16 +414,22 @@ bool vxd_rpc_connection_resume(struct vxd_rpc_connection *connection)
     bool is_alive;
     bool waits;
 
+    if (connection->phase == VXD_RPC_HANDSHAKE) {
+        return vxd_rpc_connection_read(connection);
+    }
     connection->n_turn = 0;
     (void)pthread_mutex_lock(&connection->lock);
     is_alive = vxd_rpc_flush(connection);
     waits = connection->waits_for_replies || connection->waits_for_turn;
     connection->waits_for_turn = false;
     (void)pthread_mutex_unlock(&connection->lock);
-    if (is_alive && waits && may_take(connection)) {
+    waits = is_alive && waits && may_take(connection);
+    if (waits) {
         is_alive = take_messages(connection);
     }
-    return is_alive;
+    return is_alive && waits && vxd_rpc_stream_has_more(connection)
+               ? vxd_rpc_connection_read(connection)
+               : is_alive;
 }
 
 /* Nobody waits for the outcome any more. */
@@ -434,7 +461,7 @@ void vxd_rpc_connection_close(struct vxd_rpc_connection *connection)
 
     (void)pthread_mutex_lock(&connection->lock);
     connection->is_closed = true;
-    (void)close(connection->fd);
+    vxd_rpc_stream_close(connection);
     while (connection->replies != NULL) {
         struct vxd_rpc_reply *reply = connection->replies;
 

@@ -10,6 +10,7 @@
 #include "proto/base/name.h"
 #include "server/request/request.h"
 #include "server/transport/nng/sp.h"
+#include "server/transport/tls/tls.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 /* What is read before a message has memory of its own. */
@@ -20,6 +21,7 @@
 struct vxd_rpc_listener {
     int fd;
     bool is_ipc;
+    bool is_tls;
     char path[VXD_PATH_BYTES]; /* of an ipc socket, removed at the end; "" otherwise */
 };
 
@@ -63,6 +65,7 @@ struct vxd_rpc_reply {
 };
 
 enum vxd_rpc_phase {
+    VXD_RPC_HANDSHAKE, /* of TLS */
     VXD_RPC_GREETING,
     VXD_RPC_HEAD,   /* between messages, or at the begin of one */
     VXD_RPC_BODY,   /* the rest of a large one */
@@ -77,10 +80,14 @@ struct vxd_rpc_connection {
     bool is_ipc;
     char peer[VXD_NAME_BYTES];
     int64_t uid;
+    struct vxd_tls_session
+        *tls; /* NULL: its bytes are in the clear. Used under the lock */
     atomic_int references;
 
     /* The loop's alone. */
     enum vxd_rpc_phase phase;
+    bool wants_write;              /* VXD_RPC_HANDSHAKE */
+    struct vxd_tls_peer certified; /* who the peer's certificate says it is */
     uint8_t *head;
     size_t n_head;
     struct vxd_rpc_message *message; /* VXD_RPC_BODY */
@@ -183,8 +190,9 @@ void vxd_rpc_note(struct vxd_rpc_connection *connection);
 /* rpc_connection.c; all on the loop's thread */
 
 /* Takes the descriptor; NULL where memory is short, and then it is closed. */
-struct vxd_rpc_connection *vxd_rpc_connection_create(struct vxd_rpc_loop *loop,
-                                                     int take_fd, bool is_ipc);
+struct vxd_rpc_connection *
+vxd_rpc_connection_create(struct vxd_rpc_loop *loop, int take_fd,
+                          const struct vxd_rpc_listener *listener);
 /* Reads what is there, up to a share, and runs what is complete. False: close it. */
 bool vxd_rpc_connection_read(struct vxd_rpc_connection *connection);
 /* Goes on after replies have gone. False: close it. */
@@ -192,6 +200,25 @@ bool vxd_rpc_connection_resume(struct vxd_rpc_connection *connection);
 /* Ends it: its open requests are cancelled. */
 void vxd_rpc_connection_close(struct vxd_rpc_connection *connection);
 void vxd_rpc_connection_drop(struct vxd_rpc_connection *connection);
+
+/* rpc_stream.c: the bytes of a connection. All but send, which is called with the lock held, are on
+ * the loop's thread, without the lock. */
+
+/* Greets the peer, or prepares the handshake that comes before. False: no memory. */
+bool vxd_rpc_stream_create(struct vxd_rpc_connection *connection, bool is_tls);
+/* Goes on with the handshake, after which the phase is VXD_RPC_GREETING. False: it failed. */
+bool vxd_rpc_stream_shake_hands(struct vxd_rpc_connection *connection);
+/* Whether the peer's certificate is accepted by the files of now; sets `certified`. */
+bool vxd_rpc_stream_is_accepted(struct vxd_rpc_connection *connection);
+/* As recv(2) and send(2) of a socket that does not block; see vxd_tls_session_send. */
+ssize_t vxd_rpc_stream_recv(struct vxd_rpc_connection *connection, void *bytes,
+                            size_t n_bytes);
+ssize_t vxd_rpc_stream_send(struct vxd_rpc_connection *connection, const void *bytes,
+                            size_t n_bytes);
+/* Whether there are bytes for which the socket will not wake us. */
+bool vxd_rpc_stream_has_more(struct vxd_rpc_connection *connection);
+/* Closes the descriptor; with the lock held. */
+void vxd_rpc_stream_close(struct vxd_rpc_connection *connection);
 
 /* rpc_send.c; from any thread */
 
@@ -242,7 +269,8 @@ struct vxd_rpc_answer {
     bool arrays_dropped;
     double queue_ms;
     double total_ms;
-    const struct vxd_stage_times *stages; /* NULL: of no request */
+    const struct vxd_stage_times *stages; /* NULL: of no request, as the next one */
+    const struct vxd_trace *trace;
 };
 
 /* A Response with its head and route; NULL when memory ran out. Its big data are copied by the

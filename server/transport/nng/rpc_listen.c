@@ -17,6 +17,7 @@
 
 #define IPC_PREFIX "ipc://"
 #define TCP_PREFIX "tcp://"
+#define TLS_PREFIX "tls+tcp://"
 #define DIRECTORY_MODE 0750
 #define BACKLOG 128
 #define PORT_BYTES 8
@@ -159,7 +160,7 @@ static enum vxd_status listen_tcp(const char *url, struct vxd_rpc_listener *out,
                                   char *bound, struct vxd_err *err)
 {
     char port[PORT_BYTES];
-    const char *address = url + strlen(TCP_PREFIX);
+    const char *address = strstr(url, "://") + strlen("://");
     struct addrinfo *found = resolve(address, port);
     struct sockaddr_storage name = {0};
     socklen_t n_name = sizeof name;
@@ -203,9 +204,14 @@ enum vxd_status vxd_rpc_listen(const struct vxd_config *config, const char *url,
         status = listen_unix(config, url + strlen(IPC_PREFIX), SOCK_STREAM, out, err);
     } else if (strncmp(url, TCP_PREFIX, strlen(TCP_PREFIX)) == 0) {
         status = listen_tcp(url, out, bound, err);
+    } else if (strncmp(url, TLS_PREFIX, strlen(TLS_PREFIX)) == 0) {
+        out->is_tls = true;
+        status = listen_tcp(url, out, bound, err);
     } else {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.rpc",
-                          "%s must be ipc:///PATH or tcp://HOST:PORT", url);
+                          "%s must be ipc:///PATH, tcp://HOST:PORT or "
+                          "tls+tcp://HOST:PORT",
+                          url);
     }
     if (status != VXD_OK) {
         vxd_rpc_unlisten(out);

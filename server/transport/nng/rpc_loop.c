@@ -93,7 +93,7 @@ static void go_on(struct vxd_rpc_connection *connection, bool is_alive)
     if (!connection->waits_for_replies) {
         interest |= EPOLLIN;
     }
-    if (connection->replies != NULL) {
+    if (connection->replies != NULL || connection->wants_write) {
         interest |= EPOLLOUT;
     }
     (void)pthread_mutex_unlock(&connection->lock);
@@ -221,8 +221,7 @@ static void accept_all(struct vxd_rpc_loop *loop, const struct vxd_rpc_listener 
             continue;
         }
         rpc->next_loop = (rpc->next_loop + 1) % rpc->n_loops;
-        connection =
-            vxd_rpc_connection_create(&rpc->loops[rpc->next_loop], fd, listener->is_ipc);
+        connection = vxd_rpc_connection_create(&rpc->loops[rpc->next_loop], fd, listener);
         if (connection == NULL) {
             continue;
         }

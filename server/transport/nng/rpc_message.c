@@ -105,6 +105,7 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
                                     .queue_ms = request->queue_ms,
                                     .total_ms = request->total_ms,
                                     .stages = &request->stages,
+                                    .trace = &request->trace,
                                     .replayed = is_ok && atomic_load(&request->replayed),
                                     .arrays_dropped =
                                         is_ok && atomic_load(&request->arrays_dropped)};
@@ -192,6 +193,7 @@ static enum vxd_status read_header(const struct vxd_envelope *envelope,
     out->timeout_ms = header->timeout_ms;
     out->keep_last = header->keep_last;
     out->max_age_ms = header->max_age_ms;
+    out->traceparent = header->traceparent;
     *shared = header->shared;
     if (header->n_expect_digests > 0) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "header.expect_digests",
@@ -237,8 +239,13 @@ enum vxd_status vxd_rpc_message_check(struct vxd_rpc_connection *connection,
         (void)snprintf(request_id, VXD_NAME_BYTES, "%s", header.request_id);
     }
     VXD_TRY(check_size(server, n_bytes, err));
-    status = vxd_auth_identify(server->auth, header.token != NULL ? header.token : "",
-                               connection->peer, connection->uid, &principal, err);
+    status =
+        (header.token == NULL || header.token[0] == '\0') &&
+                connection->certified.token_name[0] != '\0'
+            ? vxd_auth_identify_certified(server->auth, connection->certified.token_name,
+                                          &principal, err)
+            : vxd_auth_identify(server->auth, header.token != NULL ? header.token : "",
+                                connection->peer, connection->uid, &principal, err);
     if (status != VXD_OK) {
         vxd_metrics_count_rejected(
             server->metrics, status == VXD_UNAUTHENTICATED ? "token" : "failed_logins");
@@ -281,7 +288,8 @@ static struct vxd_request *make_request(struct vxd_rpc_message *message,
     size_t n_bytes = message->n_bytes - message->route.n_bytes;
     struct vxd_request_header header = {.peer_uid = connection->uid,
                                         .peer = connection->peer,
-                                        .began_ns = message->began_ns};
+                                        .began_ns = message->began_ns,
+                                        .certified = connection->certified.token_name};
     struct vxd_decoder *decoder = NULL;
     const Voxeld__V1__SharedBody *shared = NULL;
     struct vxd_request *request = NULL;

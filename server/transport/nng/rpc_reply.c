@@ -104,6 +104,7 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
     Voxeld__V1__ResponseHeader header = VOXELD__V1__RESPONSE_HEADER__INIT;
     Voxeld__V1__StageTimes stages = VOXELD__V1__STAGE_TIMES__INIT;
     char id[VXD_NAME_BYTES];
+    char traceparent[VXD_TRACEPARENT_BYTES];
     char field[sizeof answer->err->field];
     char message[sizeof answer->err->message];
     struct vxd_encoder measured = {.least_bytes = VXD_BIG_BLOCK_BYTES,
@@ -124,6 +125,10 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
         stages.engine_ms = answer->stages->engine_ms;
         stages.commit_ms = answer->stages->commit_ms;
         header.stages = &stages;
+    }
+    if (answer->trace != NULL) {
+        vxd_trace_write(answer->trace, traceparent);
+        header.traceparent = traceparent;
     }
     header.shared_bytes = answer->shared_bytes;
     header.replayed = answer->replayed;

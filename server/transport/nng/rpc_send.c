@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "proto/base/clock.h"
 #include "server/transport/nng/rpc_internal.h"
@@ -46,9 +45,9 @@ bool vxd_rpc_flush(struct vxd_rpc_connection *connection)
            n_flushed < FLUSH_SHARE_BYTES) {
         struct vxd_rpc_reply *reply = connection->replies;
         size_t n_left = reply->n_bytes - reply->n_sent;
-        ssize_t n = send(connection->fd, reply->bytes + reply->n_sent,
-                         n_left < FLUSH_SHARE_BYTES ? n_left : FLUSH_SHARE_BYTES,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n =
+            vxd_rpc_stream_send(connection, reply->bytes + reply->n_sent,
+                                n_left < FLUSH_SHARE_BYTES ? n_left : FLUSH_SHARE_BYTES);
 
         if (n < 0 && errno == EINTR) {
             continue;

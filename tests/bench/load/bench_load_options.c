@@ -34,6 +34,8 @@ enum {
     OPT_ALLOW_REMOTE,
     OPT_TOKEN_FILE,
     OPT_CA_FILE,
+    OPT_CERT_FILE,
+    OPT_KEY_FILE,
     OPT_SHARED,
     OPT_TIMEOUT,
     OPT_TIMEOUT_MS,
@@ -61,6 +63,8 @@ static const struct option long_options[] = {
     {"allow-remote", no_argument, NULL, OPT_ALLOW_REMOTE},
     {"token-file", required_argument, NULL, OPT_TOKEN_FILE},
     {"ca-file", required_argument, NULL, OPT_CA_FILE},
+    {"cert-file", required_argument, NULL, OPT_CERT_FILE},
+    {"key-file", required_argument, NULL, OPT_KEY_FILE},
     {"shared", required_argument, NULL, OPT_SHARED},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"timeout-ms", required_argument, NULL, OPT_TIMEOUT_MS},
@@ -99,6 +103,9 @@ static const char help_text[] =
     "none\n"
     "  --ca-file FILE     PEM file of the authorities that may have signed the server's\n"
     "                     certificate, for tls+tcp\n"
+    "  --cert-file FILE   PEM file of one's own certificate, where the server wants "
+    "one,\n"
+    "  --key-file FILE    and of its key, where that is not in the same file\n"
     "  --shared MIB       over ipc: memory that each client shares with the daemon, in\n"
     "                     MiB, for large requests and replies; default 0, none\n"
     "  --timeout SECONDS  of each request; default 5\n"
@@ -367,6 +374,12 @@ static bool plain_option(struct load_options *out, int id, const char *value)
         return true;
     case OPT_CA_FILE:
         out->ca_file = value;
+        return true;
+    case OPT_CERT_FILE:
+        out->cert_file = value;
+        return true;
+    case OPT_KEY_FILE:
+        out->key_file = value;
         return true;
     case OPT_SCENE:
         out->scene = value;

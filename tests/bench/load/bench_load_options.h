@@ -29,6 +29,8 @@ struct load_options {
     const char *token; /* NULL: none */
     char token_line[LOAD_TOKEN_BYTES];
     const char *ca_file;
+    const char *cert_file;
+    const char *key_file;
     uint32_t timeout_ms;
     uint32_t shared_mib;
 

@@ -150,6 +150,8 @@ enum voxeld_status load_target_open(const struct load_work *work,
                                            .token = work->options->token,
                                            .timeout_ms = work->options->timeout_ms,
                                            .tls_ca_file = work->options->ca_file,
+                                           .tls_cert_key_file = work->options->cert_file,
+                                           .tls_key_file = work->options->key_file,
                                            .shared_bytes =
                                                (size_t)work->options->shared_mib << 20};
     struct load_target *target = calloc(1, sizeof *target);

@@ -4,6 +4,8 @@ if(NOT TARGET voxeld_server)
 endif()
 voxeld_add_fuzz(NAME fuzz_config SOURCES fuzz/server/fuzz_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/config)
+voxeld_add_fuzz(NAME fuzz_trace SOURCES fuzz/server/fuzz_trace.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/trace MAX_LEN 128)
 voxeld_add_fuzz(NAME fuzz_tokens SOURCES fuzz/server/fuzz_tokens.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/tokens)
 voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/server/fuzz_map_file.c

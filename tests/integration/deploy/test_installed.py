@@ -101,18 +101,24 @@ def test_unit_is_confined() -> None:
 
 
 def test_shipped_configurations_are_ones_the_daemon_takes(tmp_path: Path) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text("")
-    tokens.chmod(0o600)
+    """With folders of ours in the places of those that are there once it is deployed."""
     found = [p for p in (SOURCE / "deploy").rglob("voxeld.json")]
     assert len(found) == 3
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"robot read {'0' * 64}\n")
+    tokens.chmod(0o600)
+    places = {
+        "/var/lib/voxeld": tmp_path / "data",
+        "/opt/voxeld/configs/networks": SOURCE / "configs" / "networks",
+        "/etc/voxeld-tokens/tokens": tokens,
+    }
+    moved = tmp_path / "voxeld.json"
     for path in found:
-        config = json.loads(path.read_text())
-        if "auth" in config:  # whoever deploys it brings the file
-            config["auth"]["tokens_file"] = str(tokens)
-        here = tmp_path / "voxeld.json"
-        here.write_text(json.dumps(config))
-        assert run(BIN / "voxeld", "--check-config", here) == "ok\n"
-        grace = config.get("drain", {})
+        text = path.read_text()
+        for place, here in places.items():
+            text = text.replace(f'"{place}"', f'"{here}"')
+        moved.write_text(text)
+        assert run(BIN / "voxeld", "--check-config", moved) == "ok\n"
+        grace = json.loads(path.read_text()).get("drain", {})
         # Kubernetes waits for 120 s, and a stop writes snapshots for 60.
         assert grace.get("grace_ms", 0) + grace.get("timeout_ms", 0) < 60000

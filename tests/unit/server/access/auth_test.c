@@ -92,6 +92,36 @@ static void test_token_wrong_or_missing_is_unauthenticated(void)
     finish(auth);
 }
 
+static void test_certificate_is_its_token_with_all_rules(void)
+{
+    struct vxd_principal who;
+    struct vxd_principal sent;
+    struct vxd_err err;
+    struct vxd_auth *auth =
+        make("robot read,write " HASH_SECRET " names=yard deny=scene_drop in_flight=1\n",
+             &err);
+
+    REQUIRE(auth != NULL);
+    CHECK_INT(vxd_auth_identify_certified(auth, "robot", &who, &err), VXD_OK);
+    CHECK_INT(vxd_auth_identify(auth, "secret", "test", -1, &sent, &err), VXD_OK);
+    CHECK_STR(who.name, sent.name);
+    CHECK_INT(who.scopes, sent.scopes);
+    CHECK(who.rules == sent.rules);
+    CHECK(who.account == sent.account);
+    CHECK(who.is_known);
+    CHECK_INT(vxd_auth_require_name(&who, VXD_NOUN_MAP, "yard-1", "name", &err), VXD_OK);
+    CHECK_INT(vxd_auth_require_name(&who, VXD_NOUN_MAP, "street", "name", &err),
+              VXD_PERMISSION_DENIED);
+    CHECK_INT(vxd_auth_require_method(&who, "scene_drop", &err), VXD_PERMISSION_DENIED);
+    vxd_principal_clear(&who);
+    vxd_principal_clear(&sent);
+    CHECK_INT(vxd_auth_identify_certified(auth, "nobody", &who, &err),
+              VXD_UNAUTHENTICATED);
+    CHECK_INT(who.scopes, 0);
+    CHECK(who.rules == NULL);
+    finish(auth);
+}
+
 static void test_ipc_peer_trusted_needs_no_token(void)
 {
     struct vxd_principal who;
@@ -286,6 +316,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_logins_without_a_limit_fail_as_often_as_they_like),
     VXD_TEST(test_token_known_gives_its_name_and_scopes),
     VXD_TEST(test_token_wrong_or_missing_is_unauthenticated),
+    VXD_TEST(test_certificate_is_its_token_with_all_rules),
     VXD_TEST(test_ipc_peer_trusted_needs_no_token),
     VXD_TEST(test_no_tokens_configured_lets_everybody_in),
     VXD_TEST(test_tokens_file_faulty_is_refused_with_its_line),

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a request was refused or takes so long, and W3C Trace Context through both transports; the
+alerts and the board of deploy/monitoring name metrics that the daemon exports."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import voxeld
+import yaml
+from harness import (
+    BIN,
+    OK,
+    SLOW,
+    SOURCE,
+    Daemon,
+    Rpc,
+    admin_request,
+    common_pb2,
+    http_call,
+    raw_http,
+    running,
+    wait_until,
+)
+
+TOKENS = {"admin": "read,write,admin", "planner": "read,write,admin", "viewer": "read"}
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
+MONITORING = SOURCE / "deploy" / "monitoring"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A short queue, and tokens whose texts are their names."""
+    directory = tmp_path_factory.mktemp("d")
+    lines = [
+        f"{name} {scopes} {hashlib.sha256(name.encode()).hexdigest()}\n"
+        for name, scopes in TOKENS.items()
+    ]
+    (directory / "tokens").write_text("".join(lines))
+    (directory / "tokens").chmod(0o600)
+    config = {
+        "auth": {"tokens_file": str(directory / "tokens")},
+        "limits": {"queue": 3},
+        "log": {"level": "debug"},
+    }
+    with running(directory, config) as started:
+        yield started
+
+
+def why(daemon: Daemon, of: str, token: str = "admin") -> dict[str, Any]:
+    reply = http_call(
+        daemon, "POST", "/v1/why", {"requestId": of}, {"Authorization": f"Bearer {token}"}
+    )
+    return {"status": reply.status, **reply.json()}
+
+
+def log_line(daemon: Daemon, request_id: str) -> dict[str, Any]:
+    def found() -> Any:
+        return next(
+            (
+                e
+                for e in daemon.log
+                if e.get("msg") == "request" and e.get("request_id") == request_id
+            ),
+            None,
+        )
+
+    return dict(wait_until(found, 10, f"a line about {request_id}"))
+
+
+def load(daemon: Daemon) -> tuple[int, int]:
+    """How many wait, and how many have begun."""
+    status = http_call(daemon, "GET", "/v1/status", None, {"Authorization": "Bearer admin"}).json()
+    return int(status.get("queueDepth", 0)), int(status.get("running", 0))
+
+
+def test_full_queue_says_who_filled_it_and_which_key_it_is(daemon: Daemon) -> None:
+    long = admin_request(50000)  # they are cancelled when their senders go
+    with contextlib.ExitStack() as stack:
+
+        def send(request_id: str, token: str) -> Rpc:
+            client = stack.enter_context(Rpc(daemon.tcp))
+            client.send("self_test", long, token=token, request_id=request_id)
+            return client
+
+        for i in range(4):  # so many long ones begin
+            send(f"long-{i}", "planner")
+        wait_until(lambda: load(daemon) == (0, 4), 10, "four run")
+        for i in range(3):
+            send(f"waits-{i}", "admin")
+            wait_until(lambda i=i: load(daemon)[0] == i + 1, 10, "it waits")
+        refused = send("refused", "admin").receive()
+        assert refused.header.code == common_pb2.UNAVAILABLE
+        told = why(daemon, "refused")
+        waits = why(daemon, "waits-2")
+        runs = [why(daemon, f"long-{i}") for i in range(4)]
+        printed, printed_json = (
+            subprocess.run(
+                [BIN / "voxelctl", "--url", daemon.tcp, *words, "why", "refused"],
+                capture_output=True, text=True, check=True, env={"VOXELD_TOKEN": "admin"},
+            ).stdout
+            for words in ((), ("--json",))
+        )  # fmt: skip
+    assert (told["state"], told["code"]) == ("answered", "UNAVAILABLE")
+    assert (told["key"], told["limit"], told["queuePosition"]) == ("limits.queue", "3", 3)
+    groups = {(a["token"], a["method"], a.get("isRunning", False)): a["n"] for a in told["ahead"]}
+    assert groups == {("planner", "self_test", True): 4, ("admin", "self_test", False): 3}
+    assert "limits.queue = 3" in told["summary"]
+    assert "4 self_test of planner" in told["summary"]
+    assert (waits["state"], waits["queuePosition"]) == ("waits", 2)
+    assert waits["key"] == "engine.read_lanes"
+    assert all(r["state"] in ("runs", "waits") for r in runs)
+    assert any(r["state"] == "runs" for r in runs)
+    assert "limits.queue = 3" in printed
+    assert json.loads(printed_json)["key"] == "limits.queue"
+
+
+def test_requests_of_others_are_not_explained(daemon: Daemon) -> None:
+    with Rpc(daemon.tcp) as rpc:
+        rpc.call("scene_get", token="planner", request_id="theirs")
+        rpc.call("scene_get", token="viewer", request_id="ours")
+        rpc.call("scene_get", token="no such token", request_id="nobodys")
+    assert why(daemon, "ours", "viewer")["token"] == "viewer"
+    assert why(daemon, "theirs", "admin")["token"] == "planner"
+    told = why(daemon, "theirs", "viewer")
+    assert (told["status"], told["code"]) == (404, "NOT_FOUND")
+    assert why(daemon, "nobodys", "viewer")["status"] == 404
+    told = why(daemon, "nobodys")
+    assert (told["code"], told["key"]) == ("UNAUTHENTICATED", "auth.tokens_file")
+    assert "no such token" not in json.dumps(told)
+    assert why(daemon, "never seen")["status"] == 404
+    assert why(daemon, "")["status"] == 400
+
+
+def test_slow_request_says_where_its_time_went(daemon: Daemon) -> None:
+    with Rpc(daemon.tcp) as rpc:
+        reply = rpc.call("self_test", admin_request(60), token="admin", request_id="slow")
+        assert reply.header.code == OK
+    told = why(daemon, "slow")
+    assert told["method"] == "self_test"
+    assert told.get("code", "OK") == "OK"
+    assert 10 <= told["engineMs"] <= told["totalMs"]
+    assert "in the engine" in told["summary"]
+
+
+def test_deadline_names_its_key_or_its_own_limit(daemon: Daemon) -> None:
+    with Rpc(daemon.tcp) as rpc:
+        reply = rpc.call(
+            "self_test", admin_request(3000), token="admin", request_id="late", timeout_ms=30
+        )
+        assert reply.header.code == common_pb2.DEADLINE_EXCEEDED
+    told = why(daemon, "late")
+    assert told["code"] == "DEADLINE_EXCEEDED"
+    assert told.get("key", "") == ""
+
+
+def test_clients_ask_why_and_trace_their_calls(daemon: Daemon) -> None:
+    with voxeld.connect(daemon.tcp, "planner", timeout=30 * SLOW) as client:
+        with voxeld.trace(TRACEPARENT), pytest.raises(voxeld.NotFound) as failed:
+            client.scene("none").info()
+        request_id = failed.value.request_id
+        told = client.why(request_id)
+        assert told.code is voxeld.Code.NOT_FOUND
+        assert told.trace_id == TRACE
+        assert told.method == "scene_get"
+        with pytest.raises(voxeld.NotFound):
+            client.why("never seen")
+        assert client.why(request_id).token == "planner"
+    assert log_line(daemon, request_id)["trace_id"] == TRACE
+
+
+# Trace Context -----------------------------------------------------------------------------
+
+
+def check_trace(daemon: Daemon, request_id: str, returned: str) -> None:
+    version, trace, span, flags = returned.split("-")
+    assert (version, trace, flags) == ("00", TRACE, "01")
+    assert span not in (PARENT, "0" * 16)
+    line = log_line(daemon, request_id)
+    assert (line["trace_id"], line["parent_span_id"], line["span_id"]) == (TRACE, PARENT, span)
+
+
+def test_traceparent_over_http_is_logged_and_returned(daemon: Daemon) -> None:
+    for i, (path, status) in enumerate((("/v1/status", 200), ("/v1/scenes/none", 404))):
+        headers = {"Authorization": "Bearer viewer", "traceparent": TRACEPARENT}
+        headers["X-Request-Id"] = f"traced-{i}"
+        reply = http_call(daemon, "GET", path, None, headers)
+        assert reply.status == status
+        check_trace(daemon, f"traced-{i}", reply.headers["traceparent"])
+
+
+def test_traceparent_over_rpc_is_logged_and_returned(daemon: Daemon) -> None:
+    with Rpc(daemon.tcp) as rpc:
+        for i, method in enumerate(("server_info", "scene_get")):
+            reply = rpc.call(
+                method, token="viewer", request_id=f"rpc-{i}", traceparent=TRACEPARENT
+            )
+            check_trace(daemon, f"rpc-{i}", reply.header.traceparent)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["", "00", TRACEPARENT.upper(), TRACEPARENT + "-x", "ff" + TRACEPARENT[2:], "x" * 3000],
+)
+def test_malformed_traceparent_is_ignored(daemon: Daemon, sent: str) -> None:
+    request_id = f"bad-{len(sent)}-{sent[:2]}"
+    headers = {"Authorization": "Bearer viewer", "traceparent": sent, "X-Request-Id": request_id}
+    reply = http_call(daemon, "GET", "/v1/status", None, headers)
+    assert reply.status == 200
+    assert "traceparent" not in reply.headers
+    assert "trace_id" not in log_line(daemon, request_id)
+    with Rpc(daemon.tcp) as rpc:
+        reply_rpc = rpc.call("server_info", token="viewer", traceparent=sent)
+        assert reply_rpc.header.code == OK
+        assert reply_rpc.header.traceparent == ""
+
+
+def test_two_traceparents_are_none(daemon: Daemon) -> None:
+    answer = raw_http(
+        daemon,
+        (
+            f"GET /v1/status HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
+            f"Authorization: Bearer viewer\r\ntraceparent: {TRACEPARENT}\r\n"
+            f"traceparent: {TRACEPARENT}\r\nConnection: close\r\n\r\n"
+        ).encode(),
+    )
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"traceparent:" not in answer.lower()
+
+
+# deploy/monitoring -------------------------------------------------------------------------
+
+
+def exported(text: str) -> set[str]:
+    return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+
+
+def used(expression: str) -> set[str]:
+    """The metrics of an expression; those of histograms without their endings."""
+    names = set(re.findall(r"\b(?:voxeld|process)_[a-z0-9_]+", expression))
+    return {re.sub(r"_(?:bucket|sum|count)$", "", name) for name in names}
+
+
+def metrics_text(daemon: Daemon) -> str:
+    headers = {"Authorization": "Bearer viewer"}
+    return http_call(daemon, "GET", "/metrics", None, headers).body.decode()
+
+
+# Of listeners with TLS alone; test_tls.py has them.
+OF_TLS = {"voxeld_tls_failed_total", "voxeld_tls_expires_time_seconds"}
+
+
+def test_alerts_and_board_use_metrics_that_exist(daemon: Daemon) -> None:
+    there = exported(metrics_text(daemon)) | OF_TLS
+    rules = yaml.safe_load((MONITORING / "voxeld_rules.yml").read_text())
+    alerts = [rule for group in rules["groups"] for rule in group["rules"]]
+    assert len({rule["alert"] for rule in alerts}) == len(alerts) >= 10
+    for rule in alerts:
+        assert used(rule["expr"]) and used(rule["expr"]) <= there, rule
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert rule["annotations"].keys() == {"summary", "description"}
+    board = json.loads((MONITORING / "voxeld_board.json").read_text())
+    panels = [p for p in board["panels"] if p["type"] != "row"]
+    assert len({p["id"] for p in board["panels"]}) == len(board["panels"])
+    in_use: set[str] = set()
+    for panel in panels:
+        assert panel["title"] and panel["targets"], panel
+        for target in panel["targets"]:
+            assert used(target["expr"]) and used(target["expr"]) <= there, target["expr"]
+            in_use |= used(target["expr"])
+        place = panel["gridPos"]
+        assert place["x"] >= 0 and place["x"] + place["w"] <= 24
+    assert len(in_use) >= 25
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool (package prometheus)")
+def test_promtool_accepts_alerts_board_and_metrics(daemon: Daemon, directory: Path) -> None:
+    def accepts(*words: str | Path, text: str | None = None) -> None:
+        done = subprocess.run(
+            ["promtool", *words], input=text, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    accepts("check", "rules", MONITORING / "voxeld_rules.yml")
+    accepts("check", "metrics", text=metrics_text(daemon))
+    board = json.loads((MONITORING / "voxeld_board.json").read_text())
+    groups = [
+        {"record": f"board:panel{p['id']}_{i}", "expr": t["expr"].replace("$__rate_interval", "5m")}
+        for p in board["panels"]
+        for i, t in enumerate(p.get("targets", []))
+    ]
+    path = directory / "board.yml"
+    path.write_text(json.dumps({"groups": [{"name": "board", "rules": groups}]}))
+    accepts("check", "rules", path)
+    accepts("test", "rules", MONITORING / "voxeld_rules_test.yml")
