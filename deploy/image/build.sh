@@ -69,10 +69,10 @@ command -v buildah >/dev/null || {
     echo "build.sh: buildah is missing (package buildah); --root works without it" >&2
     exit 1
 }
-mkdir "$work/root" "$work/state"
-fill "$work/root"
-rmdir "$work/root/var/lib/voxeld"
-version=$(sed -n '1s/^voxeld \([^ ]*\) .*/\1/p' "$work/root/opt/voxeld/README")
+mkdir "$work/tree" "$work/state"
+fill "$work/tree"
+rmdir "$work/tree/var/lib/voxeld"
+version=$(sed -n '1s/^voxeld \([^ ]*\) .*/\1/p' "$work/tree/opt/voxeld/README")
 out=${out:-$PWD/build/voxeld-$version-image.tar}
 mkdir -p "$(dirname "$out")"
 # A store of its own, which needs no privileges beyond those of a build in a container.

@@ -262,7 +262,7 @@ static enum vxd_status narrow(const struct vxd_signed_token *token,
     struct vxd_rules *rules;
     enum vxd_status status;
 
-    /* An admin may issue what other scopes it likes. */
+    /* An admin may issue any other scopes. */
     principal->scopes = (principal->scopes & VXD_SCOPE_ADMIN) != 0
                             ? token->scopes
                             : principal->scopes & token->scopes;

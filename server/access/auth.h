@@ -23,7 +23,7 @@ struct vxd_principal {
     uint32_t scopes;
     struct vxd_rules *rules;     /* held; NULL: they limit nothing */
     struct vxd_account *account; /* of the name; lives as long as the server's auth */
-    bool is_known; /* by a token or a uid; else only the address tells senders apart */
+    bool is_known; /* by a token or a uid; else senders differ by address alone */
     int64_t expires_unix_s; /* of an issued token; 0: never */
     uint32_t issued_id;     /* of an issued token, for the audit log */
 };

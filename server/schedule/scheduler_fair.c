@@ -3,7 +3,7 @@
  *
  * Turns: start-time fair queueing over two levels. A sender (a token, a user, or without either an
  * address) has a clock that moves on by the time lanes have worked for it, divided by its weight;
- * the one that is behind comes first. Of one sender's clients, which it names as it likes, the
+ * the one that is behind comes first. Of one sender's clients, whose names it chooses, the
  * same. Who was away gets no credit for it: its clock begins where that of the one that was served
  * last stood.
  *

@@ -50,7 +50,7 @@ static bool use_gpu(struct vxd_volumes *volumes, struct capture *capture)
     struct vxd_context *context = vxd_queue_context(queue);
     struct vxd_volume_state state = {0};
     struct vxd_memory_usage memory;
-    struct vxd_err why = {0}; /* not told: it is tried on the CPU */
+    struct vxd_err why = {0}; /* dropped: it is tried on the CPU */
     uint64_t n_bytes = atomic_load(&volumes->n_bytes); /* at most that of this one */
     bool is_done;
 

@@ -101,7 +101,7 @@ def test_full_queue_says_who_filled_it_and_which_key_it_is(daemon: Daemon) -> No
             wait_until(lambda i=i: load(daemon)[0] == i + 1, 10, "it waits")
         refused = send("refused", "admin").receive()
         assert refused.header.code == common_pb2.UNAVAILABLE
-        told = why(daemon, "refused")
+        found = why(daemon, "refused")
         waits = why(daemon, "waits-2")
         runs = [why(daemon, f"long-{i}") for i in range(4)]
         printed, printed_json = (
@@ -111,12 +111,12 @@ def test_full_queue_says_who_filled_it_and_which_key_it_is(daemon: Daemon) -> No
             ).stdout
             for words in ((), ("--json",))
         )  # fmt: skip
-    assert (told["state"], told["code"]) == ("answered", "UNAVAILABLE")
-    assert (told["key"], told["limit"], told["queuePosition"]) == ("limits.queue", "3", 3)
-    groups = {(a["token"], a["method"], a.get("isRunning", False)): a["n"] for a in told["ahead"]}
+    assert (found["state"], found["code"]) == ("answered", "UNAVAILABLE")
+    assert (found["key"], found["limit"], found["queuePosition"]) == ("limits.queue", "3", 3)
+    groups = {(a["token"], a["method"], a.get("isRunning", False)): a["n"] for a in found["ahead"]}
     assert groups == {("planner", "self_test", True): 4, ("admin", "self_test", False): 3}
-    assert "limits.queue = 3" in told["summary"]
-    assert "4 self_test of planner" in told["summary"]
+    assert "limits.queue = 3" in found["summary"]
+    assert "4 self_test of planner" in found["summary"]
     assert (waits["state"], waits["queuePosition"]) == ("waits", 2)
     assert waits["key"] == "engine.read_lanes"
     assert all(r["state"] in ("runs", "waits") for r in runs)
@@ -132,12 +132,12 @@ def test_requests_of_others_are_not_explained(daemon: Daemon) -> None:
         rpc.call("scene_get", token="no such token", request_id="nobodys")
     assert why(daemon, "ours", "viewer")["token"] == "viewer"
     assert why(daemon, "theirs", "admin")["token"] == "planner"
-    told = why(daemon, "theirs", "viewer")
-    assert (told["status"], told["code"]) == (404, "NOT_FOUND")
+    found = why(daemon, "theirs", "viewer")
+    assert (found["status"], found["code"]) == (404, "NOT_FOUND")
     assert why(daemon, "nobodys", "viewer")["status"] == 404
-    told = why(daemon, "nobodys")
-    assert (told["code"], told["key"]) == ("UNAUTHENTICATED", "auth.tokens_file")
-    assert "no such token" not in json.dumps(told)
+    found = why(daemon, "nobodys")
+    assert (found["code"], found["key"]) == ("UNAUTHENTICATED", "auth.tokens_file")
+    assert "no such token" not in json.dumps(found)
     assert why(daemon, "never seen")["status"] == 404
     assert why(daemon, "")["status"] == 400
 
@@ -146,11 +146,11 @@ def test_slow_request_says_where_its_time_went(daemon: Daemon) -> None:
     with Rpc(daemon.tcp) as rpc:
         reply = rpc.call("self_test", admin_request(60), token="admin", request_id="slow")
         assert reply.header.code == OK
-    told = why(daemon, "slow")
-    assert told["method"] == "self_test"
-    assert told.get("code", "OK") == "OK"
-    assert 10 <= told["engineMs"] <= told["totalMs"]
-    assert "in the engine" in told["summary"]
+    found = why(daemon, "slow")
+    assert found["method"] == "self_test"
+    assert found.get("code", "OK") == "OK"
+    assert 10 <= found["engineMs"] <= found["totalMs"]
+    assert "in the engine" in found["summary"]
 
 
 def test_deadline_names_its_key_or_its_own_limit(daemon: Daemon) -> None:
@@ -159,9 +159,9 @@ def test_deadline_names_its_key_or_its_own_limit(daemon: Daemon) -> None:
             "self_test", admin_request(3000), token="admin", request_id="late", timeout_ms=30
         )
         assert reply.header.code == common_pb2.DEADLINE_EXCEEDED
-    told = why(daemon, "late")
-    assert told["code"] == "DEADLINE_EXCEEDED"
-    assert told.get("key", "") == ""
+    found = why(daemon, "late")
+    assert found["code"] == "DEADLINE_EXCEEDED"
+    assert found.get("key", "") == ""
 
 
 def test_clients_ask_why_and_trace_their_calls(daemon: Daemon) -> None:
@@ -169,10 +169,10 @@ def test_clients_ask_why_and_trace_their_calls(daemon: Daemon) -> None:
         with voxeld.trace(TRACEPARENT), pytest.raises(voxeld.NotFound) as failed:
             client.scene("none").info()
         request_id = failed.value.request_id
-        told = client.why(request_id)
-        assert told.code is voxeld.Code.NOT_FOUND
-        assert told.trace_id == TRACE
-        assert told.method == "scene_get"
+        found = client.why(request_id)
+        assert found.code is voxeld.Code.NOT_FOUND
+        assert found.trace_id == TRACE
+        assert found.method == "scene_get"
         with pytest.raises(voxeld.NotFound):
             client.why("never seen")
         assert client.why(request_id).token == "planner"

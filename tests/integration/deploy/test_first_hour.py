@@ -43,11 +43,11 @@ def environment(directory: Path) -> dict[str, str]:
     (directory / "run").mkdir()
     sudo = directory / "programs/sudo"
     sudo.parent.mkdir()
-    sudo.write_text(f'#!/bin/sh\nDESTDIR="{directory}/root" exec "$@"\n')
+    sudo.write_text(f'#!/bin/sh\nDESTDIR="{directory}/installed" exec "$@"\n')
     sudo.chmod(0o755)
     return {
         "HOME": str(directory / "home"), "XDG_RUNTIME_DIR": str(directory / "run"),
-        "PATH": f"{sudo.parent}:{directory}/root/usr/local/bin:{os.environ['PATH']}",
+        "PATH": f"{sudo.parent}:{directory}/installed/usr/local/bin:{os.environ['PATH']}",
     }  # fmt: skip
 
 

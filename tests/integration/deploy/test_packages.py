@@ -30,12 +30,19 @@ WORK = BIN.parent / "packages"
 SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
 SHOWN = "125,565 voxels from 198,130 points"
 MOST_IMAGE_BYTES = 60_000_000
-MIRROR = os.environ.get("VOXELD_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 MANIFESTS = SOURCE / "deploy" / "kubernetes"
 KINDS = {
     "state": {"ConfigMap", "Service", "StatefulSet", "NetworkPolicy"},
     "stateless": {"ConfigMap", "Service", "Deployment", "NetworkPolicy", "PodDisruptionBudget"},
 }
+
+
+def mirror() -> str:
+    """Returns where this machine gets its Debian packages."""
+    chosen = os.environ.get("VOXELD_DEBIAN_MIRROR", "")
+    sources = run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages",
+                  "Codename: bookworm")  # fmt: skip
+    return chosen or sources.split()[0]
 
 
 def run(*command: object, **more: Any) -> str:
@@ -111,7 +118,7 @@ def bare_root(packages: Path) -> Iterator[Path]:
     base = WORK / "bare"
     if not (base / "usr").exists():
         shutil.rmtree(WORK / "bare.part", ignore_errors=True)
-        run("debootstrap", "--variant=minbase", "bookworm", WORK / "bare.part", MIRROR)
+        run("debootstrap", "--variant=minbase", "bookworm", WORK / "bare.part", mirror())
         (WORK / "bare.part").rename(base)
     root = WORK / "root"
     shutil.rmtree(root, ignore_errors=True)
