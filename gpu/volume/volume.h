@@ -268,6 +268,31 @@ enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
 enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
                                         struct vxd_err *err);
 
+/* Distances that no sensor measured: of another map, say. Host memory. */
+struct vxd_volume_observation {
+    size_t n;
+    const int32_t *keys; /* n x 3, within the range, each block once */
+    /* n x edge^3 in the order of a block's voxels: metres, signed; NaN: nothing is known */
+    const float *distances;
+    /* n x edge^3: a vote for the label where the distance is within the truncation; 0 = none.
+     * NULL: none. Ignored by a volume without labels. */
+    const uint8_t *labels;
+    double
+        weight; /* of each voxel, at most 65535; 0 = 1. Of COMPACT: rounded, at least 1 */
+};
+
+/* Averages distances into the voxels of blocks, which are made where there are none. A distance
+ * below -mu is skipped, above +mu clamped. Blocking; raises the version by one.
+ *
+ * out     n_new  blocks that were made
+ * errors  INVALID_ARGUMENT    keys out of range, the weight
+ *         RESOURCE_EXHAUSTED  over max_bytes or the budget, or no scratch (about twice the blocks):
+ *                             values are unchanged, new blocks hold no observation
+ * order   equal on every backend, bit for bit */
+enum vxd_status vxd_volume_observe(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   const struct vxd_volume_observation *observation,
+                                   size_t *n_new, struct vxd_err *err);
+
 /* ---- Ray casting ---- */
 
 #define VXD_VOLUME_CAST_ROWS 8

@@ -217,7 +217,8 @@ target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
 voxeld_add_gpu_tests(/field
   field               field
   field_collide       field_collide
-  field_query         field_query)
+  field_query         field_query
+  field_volume        field_volume)
 voxeld_add_gpu_tests(/grid
   grid                grid)
 target_link_options(test_gpu_grid PRIVATE ${wrap_alloc})

@@ -303,6 +303,56 @@ const struct ctl_manual ctl_volume_decay_manual = {
     .n_max = 1,
 };
 
+const struct ctl_manual ctl_volume_stamp_manual = {
+    .command =
+        {.name = "volume stamp",
+         .help = "voxelctl volume stamp - fills the voxels of a scene that the surface "
+                 "meets\n"
+                 "\n"
+                 "usage: voxelctl volume stamp NAME SCENE [OPTIONS]\n"
+                 "\n"
+                 "  --min-weight W     voxels of a lower weight are unknown\n"
+                 "  --material N       what the voxels are filled with; default 0\n"
+                 "  --labels           fill with the volume's labels instead, where "
+                 "there are any\n"
+                 "  --thin             the thinnest surface that nothing passes from "
+                 "face to face\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "\n"
+                 "example\n"
+                 "  voxelctl volume stamp kitchen house --material 3\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_MATERIAL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_THIN) | CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .n_min = 2,
+    .n_max = 2,
+};
+
+const struct ctl_manual ctl_volume_from - scene_manual = {
+    .command =
+        {.name = "volume from-scene",
+         .help = "voxelctl volume from-scene - adds a box of a scene, as if each voxel "
+                 "had been observed once\n"
+                 "\n"
+                 "usage: voxelctl volume from-scene NAME SCENE --box .. [OPTIONS]\n"
+                 "\n"
+                 "  --at-version N     of the scene; default the newest\n"
+                 "  --at-snapshot NAME of the scene, instead of a version\n"
+                 "  --weight W         of each voxel's observation; default 1\n"
+                 "  --labels           vote for the materials as labels\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "\n"
+                 "example\n"
+                 "  voxelctl volume from-scene kitchen house --box -2,-2,0,2,2,2.5\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_AT_VERSION) |
+               CTL_VOLUME_BIT(CTL_VOLUME_AT_SNAPSHOT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .required = CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .n_min = 2,
+    .n_max = 2,
+};
+
 const struct ctl_manual ctl_volume_copy_manual = {
     .command =
         {.name = "volume copy",
@@ -418,6 +468,8 @@ const char ctl_volume_help[] =
     "  render NAME FILE.png a picture of a camera as .png\n"
     "  clear NAME           forgets some of it, or all\n"
     "  decay NAME           lowers weights, removes blocks of little\n"
+    "  stamp NAME SCENE     the surface into a scene\n"
+    "  from-scene NAME SCENE a box of a scene into a volume\n"
     "  copy NAME TO         a copy under another name\n"
     "  run DIR              a folder of depth images to a mesh\n"
     "\n"
