@@ -118,6 +118,7 @@ set(integration_tests
   transport/tls
   volume/volume_durable
   volume/volume_scans
+  volume/volume_scenes
   volume/volume_tools
   volume/volume_track
   volume/volumes

@@ -329,8 +329,8 @@ void ctl_volume_stamp_request(const struct ctl_volume_args *args,
     out->thin = ctl_volume_has(args, CTL_VOLUME_THIN);
 }
 
-void ctl_volume_from - scene_request(const struct ctl_volume_args *args,
-                                     struct voxeld_volume_import_scene_request *out)
+void ctl_volume_import_request(const struct ctl_volume_args *args,
+                               struct voxeld_volume_import_scene_request *out)
 {
     out->volume = args->words[0];
     out->version = args->at_version;

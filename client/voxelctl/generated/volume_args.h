@@ -129,7 +129,7 @@ extern const struct ctl_manual ctl_volume_render_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
 extern const struct ctl_manual ctl_volume_decay_manual;
 extern const struct ctl_manual ctl_volume_stamp_manual;
-extern const struct ctl_manual ctl_volume_from - scene_manual;
+extern const struct ctl_manual ctl_volume_import_manual;
 extern const struct ctl_manual ctl_volume_copy_manual;
 extern const struct ctl_manual ctl_volume_run_manual;
 extern const char ctl_volume_help[];
@@ -162,8 +162,8 @@ void ctl_volume_decay_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_decay_request *out);
 void ctl_volume_stamp_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_stamp_request *out);
-void ctl_volume_from - scene_request(const struct ctl_volume_args *args,
-                                     struct voxeld_volume_import_scene_request *out);
+void ctl_volume_import_request(const struct ctl_volume_args *args,
+                               struct voxeld_volume_import_scene_request *out);
 void ctl_volume_copy_request(const struct ctl_volume_args *args,
                              struct voxeld_volume_copy_request *out);
 
@@ -174,6 +174,6 @@ void ctl_volume_scan_json(const struct voxeld_volume_change *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
 void ctl_volume_decay_json(const struct voxeld_volume_change *r);
 void ctl_volume_stamp_json(const struct voxeld_volume_change *r);
-void ctl_volume_from - scene_json(const struct voxeld_volume_change *r);
+void ctl_volume_import_json(const struct voxeld_volume_change *r);
 
 #endif

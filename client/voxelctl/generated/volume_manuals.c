@@ -328,13 +328,13 @@ const struct ctl_manual ctl_volume_stamp_manual = {
     .n_max = 2,
 };
 
-const struct ctl_manual ctl_volume_from - scene_manual = {
+const struct ctl_manual ctl_volume_import_manual = {
     .command =
-        {.name = "volume from-scene",
-         .help = "voxelctl volume from-scene - adds a box of a scene, as if each voxel "
-                 "had been observed once\n"
+        {.name = "volume import",
+         .help = "voxelctl volume import - adds a box of a scene, as if each voxel had "
+                 "been observed once\n"
                  "\n"
-                 "usage: voxelctl volume from-scene NAME SCENE --box .. [OPTIONS]\n"
+                 "usage: voxelctl volume import NAME SCENE --box .. [OPTIONS]\n"
                  "\n"
                  "  --at-version N     of the scene; default the newest\n"
                  "  --at-snapshot NAME of the scene, instead of a version\n"
@@ -343,7 +343,7 @@ const struct ctl_manual ctl_volume_from - scene_manual = {
                  "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
                  "\n"
                  "example\n"
-                 "  voxelctl volume from-scene kitchen house --box -2,-2,0,2,2,2.5\n"},
+                 "  voxelctl volume import kitchen house --box -2,-2,0,2,2,2.5\n"},
     .options = CTL_VOLUME_BIT(CTL_VOLUME_AT_VERSION) |
                CTL_VOLUME_BIT(CTL_VOLUME_AT_SNAPSHOT) |
                CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
@@ -469,7 +469,7 @@ const char ctl_volume_help[] =
     "  clear NAME           forgets some of it, or all\n"
     "  decay NAME           lowers weights, removes blocks of little\n"
     "  stamp NAME SCENE     the surface into a scene\n"
-    "  from-scene NAME SCENE a box of a scene into a volume\n"
+    "  import NAME SCENE    a box of a scene into a volume\n"
     "  copy NAME TO         a copy under another name\n"
     "  run DIR              a folder of depth images to a mesh\n"
     "\n"

@@ -63,6 +63,7 @@ static enum vxd_status bring_back(struct vxd_volumes *volumes,
         &described, volume->durable.decided, &state, err));
     vxd_volume_destroy(volumes->queue, volume->volume);
     volume->volume = state.volume;
+    vxd_volume_forget_fields(volumes, volume);
     volume->n_images = state.n_images;
     volume->durable.sequence = volume->durable.decided;
     volume->durable.is_broken = false;

@@ -674,12 +674,14 @@ def distance(
     points          n x 3 float32 or float64, metres
     max_distance_m  distances end here, rounded up to whole voxels; 0 = 2, or what 125 voxels
                     are if that is less; metres; >= 0
+    unknown         what voxels are that were never observed: "free", "occupied", or "ignored"
+                    (no obstacles, and distances there are NaN)
     min_weight      voxels of a lower weight are unknown; 0 to 65535; 0: any weight above 0
 
     Raises NotFound (no such volume), Aborted (the volume was changed between two stages),
     ResourceExhausted (the points lie so far apart that their field is too large).
     """
-    array = exchange.int32s(points, "points")
+    array = exchange.places(points, "points")
     message = exchange.message_of(
         volume_pb2.VolumeDistanceRequest,
         name=self.name,
