@@ -254,6 +254,9 @@ void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume)
  * add: adds n blocks that the volume has not, each once, given as Morton codes (volume_math.h) in
  *     any order; codes is overwritten. entries becomes theirs in Morton order. Grows.
  * begin_change: raises the version and returns it.
+ * set_lacking: after an add that was refused, says for vxd_volume_forget_farthest which blocks were
+ *     touched that are there (entries, device memory, n_known) and how many are lacking; 0: none.
+ *     Asynchronous; where memory for it fails, nothing can be forgotten.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_volume_prepare(struct vxd_queue *queue, struct vxd_volume *volume,
                                    struct vxd_err *err);
@@ -261,6 +264,8 @@ enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume
                                       uint64_t *codes, size_t n, int32_t *entries,
                                       struct vxd_err *err);
 uint64_t vxd_volume_begin_change(struct vxd_volume *volume);
+void vxd_volume_set_lacking(struct vxd_queue *queue, struct vxd_volume *volume,
+                            const int32_t *entries, size_t n_known, size_t n_lacking);
 
 /* errors  INVALID_ARGUMENT with `field` */
 enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
@@ -376,11 +381,13 @@ struct vxd_volume_decay {
     struct vxd_volume_region region;
     double factor;     /* 0 to 1 */
     double min_weight; /* 0 to 65535 */
+    bool keeps_votes;  /* for labels: as decays of old journals did */
 };
 
 /* Multiplies the weights in the region by the factor (of a ball: those of blocks outside), and
  * removes blocks of the region of which no voxel weighs min_weight afterwards, or anything.
- * Products are rounded to float32; uint8 weights and those of colours then down to whole numbers.
+ * Products are rounded to float32; uint8 weights, those of colours and votes for labels then down
+ * to whole numbers.
  * A voxel whose weight becomes 0 is forgotten. Blocking.
  *
  * errors  INVALID_ARGUMENT    a region as in clear, a factor or weight outside its range
@@ -390,7 +397,7 @@ enum vxd_status vxd_volume_decay(struct vxd_queue *queue, struct vxd_volume *vol
                                  const struct vxd_volume_decay *decay, size_t *n_removed,
                                  struct vxd_err *err);
 
-/* Makes room after an activation that was refused: removes the blocks whose centres are farthest
+/* Makes room after an activation, or a scan, that was refused: removes the blocks whose centres are farthest
  * from a point, but none that the activation touched. As many as it lacked are removed, and a
  * sixteenth of the capacity besides, where there are so many; nothing is, where even all would be
  * too few. Of blocks equally far those of greater entries go first. Blocking.

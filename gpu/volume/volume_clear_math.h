@@ -97,7 +97,7 @@ VXD_HD void vxd_decay_voxel(const struct vxd_decay_call *call, size_t row)
             colour[c] = 0;
         }
     }
-    if (view->labels != NULL) {
+    if (view->labels != NULL && !call->keeps_votes) {
         uint64_t *votes = (uint64_t *)(void *)view->labels + row;
 
         *votes = vxd_label_decay(*votes, call->factor);
