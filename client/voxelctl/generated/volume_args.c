@@ -78,6 +78,7 @@ static const struct ctl_own_option known[] = {
     {.name = "out", .right = "a file"},
     {.name = "trajectory", .right = "a file"},
     {.name = "every", .right = "a number from 1 on"},
+    {.name = "watch", .right = "", .is_flag = true},
     {.name = "retry", .right = "seconds, 0 to 3600"},
 };
 

@@ -62,6 +62,7 @@ enum ctl_volume_option {
     CTL_VOLUME_OUT,
     CTL_VOLUME_TRAJECTORY,
     CTL_VOLUME_EVERY,
+    CTL_VOLUME_WATCH,
     CTL_VOLUME_RETRY
 };
 

@@ -402,6 +402,10 @@ const struct ctl_manual ctl_volume_run_manual = {
              "were\n"
              "lost are named, counted, and not added.\n"
              "\n"
+             "With --watch the dashboard's address is printed first: its page of the "
+             "volume\n"
+             "fetches the blocks that changed, several times a second.\n"
+             "\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --poses FILE       TUM: a line a pose, stamp x y z qx qy qz qw; default\n"
              "                     DIR/groundtruth.txt. 7-Scenes: a line a frame, the "
@@ -418,6 +422,9 @@ const struct ctl_manual ctl_volume_run_manual = {
              "  --out FILE         write the mesh there: .ply, .glb or .obj\n"
              "  --trajectory FILE  write the poses there, in TUM's format\n"
              "  --every N          take one image in N; default 1\n"
+             "  --watch            say where the dashboard shows the mesh, which grows "
+             "as\n"
+             "                     images arrive, and keep the volume\n"
              "  --size METRES      edge of a voxel that a volume is made with, metres; "
              "default\n"
              "                     0.01\n"
@@ -434,13 +441,13 @@ const struct ctl_manual ctl_volume_run_manual = {
         CTL_VOLUME_BIT(CTL_VOLUME_TRACK) | CTL_VOLUME_BIT(CTL_VOLUME_METHOD) |
         CTL_VOLUME_BIT(CTL_VOLUME_NAME) | CTL_VOLUME_BIT(CTL_VOLUME_OUT) |
         CTL_VOLUME_BIT(CTL_VOLUME_TRAJECTORY) | CTL_VOLUME_BIT(CTL_VOLUME_EVERY) |
-        CTL_VOLUME_BIT(CTL_VOLUME_SIZE) | CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) |
-        CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) | CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) |
-        CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_WATCH) | CTL_VOLUME_BIT(CTL_VOLUME_SIZE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) | CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) |
+        CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) | CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) |
+        CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) |
+        CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_RETRY),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 1,
