@@ -260,6 +260,7 @@ enum vxd_status vxd_occupancy_plan_scan(
                                                       .root = root,
                                                       .n_hit_entries = (uint32_t)n_hit};
     planning.plan->step = VXD_OCCUPANCY_APPLY;
+    planning.plan->layer = layer;
     if (planning.n > 0) {
         VXD_TRY(alloc_entries(&planning, err));
         VXD_TRY(copy_lists(&planning, hits, n_hits, &at, err));
@@ -292,6 +293,7 @@ enum vxd_status vxd_occupancy_apply(struct vxd_queue *queue, struct vxd_occupanc
     struct vxd_occupancy_work work = plan->work;
     enum vxd_status status;
 
+    vxd_occupancy_ballot_close(plan);
     if (plan->n_elements == 0) {
         return VXD_OK;
     }
@@ -306,6 +308,7 @@ out:
 void vxd_occupancy_plan_free(struct vxd_queue *queue, struct vxd_occupancy_plan *plan)
 {
     if (plan != NULL) {
+        vxd_occupancy_ballot_free(queue, plan);
         vxd_device_free(queue, &plan->fading);
         vxd_device_free(queue, &plan->list);
         vxd_device_free(queue, &plan->leaves);

@@ -102,6 +102,7 @@ set(integration_tests
   scene/scene_upkeep
   scene/scene_version_tools
   scene/scene_versions
+  scene/scene_votes
   scene/scenes
   scene/scenes_errors
   scene/scenes_integrate

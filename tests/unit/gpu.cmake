@@ -177,6 +177,7 @@ target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy
   occupancy_alloc     occupancy_alloc
+  occupancy_votes     votes
   upkeep              upkeep)
 target_link_options(test_gpu_occupancy_alloc PRIVATE ${wrap_alloc})
 # Beside OctoMap's own library, where it is installed (Debian: liboctomap-dev).
