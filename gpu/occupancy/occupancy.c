@@ -11,16 +11,20 @@ static const struct vxd_hashmap_spec map_spec = {
     .key_dtype = VXD_INT64,
     .n_components = 1,
     .n_values = 1,
-    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}},
-    /* Scans of a drive bring few new blocks each, and most of a layer is its rows. */
-    .growth_percent = 6};
+    .values = {{VXD_INT8, VXD_OCCUPANCY_BLOCK_VOXELS}}};
 
 static const struct vxd_hashmap_spec votes_spec = {
     .key_dtype = VXD_INT64,
     .n_components = 1,
     .n_values = 1,
-    .values = {{VXD_UINT64, VXD_OCCUPANCY_BLOCK_VOXELS}},
-    .growth_percent = 6};
+    .values = {{VXD_UINT64, VXD_OCCUPANCY_BLOCK_VOXELS}}};
+
+#define SMALL_BYTES ((size_t)64 << 20)
+
+enum {
+    SMALL_GROWTH_PERCENT = 1,
+    GROWTH_PERCENT = 6
+};
 
 enum vxd_status vxd_occupancy_create(struct vxd_queue *queue,
                                      const struct vxd_occupancy_rule *rule, int depth,
@@ -293,6 +297,16 @@ enum vxd_status vxd_occupancy_import(struct vxd_queue *queue, struct vxd_occupan
 out:
     vxd_hashmap_destroy(queue, loaded);
     return status;
+}
+
+enum vxd_status vxd_occupancy_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                      const int64_t *keys, size_t n, size_t *n_new,
+                                      struct vxd_err *err)
+{
+    vxd_hashmap_set_growth(map, vxd_hashmap_n_bytes(map) < SMALL_BYTES
+                                    ? SMALL_GROWTH_PERCENT
+                                    : GROWTH_PERCENT);
+    return vxd_hashmap_prepare(queue, map, keys, n, n_new, err);
 }
 
 /* Blocks ------------------------------------------------------------------------------ */

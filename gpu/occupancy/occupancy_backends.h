@@ -50,6 +50,13 @@ enum vxd_status vxd_occupancy_list_blocks(struct vxd_queue *queue,
 enum vxd_status vxd_occupancy_mend(struct vxd_queue *queue, struct vxd_occupancy *layer,
                                    struct vxd_err *err);
 
+/* Prepares a map of the layer for new blocks. A small one grows by little more than it needs: most
+ * of a layer is its rows, and few may be unused; a large one would be copied too often.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_occupancy_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                      const int64_t *keys, size_t n, size_t *n_new,
+                                      struct vxd_err *err);
+
 /* votes.c. Takes back the votes of a plan that was not applied, and frees them. In queue order. */
 void vxd_occupancy_ballot_free(struct vxd_queue *queue, struct vxd_occupancy_plan *plan);
 /* The votes of a plan count. */

@@ -188,8 +188,8 @@ static enum vxd_status add_blocks(struct planning *planning, struct vxd_err *err
     enum vxd_status status;
 
     VXD_TRY(vxd_occupancy_mend(planning->queue, planning->layer, err));
-    VXD_TRY(vxd_hashmap_prepare(planning->queue, map, work->block_keys, plan->n_blocks,
-                                &args.max_new, err));
+    VXD_TRY(vxd_occupancy_prepare(planning->queue, map, work->block_keys, plan->n_blocks,
+                                  &args.max_new, err));
     planning->layer->is_damaged = true; /* an insertion that fails may have added some */
     VXD_TRY(vxd_hashmap_insert(planning->queue, map, &args, err));
     work->rows = vxd_hashmap_values(map, 0);

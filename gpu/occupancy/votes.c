@@ -80,8 +80,8 @@ static enum vxd_status add_rows(struct vxd_queue *queue, struct vxd_occupancy *l
 
     VXD_TRY(run(queue, VXD_OCCUPANCY_VOTE_KEY, list, err));
     vxd_occupancy_allow_votes(layer);
-    VXD_TRY(vxd_hashmap_prepare(queue, layer->votes, work->block_keys, work->list.n,
-                                &args.max_new, err));
+    VXD_TRY(vxd_occupancy_prepare(queue, layer->votes, work->block_keys, work->list.n,
+                                  &args.max_new, err));
     layer->is_damaged = true; /* an insertion that fails may have added some */
     VXD_TRY(vxd_hashmap_insert(queue, layer->votes, &args, err));
     work->vote_rows = vxd_hashmap_values(layer->votes, 0);
