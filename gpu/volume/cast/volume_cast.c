@@ -248,25 +248,41 @@ static void init_cells(const struct vxd_cast_call *cast, struct vxd_cells_call *
     call->least_z = fmaxf(0.999f * cast->depth_min, 1e-3f * cast->view.voxel_size);
 }
 
+/* On a GPU the list of cells has an entry for each pixel, which is a few times what a surface that
+ * fills the picture takes. */
 static enum vxd_status cast_cells(struct vxd_queue *queue,
                                   const struct vxd_cast_call *cast,
                                   struct vxd_buffer *scratch, struct vxd_err *err)
 {
     size_t n_rows = (size_t)(vxd_cast_end_row(cast) - cast->first_row * VXD_CAST_TILE);
     size_t n_pixels = n_rows * (size_t)cast->camera.width;
-    bool has_inverses = VXD_ON_CUDA(queue->context);
-    size_t n_bytes =
-        n_pixels * (sizeof(uint64_t) + (has_inverses ? 4 * sizeof(float) : 0));
+    bool has_list = VXD_ON_CUDA(queue->context);
+    size_t n_bytes = 0;
+    size_t entries = 0;
+    size_t inverses = 0;
+    size_t crossings = 0;
+    size_t n_entries = 0;
     struct vxd_cells_call call;
     enum vxd_status status;
 
     init_cells(cast, &call);
-    VXD_TRY(vxd_device_alloc(queue, n_bytes, scratch, err));
-    if (has_inverses) { /* first, since four are read at once */
-        call.inverses = scratch->ptr;
+    if (!vxd_layout_add(&n_bytes, has_list ? n_pixels : 0, VXD_CELLS_ENTRY_BYTES,
+                        &entries) ||
+        !vxd_layout_add(&n_bytes, has_list ? n_pixels : 0, 4 * sizeof(float),
+                        &inverses) ||
+        !vxd_layout_add(&n_bytes, n_pixels, sizeof(uint64_t), &crossings) ||
+        !vxd_layout_add(&n_bytes, 1, sizeof(uint32_t), &n_entries)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many",
+                        n_pixels);
     }
-    call.crossings =
-        (uint64_t *)((float *)scratch->ptr + (has_inverses ? 4 * n_pixels : 0));
+    VXD_TRY(vxd_device_alloc(queue, n_bytes, scratch, err));
+    call.crossings = (uint64_t *)(void *)((char *)scratch->ptr + crossings);
+    if (has_list) {
+        call.entries = (char *)scratch->ptr + entries;
+        call.inverses = (float *)(void *)((char *)scratch->ptr + inverses);
+        call.n_entries = (uint32_t *)(void *)((char *)scratch->ptr + n_entries);
+        call.max_entries = (uint32_t)n_pixels;
+    }
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_cells)(queue, &call, err));
 out:
     return status;

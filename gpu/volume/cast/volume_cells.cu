@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ray casting by cells on a GPU. A thread block takes a cube of 8^3 cells: it loads the voxels around
- * them into shared memory, finds the cells that the surface goes through by bits, and then each
- * thread takes such a cell and tries the rays of the pixels around it. A pixel keeps its nearest
- * crossing by an atomic minimum. Cells with many pixels, near the camera, are shared by all threads.
- * Last, a thread shows a pixel. All arithmetic is in volume_cells_math.h.
+/* Ray casting by cells on a GPU. First a thread block takes a cube of 8^3 cells: it loads the voxels
+ * around them into shared memory, finds the cells that the surface goes through by bits, and lists
+ * them with the pixels that they project to; those near the camera in pieces, so that no entry has
+ * much more work than another. Then four threads take an entry and try the rays of its pixels. A
+ * pixel keeps its nearest crossing by an atomic minimum. Where the list is full, the thread block
+ * tries the rays itself. Last, a thread shows a pixel. All arithmetic is in volume_cells_math.h.
  *
- * Moved: the distances of the blocks in view, once and a ninth of a row more on each side; 8 bytes a
- * crossing; 4 to 32 bytes out a pixel. */
+ * Moved: the distances of the blocks in view, once and a ninth of a row more on each side; 64 bytes
+ * an entry, out and in; 24 bytes a pixel and 8 a crossing; 4 to 32 bytes out a pixel. */
 #include "gpu/core/core_cuda.h"
 #include "gpu/volume/cast/volume_cast_internal.h"
 
@@ -16,10 +17,10 @@
 #define ROWS VXD_CELLS_ROWS
 #define N_CELLS (SIDE * SIDE * SIDE)
 
-/* At least so many threads try the pixels of a cell, and more where there are few cells; those of a
- * cell with more pixels than MOST_PIXELS are tried by all. */
-#define LEAST_TOGETHER 4
+/* So many threads try the pixels of an entry, which has no more than MOST_PIXELS or one row. */
+#define N_TOGETHER 4
 #define MOST_PIXELS 64
+#define MOST_TRY_BLOCKS 2048
 
 /* What is the same for all rays of a kind of volume is a constant of its kernel. */
 template <int SHIFT, bool IS_COMPACT>
@@ -44,11 +45,12 @@ struct cube {
     uint32_t fronts[ROWS];
     uint32_t backs[ROWS];
     struct pixels pixels[N_CELLS];
-    uint16_t cells[N_CELLS]; /* x, y << 3, z << 6 in the cube */
-    uint16_t large[N_CELLS]; /* places in `cells` of those with many pixels */
+    uint32_t entries[N_CELLS]; /* the first of each cell's among the cube's */
+    uint16_t cells[N_CELLS];   /* x, y << 3, z << 6 in the cube */
     int32_t next[8];
     int n_cells;
-    int n_large;
+    uint32_t n_entries;
+    uint32_t first_entry;
     int is_in_view;
 };
 
@@ -73,23 +75,37 @@ static __device__ __forceinline__ void load_four(const struct vxd_cast_call *cal
     }
 }
 
-/* The voxels of the cube itself, four a thread. */
+/* The voxels of the cube itself, four a thread: they are asked for as soon as the block is known, and
+ * written when the thread block has found out whether it is in view. */
+struct inner {
+    size_t row;
+    float *to;
+    float d[4];
+};
+
 static __device__ __forceinline__ void load_inner(const struct vxd_cast_call *call,
-                                                  const int32_t at[3], struct cube *cube)
+                                                  int32_t entry, const int32_t at[3],
+                                                  struct cube *cube, struct inner *inner)
 {
     int x = (int)(threadIdx.x & 1) * 4;
     int y = (int)(threadIdx.x >> 1) % SIDE;
     int z = (int)(threadIdx.x >> 1) / SIDE;
-    size_t row =
-        vxd_voxel_row(&call->view, cube->next[0],
-                      vxd_voxel_index(&call->view, at[0] + x, at[1] + y, at[2] + z));
-    float *to = cube->d + (z * VOXELS + y) * VOXELS + x;
-    float d[4];
 
-    load_four(call, row, d);
+    inner->row =
+        vxd_voxel_row(&call->view, entry,
+                      vxd_voxel_index(&call->view, at[0] + x, at[1] + y, at[2] + z));
+    inner->to = cube->d + (z * VOXELS + y) * VOXELS + x;
+    load_four(call, inner->row, inner->d);
+}
+
+static __device__ __forceinline__ void keep_inner(const struct vxd_cast_call *call,
+                                                  const struct inner *inner)
+{
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        to[i] = vxd_cast_is_known(call, row + (size_t)i, d[i]) ? d[i] : NAN;
+        inner->to[i] = vxd_cast_is_known(call, inner->row + (size_t)i, inner->d[i])
+                           ? inner->d[i]
+                           : NAN;
     }
 }
 
@@ -111,12 +127,9 @@ static __device__ __forceinline__ void load_sides(const struct vxd_cast_call *ca
     }
 }
 
-static __device__ __forceinline__ void load(const struct vxd_cast_call *call,
-                                            const int32_t at[3], struct cube *cube)
+/* Which voxels are in front of the surface and which behind it. */
+static __device__ __forceinline__ void mark(struct cube *cube)
 {
-    load_inner(call, at, cube);
-    load_sides(call, at, cube);
-    __syncthreads();
     if (threadIdx.x < ROWS) {
         const float *d = cube->d + threadIdx.x * VOXELS;
         uint32_t front = 0;
@@ -149,7 +162,13 @@ static __device__ __forceinline__ void list_cells(struct cube *cube)
     __syncthreads();
 }
 
-/* Finds the pixels to try for each cell, a cell a thread. */
+/* Rows of pixels of an entry, for a cell with n_u pixels in a row. */
+static __device__ __forceinline__ int rows_together(int n_u)
+{
+    return n_u < MOST_PIXELS ? MOST_PIXELS / n_u : 1;
+}
+
+/* Finds the pixels to try for each cell, a cell a thread, and counts the entries that take them. */
 static __device__ __forceinline__ void
 project_cells(const struct vxd_cells_call *call, const int32_t low[3], struct cube *cube)
 {
@@ -161,25 +180,36 @@ project_cells(const struct vxd_cells_call *call, const int32_t low[3], struct cu
         struct vxd_cells_rect rect;
 
         if (vxd_cells_project(call, cell, 1, &rect)) {
+            int rows;
+
             pixels.first_u = (uint16_t)rect.first_u;
             pixels.first_v = (uint16_t)rect.first_v;
             pixels.n_u = (uint16_t)(rect.last_u - rect.first_u + 1);
             pixels.n_v = (uint16_t)(rect.last_v - rect.first_v + 1);
-            if (pixels.n_u * pixels.n_v > MOST_PIXELS) {
-                cube->large[atomicAdd(&cube->n_large, 1)] = (uint16_t)which;
-            }
+            rows = rows_together(pixels.n_u);
+            cube->entries[which] =
+                atomicAdd(&cube->n_entries, (uint32_t)((pixels.n_v + rows - 1) / rows));
         }
         cube->pixels[which] = pixels;
     }
     __syncthreads();
 }
 
-/* A cell of the cube, as rays meet it. */
+/* A cell, as rays meet it. */
 struct cell {
     int32_t low[3];
     uint32_t number;
     float d[8];
 };
+
+/* An entry of the list: VXD_CELLS_ENTRY_BYTES. */
+struct alignas(16) entry {
+    struct cell cell;
+    struct pixels pixels;
+    uint32_t unused[2];
+};
+static_assert(sizeof(struct entry) == VXD_CELLS_ENTRY_BYTES,
+              "entries are read as a whole");
 
 static __device__ __forceinline__ void
 take_cell(const struct vxd_cells_call *call, const struct cube *cube,
@@ -221,64 +251,114 @@ static __device__ __forceinline__ void meet(const struct vxd_cells_call *call,
     }
 }
 
-/* Tries every n-th pixel of a cell from the first-th one. */
-static __device__ __forceinline__ void meet_some(const struct vxd_cells_call *call,
-                                                 const struct cell *cell,
-                                                 const struct pixels *pixels, int first,
-                                                 int n)
+/* Writes the entries of the cube's cells, whose places are reserved. */
+static __device__ __forceinline__ void list_entries(const struct vxd_cells_call *call,
+                                                    const struct cube *cube,
+                                                    const int32_t low[3],
+                                                    const int32_t at[3])
 {
-    int u = first;
-    int v = 0;
+    for (int which = (int)threadIdx.x; which < cube->n_cells; which += N_THREADS) {
+        struct pixels all = cube->pixels[which];
+        struct entry *to =
+            (struct entry *)call->entries + cube->first_entry + cube->entries[which];
+        struct entry entry = {};
 
-    for (;;) {
-        for (; u >= pixels->n_u; u -= pixels->n_u) {
-            v++;
+        if (all.n_u == 0) {
+            continue;
         }
-        if (v >= pixels->n_v) {
-            return;
+        take_cell(call, cube, low, at, which, &entry.cell);
+        for (int v = 0; v < all.n_v; v += rows_together(all.n_u)) {
+            int rows = rows_together(all.n_u);
+
+            entry.pixels = all;
+            entry.pixels.first_v = (uint16_t)(all.first_v + v);
+            entry.pixels.n_v = (uint16_t)(all.n_v - v < rows ? all.n_v - v : rows);
+            *to++ = entry;
         }
-        meet(call, cell, pixels->first_u + u, pixels->first_v + v);
-        u += n;
     }
 }
 
-static __device__ __forceinline__ void meet_cells(const struct vxd_cells_call *call,
-                                                  const struct cube *cube,
-                                                  const int32_t low[3],
-                                                  const int32_t at[3])
+/* Reserves places for the cube's entries. Where the list has no place for them all, those that are
+ * left are emptied, and the thread block tries the rays itself. */
+static __device__ __forceinline__ void hand_on(const struct vxd_cells_call *call,
+                                               struct cube *cube, const int32_t low[3],
+                                               const int32_t at[3])
 {
-    int n_cells = cube->n_cells;
-    int n_large = cube->n_large;
-    int n_together = LEAST_TOGETHER;
+    uint32_t first;
     struct cell cell;
 
-    while (n_together < 32 && n_cells * n_together * 2 <= N_THREADS) {
-        n_together *= 2;
+    if (threadIdx.x == 0) {
+        cube->first_entry = atomicAdd(call->n_entries, cube->n_entries);
     }
-    for (int i = (int)threadIdx.x / n_together; i < n_cells;
-         i += N_THREADS / n_together) {
+    __syncthreads();
+    first = cube->first_entry;
+    if (first <= call->max_entries && cube->n_entries <= call->max_entries - first) {
+        list_entries(call, cube, low, at);
+        return;
+    }
+    for (uint32_t i = first + threadIdx.x;
+         i < call->max_entries && i < first + cube->n_entries; i += N_THREADS) {
+        ((struct entry *)call->entries)[i].pixels.n_u = 0;
+    }
+    for (int i = 0; i < cube->n_cells; i++) {
         struct pixels pixels = cube->pixels[i];
 
-        if (pixels.n_u != 0 && pixels.n_u * pixels.n_v <= MOST_PIXELS) {
+        if (pixels.n_u != 0) {
             take_cell(call, cube, low, at, i, &cell);
-            meet_some(call, &cell, &pixels, (int)threadIdx.x & (n_together - 1),
-                      n_together);
         }
-    }
-    for (int i = 0; i < n_large; i++) {
-        struct pixels pixels = cube->pixels[cube->large[i]];
-
-        take_cell(call, cube, low, at, cube->large[i], &cell);
-        meet_some(call, &cell, &pixels, (int)threadIdx.x, N_THREADS);
+        for (int pixel = (int)threadIdx.x; pixel < pixels.n_u * pixels.n_v;
+             pixel += N_THREADS) {
+            meet(call, &cell, pixels.first_u + pixel % pixels.n_u,
+                 pixels.first_v + pixel / pixels.n_u);
+        }
     }
 }
 
-/* No crossing yet, and the inverse direction of each pixel. */
+/* The lanes of a warp go through their entries and pixels in step. */
+static __global__ void __launch_bounds__(N_THREADS)
+    try_kernel(const __grid_constant__ struct vxd_cells_call call)
+{
+    uint32_t n = *call.n_entries;
+    uint32_t n_steps = gridDim.x * (N_THREADS / N_TOGETHER);
+    uint32_t own = (threadIdx.x & 31) / N_TOGETHER;
+
+    n = n < call.max_entries ? n : call.max_entries;
+    for (uint32_t i =
+             blockIdx.x * (N_THREADS / N_TOGETHER) + threadIdx.x / N_TOGETHER - own;
+         i < n; i += n_steps) {
+        struct entry entry = {};
+        float inverse;
+        int n_pixels;
+
+        if (i + own < n) {
+            entry = ((const struct entry *)call.entries)[i + own];
+        }
+        n_pixels = entry.pixels.n_u * entry.pixels.n_v;
+        inverse = 1.0f / (float)entry.pixels.n_u;
+        for (int pixel = (int)(threadIdx.x % N_TOGETHER);
+             __any_sync(0xffffffffu, pixel < n_pixels ? 1 : 0) != 0;
+             pixel += N_TOGETHER) {
+            if (pixel < n_pixels) { /* few enough in an entry that this is exact */
+                int v = (int)(((float)pixel + 0.5f) * inverse);
+
+                meet(&call, &entry.cell,
+                     entry.pixels.first_u + pixel - v * entry.pixels.n_u,
+                     entry.pixels.first_v + v);
+            }
+            __syncwarp();
+        }
+    }
+}
+
+/* No entries and no crossing yet, and the inverse direction of each pixel. */
 static __global__ void __launch_bounds__(N_THREADS)
     aim_kernel(const __grid_constant__ struct vxd_cells_call call, unsigned n_pixels)
 {
     unsigned pixel = blockIdx.x * N_THREADS + threadIdx.x;
 
+    if (pixel == 0) {
+        *call.n_entries = 0;
+    }
     if (pixel < n_pixels) {
         int u = (int)(pixel % (unsigned)call.cast.camera.width);
         int v = (int)(pixel / (unsigned)call.cast.camera.width) +
@@ -293,7 +373,7 @@ static __global__ void __launch_bounds__(N_THREADS)
 }
 
 template <int SHIFT, bool IS_COMPACT>
-static __global__ void __launch_bounds__(N_THREADS)
+static __global__ void __launch_bounds__(N_THREADS, 12)
     cells_kernel(const __grid_constant__ struct vxd_cells_call all)
 {
     constexpr int n_parts = 1 << 3 * (SHIFT - 3);
@@ -302,6 +382,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     size_t i = blockIdx.x / n_parts;
     int32_t entry = call.cast.entries != NULL ? call.cast.entries[i] : (int32_t)i;
     struct vxd_cells_rect rect;
+    struct inner inner;
     int32_t at[3];
     int32_t low[3];
 
@@ -310,6 +391,7 @@ static __global__ void __launch_bounds__(N_THREADS)
         return;
     }
     vxd_cells_part(&call.cast.view, (int)(blockIdx.x % n_parts), at);
+    load_inner(&call.cast, entry, at, &cube, &inner);
     vxd_cells_block_low(&call.cast, entry, low);
     for (int axis = 0; axis < 3; axis++) {
         low[axis] += at[axis];
@@ -324,16 +406,22 @@ static __global__ void __launch_bounds__(N_THREADS)
         }
         cube.is_in_view = vxd_cells_project(&call, low, SIDE, &rect) ? 1 : 0;
         cube.n_cells = 0;
-        cube.n_large = 0;
+        cube.n_entries = 0;
     }
     __syncthreads();
     if (cube.is_in_view == 0) {
         return;
     }
-    load(&call.cast, at, &cube);
+    keep_inner(&call.cast, &inner);
+    load_sides(&call.cast, at, &cube);
+    __syncthreads();
+    mark(&cube);
     list_cells(&cube);
+    if (cube.n_cells == 0) {
+        return;
+    }
     project_cells(&call, low, &cube);
-    meet_cells(&call, &cube, low, at);
+    hand_on(&call, &cube, low, at);
 }
 
 /* A warp takes 8 x 4 pixels, so that what it reads is near together. */
@@ -362,13 +450,16 @@ static void launch(const struct vxd_cells_call *call, cudaStream_t stream)
     unsigned n_pixels =
         (unsigned)(vxd_cast_end_row(&call->cast) - call->cast.first_row * VXD_CAST_TILE) *
         (unsigned)call->cast.camera.width;
+    unsigned n_try_blocks = call->max_entries / (N_THREADS / N_TOGETHER) + 1;
     dim3 grid((unsigned)(call->cast.camera.width + 15) / 16,
               (unsigned)(call->cast.end_row - call->cast.first_row));
 
     aim_kernel<<<(n_pixels + N_THREADS - 1) / N_THREADS, N_THREADS, 0, stream>>>(
         *call, n_pixels);
+    n_try_blocks = n_try_blocks < MOST_TRY_BLOCKS ? n_try_blocks : MOST_TRY_BLOCKS;
     if (n_cubes > 0) {
         cells_kernel<SHIFT, IS_COMPACT><<<n_cubes, N_THREADS, 0, stream>>>(*call);
+        try_kernel<<<n_try_blocks, N_THREADS, 0, stream>>>(*call);
     }
     if (call->cast.colour != NULL) {
         show_kernel<SHIFT, IS_COMPACT, true><<<grid, N_THREADS, 0, stream>>>(*call);

@@ -16,6 +16,8 @@
 #define VXD_CELLS_VOXELS (VXD_CELLS_SIDE + 1)
 #define VXD_CELLS_ROWS (VXD_CELLS_VOXELS * VXD_CELLS_VOXELS)
 
+#define VXD_CELLS_ENTRY_BYTES 64
+
 /* No crossing: greater than any. */
 #define VXD_CELLS_NONE UINT64_MAX
 
@@ -40,6 +42,11 @@ struct vxd_cells_call {
     /* 1 / direction of each pixel of the rows, four floats a pixel, the last unused; NULL: computed
      * where it is needed. */
     float *inverses;
+    /* Cells and the pixels to try for each, where one step lists them for the next: max_entries of
+     * VXD_CELLS_ENTRY_BYTES; NULL: one step does both. */
+    void *entries;
+    uint32_t *n_entries;
+    uint32_t max_entries;
 };
 
 /* ---- Where cells project to ---- */
