@@ -1314,9 +1314,9 @@ out:
 }
 
 static enum vxd_status open_volume_stamp(struct vxd_exchange *call,
-                                         struct voxeld_volume_change **out)
+                                         struct voxeld_volume_stamped **out)
 {
-    struct voxeld_volume_change *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    struct voxeld_volume_stamped *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
     const Voxeld__V1__ResponseHeader *header;
     const Voxeld__V1__VolumeStampResponse *in;
     struct vxd_reply *reply;
@@ -1345,7 +1345,7 @@ static enum vxd_status open_volume_stamp(struct vxd_exchange *call,
 
 enum voxeld_status voxeld_volume_stamp(struct voxeld_client *client,
                                        const struct voxeld_volume_stamp_request *request,
-                                       struct voxeld_volume_change **out,
+                                       struct voxeld_volume_stamped **out,
                                        struct voxeld_error *error)
 {
     Voxeld__V1__VolumeStampRequest body = VOXELD__V1__VOLUME_STAMP_REQUEST__INIT;
@@ -1388,9 +1388,10 @@ out:
 }
 
 static enum vxd_status open_volume_import_scene(struct vxd_exchange *call,
-                                                struct voxeld_volume_change **out)
+                                                struct voxeld_volume_imported **out)
 {
-    struct voxeld_volume_change *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    struct voxeld_volume_imported *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
     const Voxeld__V1__ResponseHeader *header;
     const Voxeld__V1__VolumeImportSceneResponse *in;
     struct vxd_reply *reply;
@@ -1419,7 +1420,8 @@ static enum vxd_status open_volume_import_scene(struct vxd_exchange *call,
 enum voxeld_status
 voxeld_volume_import_scene(struct voxeld_client *client,
                            const struct voxeld_volume_import_scene_request *request,
-                           struct voxeld_volume_change **out, struct voxeld_error *error)
+                           struct voxeld_volume_imported **out,
+                           struct voxeld_error *error)
 {
     Voxeld__V1__VolumeImportSceneRequest body =
         VOXELD__V1__VOLUME_IMPORT_SCENE_REQUEST__INIT;
@@ -1467,6 +1469,16 @@ void voxeld_volume_picture_free(struct voxeld_volume_picture *result)
 }
 
 void voxeld_volume_surface_free(struct voxeld_volume_surface *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_stamped_free(struct voxeld_volume_stamped *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_imported_free(struct voxeld_volume_imported *result)
 {
     vxd_result_free(result);
 }

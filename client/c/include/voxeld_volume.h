@@ -697,18 +697,6 @@ struct voxeld_volume_change {
     uint64_t n_used;
     uint64_t n_beyond;
     uint64_t n_dropped;
-    /* The scene's version after the change */
-    uint64_t version;
-    /* Voxels that are occupied now and were not before; of another material; and nodes
-     * that were new to the scene */
-    uint64_t n_added;
-    uint64_t n_changed;
-    uint64_t n_new_nodes;
-    /* Set by triangles; a voxel that two of them set counts twice */
-    uint64_t n_voxels;
-    /* Of the surface, and those of them of which no part is in the scene */
-    uint64_t n_triangles;
-    uint64_t n_outside;
     double queue_ms;
     double total_ms;
     const char *request_id;
@@ -874,6 +862,50 @@ struct voxeld_volume_surface {
 };
 
 VOXELD_API void voxeld_volume_surface_free(struct voxeld_volume_surface *result);
+
+/* All pointers live until it is freed. */
+struct voxeld_volume_stamped {
+    /* The scene's version after the change */
+    uint64_t version;
+    /* Voxels that are occupied now and were not before; of another material; and nodes
+     * that were new to the scene */
+    uint64_t n_added;
+    uint64_t n_changed;
+    uint64_t n_new_nodes;
+    /* Set by triangles; a voxel that two of them set counts twice */
+    uint64_t n_voxels;
+    /* Of the surface, and those of them of which no part is in the scene */
+    uint64_t n_triangles;
+    uint64_t n_outside;
+    double engine_ms;
+    double queue_ms;
+    double total_ms;
+    const char *request_id;
+    bool replayed;
+};
+
+VOXELD_API void voxeld_volume_stamped_free(struct voxeld_volume_stamped *result);
+
+/* All pointers live until it is freed. */
+struct voxeld_volume_imported {
+    /* Blocks that were observed, those of them that are new, and all of the volume */
+    uint64_t n_touched;
+    uint64_t n_new;
+    uint64_t n_blocks;
+    /* The volume's stamp after the change */
+    uint64_t stamp;
+    /* Voxels that were observed */
+    uint64_t n_voxels;
+    /* The scene's version */
+    uint64_t version;
+    double engine_ms;
+    double queue_ms;
+    double total_ms;
+    const char *request_id;
+    bool replayed;
+};
+
+VOXELD_API void voxeld_volume_imported_free(struct voxeld_volume_imported *result);
 
 /* All pointers live until it is freed. */
 struct voxeld_volume_distances {
@@ -1089,7 +1121,7 @@ VOXELD_API enum voxeld_status voxeld_volume_integrate_points(
 VOXELD_API enum voxeld_status
 voxeld_volume_stamp(struct voxeld_client *client,
                     const struct voxeld_volume_stamp_request *request,
-                    struct voxeld_volume_change **out, struct voxeld_error *error);
+                    struct voxeld_volume_stamped **out, struct voxeld_error *error);
 
 /* Adds a box of a scene to a volume, as if each voxel of the volume had been
  * observed once: its distance is that of its centre to the surface of the scene's
@@ -1106,7 +1138,8 @@ voxeld_volume_stamp(struct voxeld_client *client,
 VOXELD_API enum voxeld_status
 voxeld_volume_import_scene(struct voxeld_client *client,
                            const struct voxeld_volume_import_scene_request *request,
-                           struct voxeld_volume_change **out, struct voxeld_error *error);
+                           struct voxeld_volume_imported **out,
+                           struct voxeld_error *error);
 
 #ifdef __cplusplus
 }

@@ -174,7 +174,7 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r);
 void ctl_volume_scan_json(const struct voxeld_volume_change *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
 void ctl_volume_decay_json(const struct voxeld_volume_change *r);
-void ctl_volume_stamp_json(const struct voxeld_volume_change *r);
-void ctl_volume_import_json(const struct voxeld_volume_change *r);
+void ctl_volume_stamp_json(const struct voxeld_volume_stamped *r);
+void ctl_volume_import_json(const struct voxeld_volume_imported *r);
 
 #endif

@@ -90,7 +90,7 @@ void ctl_volume_decay_json(const struct voxeld_volume_change *r)
     (void)fputs("}\n", stdout);
 }
 
-void ctl_volume_stamp_json(const struct voxeld_volume_change *r)
+void ctl_volume_stamp_json(const struct voxeld_volume_stamped *r)
 {
     (void)fputc('{', stdout);
     ctl_json_member_count(stdout, true, "version", r->version);
@@ -104,7 +104,7 @@ void ctl_volume_stamp_json(const struct voxeld_volume_change *r)
     (void)fputs("}\n", stdout);
 }
 
-void ctl_volume_import_json(const struct voxeld_volume_change *r)
+void ctl_volume_import_json(const struct voxeld_volume_imported *r)
 {
     (void)fputc('{', stdout);
     ctl_json_member_count(stdout, true, "n_touched", r->n_touched);

@@ -12,7 +12,7 @@ int ctl_volume_stamp(struct voxeld_client *client, const struct ctl_globals *glo
         .material = (uint32_t)args->material,
         .labels_as_materials = ctl_volume_has(args, CTL_VOLUME_LABELS),
         .thin = ctl_volume_has(args, CTL_VOLUME_THIN)};
-    struct voxeld_volume_change *change;
+    struct voxeld_volume_stamped *change;
     struct voxeld_error error;
     char text[3][32];
 
@@ -30,7 +30,7 @@ int ctl_volume_stamp(struct voxeld_client *client, const struct ctl_globals *glo
                      ctl_thousands(change->n_changed, text[1]),
                      ctl_thousands(change->n_triangles, text[2]));
     }
-    voxeld_volume_change_free(change);
+    voxeld_volume_stamped_free(change);
     return ctl_flush();
 }
 
@@ -44,7 +44,7 @@ int ctl_volume_import(struct voxeld_client *client, const struct ctl_globals *gl
         .snapshot = args->at_snapshot,
         .weight = args->weight,
         .materials_as_labels = ctl_volume_has(args, CTL_VOLUME_LABELS)};
-    struct voxeld_volume_change *change;
+    struct voxeld_volume_imported *change;
     struct voxeld_error error;
     char text[3][32];
 
@@ -62,6 +62,6 @@ int ctl_volume_import(struct voxeld_client *client, const struct ctl_globals *gl
                      ctl_thousands(change->n_touched, text[1]),
                      ctl_thousands(change->n_new, text[2]));
     }
-    voxeld_volume_change_free(change);
+    voxeld_volume_imported_free(change);
     return ctl_flush();
 }
