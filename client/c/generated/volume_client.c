@@ -3,6 +3,7 @@
  * libvoxeld's calls on volumes: records to messages, replies to records. */
 #include "client/c/call/call.h"
 #include "client/c/include/voxeld_volume.h"
+#include "client/c/include/voxeld_volume_scene.h"
 
 _Static_assert((int)VOXELD_VOLUME_DEPTH_FILE ==
                        (int)VOXELD__V1__VOLUME_DEPTH__VOLUME_DEPTH_FILE &&

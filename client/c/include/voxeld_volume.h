@@ -97,16 +97,6 @@ enum voxeld_volume_track_reason {
     VOXELD_VOLUME_TRACK_MOVED_TOO_FAR = 4
 };
 
-/* What voxels of a volume are that were never observed, or weigh too little. */
-enum voxeld_volume_unknown {
-    /* No obstacles. */
-    VOXELD_VOLUME_UNKNOWN_FREE = 0,
-    /* Obstacles. */
-    VOXELD_VOLUME_UNKNOWN_OCCUPIED = 1,
-    /* No obstacles, and distances there are NaN. */
-    VOXELD_VOLUME_UNKNOWN_IGNORED = 2
-};
-
 /* An axis-parallel box, half-open. */
 struct voxeld_volume_box {
     double low[3];
@@ -558,19 +548,6 @@ struct voxeld_volume_track_request {
     struct voxeld_call call;
 };
 
-struct voxeld_volume_distance_request {
-    const char *volume;
-    /* n x 3 float32 or float64, metres */
-    struct voxeld_array points;
-    /* Distances end here, rounded up to whole voxels; 0 = 2, or what 125 voxels are if
-     * that is less; >= 0 */
-    double max_distance_m;
-    enum voxeld_volume_unknown unknown;
-    /* Voxels of a lower weight are unknown; 0 to 65535; 0: any weight above 0 */
-    double min_weight;
-    struct voxeld_call call;
-};
-
 struct voxeld_volume_integrate_points_request {
     const char *volume;
     /* T_map_sensor is the pose of the sensor, at time_begin where points have times. At
@@ -619,49 +596,6 @@ struct voxeld_volume_integrate_points_request {
     /* The same, a byte a point */
     const uint8_t *labels;
     size_t n_labels_bytes;
-    struct voxeld_call call;
-};
-
-struct voxeld_volume_stamp_request {
-    const char *volume;
-    /* The scene that is changed */
-    const char *scene;
-    /* Of the blocks that it touches; absent = all */
-    bool has_box;
-    struct voxeld_volume_box box;
-    /* Voxels of a lower weight are unknown, and have no surface; 0 to 65535; 0: any
-     * weight above 0 */
-    double min_weight;
-    /* What the voxels are filled with; 0 to 65535 */
-    uint32_t material;
-    /* A triangle fills with the label of its corners instead, where they have one that
-     * is a material of the scene: that of most corners, of several the lowest. Volumes
-     * with labels */
-    bool labels_as_materials;
-    /* Only voxels in which a triangle meets one of the three axes through the centre,
-     * instead of all whose cube it meets: the thinnest surface that nothing passes from
-     * face to face */
-    bool thin;
-    /* ABORTED unless the scene is at this version; 0 = at any */
-    uint64_t if_version;
-    struct voxeld_call call;
-};
-
-struct voxeld_volume_import_scene_request {
-    const char *volume;
-    const char *scene;
-    /* Voxels of the volume whose centres are in it, and in the scene */
-    bool has_box;
-    struct voxeld_volume_box box;
-    /* Which version of the scene: a number, or a snapshot's name; neither = the newest */
-    uint64_t version;
-    /* not with version */
-    const char *snapshot;
-    /* Of each voxel's observation; 0 to 65535; 0: 1 */
-    double weight;
-    /* Voxels within the truncation vote for the material of the nearest occupied voxel
-     * as their label, where that is 1 to 255. Volumes with labels */
-    bool materials_as_labels;
     struct voxeld_call call;
 };
 
@@ -863,74 +797,6 @@ struct voxeld_volume_surface {
 
 VOXELD_API void voxeld_volume_surface_free(struct voxeld_volume_surface *result);
 
-/* All pointers live until it is freed. */
-struct voxeld_volume_stamped {
-    /* The scene's version after the change */
-    uint64_t version;
-    /* Voxels that are occupied now and were not before; of another material; and nodes
-     * that were new to the scene */
-    uint64_t n_added;
-    uint64_t n_changed;
-    uint64_t n_new_nodes;
-    /* Set by triangles; a voxel that two of them set counts twice */
-    uint64_t n_voxels;
-    /* Of the surface, and those of them of which no part is in the scene */
-    uint64_t n_triangles;
-    uint64_t n_outside;
-    double engine_ms;
-    double queue_ms;
-    double total_ms;
-    const char *request_id;
-    bool replayed;
-};
-
-VOXELD_API void voxeld_volume_stamped_free(struct voxeld_volume_stamped *result);
-
-/* All pointers live until it is freed. */
-struct voxeld_volume_imported {
-    /* Blocks that were observed, those of them that are new, and all of the volume */
-    uint64_t n_touched;
-    uint64_t n_new;
-    uint64_t n_blocks;
-    /* The volume's stamp after the change */
-    uint64_t stamp;
-    /* Voxels that were observed */
-    uint64_t n_voxels;
-    /* The scene's version */
-    uint64_t version;
-    double engine_ms;
-    double queue_ms;
-    double total_ms;
-    const char *request_id;
-    bool replayed;
-};
-
-VOXELD_API void voxeld_volume_imported_free(struct voxeld_volume_imported *result);
-
-/* All pointers live until it is freed. */
-struct voxeld_volume_distances {
-    /* Rows of the arrays of n. */
-    size_t n;
-    /* Metres, negative behind surfaces; max_distance_m (or minus that) where no surface
-     * is as near; NaN where the point is not finite or too far out, or unknown voxels
-     * are ignored */
-    struct voxeld_array distances;
-    /* Of unit length, pointing away from the surface's back; 0 where none is near; n x 3 */
-    struct voxeld_array gradients;
-    /* The largest distance that was looked at */
-    double max_distance_m;
-    /* Points that are not finite, or where a volume has no voxels */
-    uint64_t n_outside;
-    /* The volume's stamp */
-    uint64_t stamp;
-    double engine_ms;
-    double queue_ms;
-    double total_ms;
-    const char *request_id;
-};
-
-VOXELD_API void voxeld_volume_distances_free(struct voxeld_volume_distances *result);
-
 /* With equal parameters an existing volume is OK (existed: true), with others
  * ALREADY_EXISTS.
  *
@@ -1072,24 +938,6 @@ voxeld_volume_track(struct voxeld_client *client,
                     const struct voxeld_volume_track_request *request,
                     struct voxeld_volume_track **out, struct voxeld_error *error);
 
-/* How far the surface of a volume is from points: from the point itself to where the
- * distances between two neighbouring voxel centres of different signs cross 0, each
- * crossing standing for a disc of a voxel's radius across the gradient. So distances
- * are finer than voxels near and far. The voxels where a crossing is looked for are
- * those nearest to the point's by an exact Euclidean distance field. The server
- * keeps fields, and updates them by what changed. Where the volume is changed
- * between two stages of the work the request is ABORTED.
- *
- * NOT_FOUND: no such volume.
- *
- * ABORTED: the volume was changed between two stages.
- *
- * RESOURCE_EXHAUSTED: the points lie so far apart that their field is too large. */
-VOXELD_API enum voxeld_status
-voxeld_volume_distance(struct voxeld_client *client,
-                       const struct voxeld_volume_distance_request *request,
-                       struct voxeld_volume_distances **out, struct voxeld_error *error);
-
 /* Adds a lidar scan: points in their sensor's frame. Along rays, or with `lidar` by
  * range image. Along rays each ray observes the voxels that it crosses within the
  * truncation of its hit. By range image the scan is projected to the lidar's rows
@@ -1108,38 +956,6 @@ VOXELD_API enum voxeld_status voxeld_volume_integrate_points(
     struct voxeld_client *client,
     const struct voxeld_volume_integrate_points_request *request,
     struct voxeld_volume_change **out, struct voxeld_error *error);
-
-/* Fills the voxels of a scene that the surface of a volume meets, as one change of
- * the scene. The surface is that of VolumeExtract. Where the volume is changed
- * between two stages of the work the request is ABORTED.
- *
- * NOT_FOUND: no such volume, or no such scene.
- *
- * OUT_OF_RANGE: no part of the surface is in the scene.
- *
- * ABORTED: the volume was changed meanwhile, or the scene is not at if_version. */
-VOXELD_API enum voxeld_status
-voxeld_volume_stamp(struct voxeld_client *client,
-                    const struct voxeld_volume_stamp_request *request,
-                    struct voxeld_volume_stamped **out, struct voxeld_error *error);
-
-/* Adds a box of a scene to a volume, as if each voxel of the volume had been
- * observed once: its distance is that of its centre to the surface of the scene's
- * occupied cubes, exactly, negative inside, up to the truncation. Voxels whose state
- * is unknown, in scenes that track free space, observe nothing.
- *
- * NOT_FOUND: no such volume, scene or version.
- *
- * FAILED_PRECONDITION: the truncation and a block are more than 125 voxels of the
- * scene.
- *
- * RESOURCE_EXHAUSTED: the box is too large, or over max_bytes or the limits of the
- * server. */
-VOXELD_API enum voxeld_status
-voxeld_volume_import_scene(struct voxeld_client *client,
-                           const struct voxeld_volume_import_scene_request *request,
-                           struct voxeld_volume_imported **out,
-                           struct voxeld_error *error);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #ifndef VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 #define VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 
+#include "client/c/include/voxeld_volume_scene.h"
 #include "client/voxelctl/cli/cli.h"
 
 /* Each subcommand takes some of these options. */

@@ -6,10 +6,11 @@ of it, a start that integrates all of them again, and a copy, whose record has t
 usage: bench_volume_durable.py VOXELD FOLDER [BLOCK]
        bench_volume_durable.py VOXELD --scans SCAN.bin...
 
-Scans are KITTI's .bin files, 0.1 m, truncation 0.4 m, to 50 m, along rays and by range image, with and
-without carving; each is added ten times, a metre farther on. FOLDER has frames as of 7-Scenes (rgbd_frames.py tells which). 5.8 mm, truncation 4 cm, 0.2 to 3 m.
-Images go as raw uint16, and once as the PNG files that they are. The floor of a record is a copy of
-its bytes in memory. A fresh data directory for each row, on the disk of $TMPDIR."""
+Scans are KITTI's .bin files, 0.1 m, truncation 0.4 m, to 50 m, along rays and by range image, with
+and without carving; each is added ten times, a metre farther on. FOLDER has frames as of 7-Scenes
+(rgbd_frames.py tells which): 5.8 mm, truncation 4 cm, 0.2 to 3 m. Images go as raw uint16, and once
+as the PNG files that they are. The floor of a record is a copy of its bytes in memory. A fresh data
+directory for each row, on the disk of $TMPDIR."""
 
 from __future__ import annotations
 
@@ -153,7 +154,10 @@ def scan_rows(program: str, paths: list[str]) -> None:
             for i in range(10 * len(scans)):
                 start = time.perf_counter()
                 done = volume.integrate_points(
-                    scans[i % len(scans)], voxeld.Pose((1.0 * i, 0.0, 0.0)), range_max_m=50.0, **more
+                    scans[i % len(scans)],
+                    voxeld.Pose((1.0 * i, 0.0, 0.0)),
+                    range_max_m=50.0,
+                    **more,
                 )
                 times.append(1e3 * (time.perf_counter() - start))
                 engine.append(done.engine_ms)

@@ -4,12 +4,10 @@ a voxel, over a kill, a snapshot file and a branch."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np

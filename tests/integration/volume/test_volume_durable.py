@@ -172,7 +172,7 @@ def kinds_of(daemon: Daemon) -> list[int]:
 
 
 def test_killed_volume_has_its_scans_again_bit_for_bit(tmp_path: Path) -> None:
-    """Scans along rays and by range image, with times, normals, labels and carving. What the journal
+    """Scans along rays and by range image, with times, normals, labels and carving. What a journal
     has of a scan is the scan, or the blocks that it changed where they are fewer bytes."""
     rng = np.random.default_rng(2)
     names = ["x", "y", "z", "normal_x", "normal_y", "normal_z", "time", "label"]
@@ -193,9 +193,11 @@ def test_killed_volume_has_its_scans_again_bit_for_bit(tmp_path: Path) -> None:
         )  # fmt: skip
         points = np.stack([rows[axis] for axis in "xyz"], 1)
         volume.integrate_points(points, lidar=lidar, labels=rows["label"], inverse_square=True)
-        volume.integrate_points(points[:500] * 0.9, voxeld.Pose((0.2, 0, 0)), lidar=bent, carve_m=2.0)
+        near = points[:500] * 0.9
+        volume.integrate_points(near, voxeld.Pose((0.2, 0, 0)), lidar=bent, carve_m=2.0)
         volume.integrate_points(points * 0.8, carve_m=1.5, weight=3.0, range_max_m=1.2)
-        volume.integrate_points(np.full((60000, 3), 0.7, np.float32) + rng.normal(0, 1e-3, (60000, 3)))
+        dense = np.full((60000, 3), 0.7, np.float32) + rng.normal(0, 1e-3, (60000, 3))
+        volume.integrate_points(dense)
         volume.integrate_points(np.zeros((0, 3), np.float32))
         assert kinds_of(daemon) == [22, 22, 22, 22, 9]
         layers, info = layers_of(daemon, client, "v"), volume.info()

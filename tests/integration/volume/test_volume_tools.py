@@ -198,7 +198,7 @@ def test_what_is_wrong_is_said(daemon: Daemon, directory: Path, intrinsics: Path
         (("clear", name, "--outside", "0,0,0,-1"), 2, "radius"),
         (("create", name, "--size", "0.03"), 1, "other parameters"),
         (("run", directory, *use, "--name", "x"), 1, "no images"),
-        (("run", directory, *use), 2, "--out, --trajectory or --name"),
+        (("run", directory, *use), 2, "--out, --trajectory, --name or --watch"),
         (("info", "nobody"), 1, "no volume"),
     ):
         assert text in ctl(daemon, *words, code=code).stderr, words
@@ -223,7 +223,8 @@ def test_run_with_watch_says_where_the_dashboard_is(
     page, _, name = address.rpartition("/#/volume/")
     assert page.startswith("http://127.0.0.1:") and "2 images" in rest
     assert ctl_json(daemon, "info", name)["n_images"] == 2, "it stays"
-    assert json.loads(run("curl", "-s", f"{page}/v1/volumes/{name}").stdout)["volume"]["name"] == name
+    got = json.loads(run("curl", "-s", f"{page}/v1/volumes/{name}").stdout)
+    assert got["volume"]["name"] == name
     ctl(daemon, "drop", name)
 
 
