@@ -331,8 +331,7 @@ const struct ctl_manual ctl_volume_stamp_manual = {
 const struct ctl_manual ctl_volume_import_manual = {
     .command =
         {.name = "volume import",
-         .help = "voxelctl volume import - adds a box of a scene, as if each voxel had "
-                 "been observed once\n"
+         .help = "voxelctl volume import - adds a box of a scene, observed once\n"
                  "\n"
                  "usage: voxelctl volume import NAME SCENE --box .. [OPTIONS]\n"
                  "\n"

@@ -868,7 +868,7 @@ complete -c voxelctl -n '__voxelctl_at "volume"' -a create -d 'makes an empty vo
 complete -c voxelctl -n '__voxelctl_at "volume"' -a decay -d 'lowers weights in a box, far from a point, or everywhere'
 complete -c voxelctl -n '__voxelctl_at "volume"' -a drop -d 'forgets a volume'
 complete -c voxelctl -n '__voxelctl_at "volume"' -a extract -d 'the surface, as a mesh or as points'
-complete -c voxelctl -n '__voxelctl_at "volume"' -a import -d 'adds a box of a scene, as if each voxel had been observed once'
+complete -c voxelctl -n '__voxelctl_at "volume"' -a import -d 'adds a box of a scene, observed once'
 complete -c voxelctl -n '__voxelctl_at "volume"' -a info -d 'what a volume is, and how full'
 complete -c voxelctl -n '__voxelctl_at "volume"' -a integrate -d 'adds a depth image'
 complete -c voxelctl -n '__voxelctl_at "volume"' -a list -d 'all volumes, and the memory they take'
