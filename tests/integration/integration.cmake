@@ -93,6 +93,7 @@ set(integration_tests
   network/networks
   scene/mesh
   scene/pictures
+  scene/scene_cast
   scene/scene_durable
   scene/scene_fusion
   scene/scene_histories
