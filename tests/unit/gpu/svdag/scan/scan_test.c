@@ -507,7 +507,7 @@ static void repeated(struct gpu_env *env)
         }
         free_result(env, &result);
     }
-    CHECK(n_kept > 50 && n_far > 0);
+    CHECK(vxd_test_rounds(300) < 300 || (n_kept > 50 && n_far > 0));
     CHECK_INT(bytes_of(env), 0);
 }
 
