@@ -169,8 +169,8 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         self._connection.close()
 
     def pipeline(self, depth: int = 4) -> Pipeline:
-        """Makes a pipeline: up to `depth` calls are under way on this connection, and their requests
-        go out in order."""
+        """Makes a pipeline: up to `depth` calls are under way on this connection, and their
+        requests go out in order."""
         return Pipeline(self, depth)
 
     @property

@@ -70,7 +70,7 @@ struct vxd_svdag_carve_cast {
     int depth;
     const uint32_t *points; /* n: points whose rays are cast */
     uint32_t n;
-    int32_t *ends; /* n x 3: the cells of their ends are written here; may be NULL */
+    int32_t *ends;    /* n x 3: the cells of their ends are written here; may be NULL */
     int32_t *origins; /* likewise */
     struct vxd_svdag_bricks bricks;
     struct vxd_svdag_carve_counts *counts;

@@ -241,9 +241,8 @@ static enum vxd_status alloc_ends(struct work *work, size_t n,
     if (!scan->wants_ends || n == 0) {
         return VXD_OK;
     }
-    status =
-        vxd_device_alloc(work->queue, scan->origins != NULL ? 2 * n_bytes : n_bytes,
-                         &ends->memory, err);
+    status = vxd_device_alloc(work->queue, scan->origins != NULL ? 2 * n_bytes : n_bytes,
+                              &ends->memory, err);
     if (status == VXD_OK) {
         d = ends->memory.ptr;
         ends->ends = d;

@@ -29,10 +29,12 @@ struct vxd_svdag_voxel_list {
  * the same base and origin, no range, n_rays_only = n - n_hits, and of a point in a voxel the
  * voxel's value. Zero-initialised = none. */
 struct vxd_svdag_ray_ends {
-    const int32_t *ends;    /* n x 3: cells from the scan's base; device memory */
-    const int32_t *origins; /* n x 3, likewise; NULL: all rays start at the scan's origin */
+    const int32_t *ends; /* n x 3: cells from the scan's base; device memory */
+    const int32_t
+        *origins; /* n x 3, likewise; NULL: all rays start at the scan's origin */
     size_t n;
-    size_t n_hits; /* the first so many are of points that hit, by the codes of their voxels */
+    size_t
+        n_hits; /* the first so many are of points that hit, by the codes of their voxels */
     struct vxd_buffer memory;
 };
 
@@ -40,7 +42,8 @@ struct vxd_svdag_scan {
     const float *points;    /* n x 3, voxels from `base`; device memory, borrowed */
     const uint16_t *values; /* n, of each point; NULL: all are `value` */
     size_t n;
-    size_t n_rays_only; /* the last so many points hit nothing, but their rays end there */
+    size_t
+        n_rays_only; /* the last so many points hit nothing, but their rays end there */
     uint32_t value;
     int64_t
         base[3]; /* voxel index of the points' zero, so that floats stay exact far out */

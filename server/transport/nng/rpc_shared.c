@@ -81,8 +81,8 @@ enum vxd_status vxd_rpc_shared_copy(struct vxd_rpc_message *message,
         return status;
     }
     vxd_parallel_copy(vxd_context_pool(server->context), s->body.bytes + misaligned,
-                     vxd_shared_bytes(s->region, s->offset, s->n_bytes),
-                     (size_t)s->n_bytes);
+                      vxd_shared_bytes(s->region, s->offset, s->n_bytes),
+                      (size_t)s->n_bytes);
     vxd_upload_memory_complete(server, &s->body);
     envelope->body = s->body.bytes + misaligned;
     return VXD_OK;

@@ -362,12 +362,11 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 {
     const struct vxd_svdag_format format = {10, 0, true};
     float *points = points_around(100);
-    struct vxd_svdag_scan scan = {
-        .points = points,
-        .n = 100,
-        .origin = {512, 512, 512},
-        .carve = true,
-        .wants_ends = true};
+    struct vxd_svdag_scan scan = {.points = points,
+                                  .n = 100,
+                                  .origin = {512, 512, 512},
+                                  .carve = true,
+                                  .wants_ends = true};
     bool has_run = false;
 
     for (int k = 0; !has_run; k++) {
