@@ -122,6 +122,19 @@ out:
     return status;
 }
 
+/* Takes out the lists of scans that passed or hit nothing; returns how many operations are left. */
+static size_t drop_empty(struct vxd_svdag_op *ops, size_t n_ops)
+{
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < n_ops; i++) {
+        if (ops[i].shape.kind != VXD_SVDAG_VOXELS || ops[i].shape.voxels.n > 0) {
+            ops[n_left++] = ops[i];
+        }
+    }
+    return n_left;
+}
+
 /* All operations of n records; of a scene that fuses, n is 1. */
 static enum vxd_status edit(struct vxd_scene *scene, struct vxd_scene_state *state,
                             const struct vxd_record_decoded *records, size_t n,
@@ -156,7 +169,8 @@ static enum vxd_status edit(struct vxd_scene *scene, struct vxd_scene_state *sta
                                      casts + n_cast, ops + n_copied, err));
         n_cast += records[i].record.n_scans;
     }
-    status = run_ops(scene, state, &records[0].record, ops, n_ops, result, err);
+    status = run_ops(scene, state, &records[0].record, ops,
+                     n_scans > 0 ? drop_empty(ops, n_ops) : n_ops, result, err);
 out:
     for (size_t i = 0; buffers != NULL && i < n_ops; i++) {
         for (int k = 0; k < 4; k++) {
