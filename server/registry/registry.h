@@ -147,14 +147,14 @@ enum vxd_status vxd_registry_check_disk(const struct vxd_registry *registry,
                                         struct vxd_err *err);
 
 /* Something that is packed on a thread of its own while the lane goes on. Zero-initialised it is
- * nothing; the fields above the line are set before it is begun. */
+ * nothing; `run` and `user` are set before it is begun. */
 struct vxd_packing {
     void (*run)(void *user);
     void *user;
+    bool is_begun; /* set and read by who begins and ends it */
     /* the registry's own */
     enum {
-        VXD_PACKING_NONE = 0,
-        VXD_PACKING_WAITS,
+        VXD_PACKING_WAITS = 0,
         VXD_PACKING_RUNS,
         VXD_PACKING_DONE
     } state;

@@ -87,6 +87,7 @@ void vxd_registry_begin_packing(struct vxd_registry *registry,
 {
     struct vxd_registry_packer *packer = registry->packer;
 
+    packing->is_begun = true;
     packing->next = NULL;
     (void)pthread_mutex_lock(&packer->mutex);
     packing->state = VXD_PACKING_WAITS;
@@ -118,8 +119,8 @@ void vxd_registry_end_packing(struct vxd_registry *registry, struct vxd_packing 
     struct vxd_registry_packer *packer = registry->packer;
     bool is_ours;
 
-    if (packing->state == VXD_PACKING_NONE) {
-        return; /* it belongs to this thread until it is begun */
+    if (!packing->is_begun) {
+        return;
     }
     (void)pthread_mutex_lock(&packer->mutex);
     is_ours = take_back(packer, packing);
@@ -130,5 +131,5 @@ void vxd_registry_end_packing(struct vxd_registry *registry, struct vxd_packing 
     if (is_ours && is_needed) {
         packing->run(packing->user);
     }
-    packing->state = VXD_PACKING_NONE;
+    packing->is_begun = false;
 }

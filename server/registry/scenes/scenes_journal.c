@@ -152,7 +152,7 @@ enum vxd_status vxd_scene_end_entry(const struct vxd_scene *scene,
     struct vxd_scene_packing *packing = &entry->packing;
     bool is_begun = packing->base.run != NULL;
 
-    if (is_begun && packing->base.state != VXD_PACKING_NONE) {
+    if (packing->base.is_begun) {
         vxd_registry_end_packing(scene->scenes->registry, &packing->base, is_needed);
     } else if (is_begun && is_needed) {
         run_packing(entry);
