@@ -273,6 +273,16 @@ void vxd_scene_get_log_summary(const struct vxd_scene *scene,
 size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
                                struct vxd_scene_version *out, size_t n_most);
 
+/* Pins a version as vxd_scene_pin does, and copies it and the kept versions before it, at most
+ * n_most, newest first, whose roots are all of the pinned store; *n says how many. A version that
+ * a snapshot alone keeps comes by itself.
+ * errors  NOT_FOUND, as vxd_scene_pin */
+enum vxd_status vxd_scene_pin_versions(struct vxd_scene *scene,
+                                       const struct vxd_scene_at *at,
+                                       struct vxd_scene_state *state,
+                                       struct vxd_scene_version *out, size_t n_most,
+                                       size_t *n, struct vxd_err *err);
+
 /* Copies up to n_most snapshots by name; returns how many. */
 size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,
                                 struct vxd_scene_snapshot *out, size_t n_most);

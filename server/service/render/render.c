@@ -125,6 +125,10 @@ static enum vxd_status begin_drawing(struct vxd_request *request, struct vxd_que
     VXD_TRY(check_time(request, err));
     VXD_TRY(take_palette(request, err));
     vxd_render_set_camera(job, input);
+    if (job->picture.mode == VXD_RENDER_AGE) {
+        VXD_TRY(vxd_render_open_versions(request, queue, err));
+    }
+    VXD_TRY(vxd_render_set_materials(request, err));
     status = vxd_render_plan_create(queue, &job->picture, &job->plan, err);
     if (status != VXD_OK) {
         rename_field(err);

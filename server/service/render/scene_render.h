@@ -59,6 +59,24 @@ bool vxd_render_narrow_bounds(struct vxd_render_job *job);
 void vxd_render_set_camera(struct vxd_render_job *job,
                            const Voxeld__V1__SceneRenderRequest *input);
 
+/* --- render_materials.c ------------------------------------------------------------------ */
+
+/* Checks textures, regions and the clip box, as far as the message alone says.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_render_check_materials(const Voxeld__V1__SceneRenderRequest *input,
+                                           struct vxd_err *err);
+
+/* Completes the picture with them, once the scene is open. A clip box without voxels makes it one of
+ * an empty scene.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_render_set_materials(struct vxd_request *request,
+                                         struct vxd_err *err);
+
+/* For AGE: pins the open version together with those before it, whose roots become the picture's.
+ * errors  NOT_FOUND, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_render_open_versions(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+
 /* --- render_reply.c ---------------------------------------------------------------------- */
 
 /* Encodes the next rows of a PNG, about 20 ms of a core; the last ones make the file, and the step

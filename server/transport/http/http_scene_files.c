@@ -35,9 +35,9 @@ enum value_kind {
 };
 
 struct choices {
-    const char *right;          /* what a wrong one is told */
-    int first;                  /* the first one's number */
-    const char *const names[8]; /* in the enumerators' order */
+    const char *right;           /* what a wrong one is told */
+    int first;                   /* the first one's number */
+    const char *const names[10]; /* in the enumerators' order */
 };
 
 struct parameter {
@@ -54,9 +54,9 @@ static const struct choices cameras = {"pinhole, orthographic or equirectangular
                                        0,
                                        {"pinhole", "orthographic", "equirectangular"}};
 static const struct choices modes = {
-    "colour, height, depth, normal, material, ao or path",
+    "colour, height, depth, normal, material, ao, path, age or label",
     0,
-    {"colour", "height", "depth", "normal", "material", "ao", "path"}};
+    {"colour", "height", "depth", "normal", "material", "ao", "path", "age", "label"}};
 static const struct choices kinds = {
     "costmap, projected or slice (height has no picture)",
     0,
@@ -86,6 +86,7 @@ static const struct parameter of_pictures[] = {
     {"z_low_m", KIND_NUMBER, "zLowM", NULL, NULL},
     {"z_high_m", KIND_NUMBER, "zHighM", NULL, NULL},
     {"detail", KIND_NUMBER, "detail", NULL, NULL},
+    {"clip", KIND_BOX, "clip", NULL, NULL},
     {"quality", KIND_COUNT, "quality", NULL, NULL},
     {"size", KIND_SIZE, "height", NULL, NULL},
     {"at", KIND_AT, "at", NULL, NULL},
