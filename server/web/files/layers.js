@@ -44,11 +44,14 @@ in float away;
 uniform sampler2D depths;
 uniform sampler2D picture;
 uniform vec2 size;
+uniform float isPoint;
 uniform vec4 how; // whether depths are known, what is seen of hidden parts, alpha, a picture is shown
 out vec4 result;
 void main() {
   vec4 c = how.w > 0.0 ? texture(picture, at) : shade;
   c.a *= how.z;
+  vec2 side = abs(gl_PointCoord - 0.5);
+  if (isPoint > 3.0 && max(side.x, side.y) > 0.5 - 1.0 / isPoint) c.rgb *= 0.8;
   if (how.x > 0.0) {
     vec2 screen = gl_FragCoord.xy / size;
     float before = texture(depths, vec2(screen.x, 1.0 - screen.y)).r;
@@ -232,6 +235,7 @@ export class Layers {
     const corner = layer.kind === 'image' ? layer.corner : layer.origin;
     gl.uniform3fv(this.uniform('offset'), sub(corner, camera.eye));
     gl.uniform2f(this.uniform('point'), (layer.size || 0) * pixelsAtOne, (layer.least ?? 2) * ratio);
+    gl.uniform1f(this.uniform('isPoint'), layer.kind === 'points' ? (layer.size || 0) * pixelsAtOne / camera.distance : 0);
     gl.uniform4f(this.uniform('how'), this.depth ? (layer.size || 0) + camera.distance * 0.002 : 0, layer.hidden, layer.alpha, layer.kind === 'image' ? 1 : 0);
     if (layer.made.texture) {
       gl.activeTexture(gl.TEXTURE1);

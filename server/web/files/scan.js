@@ -90,12 +90,13 @@ export class Scan {
     const centres = new Float32Array(3 * n);
     const [o, l] = [reply.origin || {}, reply.low || {}];
     this.origin = [(o.x || 0) + (l.x || 0), (o.y || 0) + (l.y || 0), (o.z || 0) + (l.z || 0)];
-    let [low, high] = [Infinity, -Infinity];
+    const heights = new Float32Array(n);
     for (let i = 0; i < n; i++) {
       for (let k = 0; k < 3; k++) centres[3 * i + k] = (coords[4 * i + 1 + k] + 0.5) * size;
-      low = Math.min(low, centres[3 * i + 2]);
-      high = Math.max(high, centres[3 * i + 2]);
+      heights[i] = centres[3 * i + 2];
     }
+    heights.sort();
+    const [low, high] = [heights[Math.floor(n * 0.02)], heights[Math.floor(n * 0.97)]]; // strays aside
     const colours = new Uint8Array(4 * n);
     for (let i = 0; i < n; i++) colours.set([...ramp((centres[3 * i + 2] - low) / (high - low || 1)), 255], 4 * i);
     this.voxels = { centres, firstIndex: numbers(reply.firstIndex), size };

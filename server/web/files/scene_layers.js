@@ -10,7 +10,8 @@ import { CHANGES } from './timeline.js';
 import { VolumeMesh } from './volume_mesh.js';
 
 const MOST_CELLS = 200000; // of changes
-const FIELD_SIDE = 160; // distances a side
+const FIELD_SIDE = 120; // distances a side
+const FIELD_ROWS = 5000; // of a request: JSON carries 64 KiB of an array
 const AXES = ['x', 'y', 'z'];
 
 // nav2's costs as RViz shows them.
@@ -61,7 +62,7 @@ export class SceneLayers {
 
   buildHeight() {
     this.heightText = el('output', { class: 'num' });
-    this.heightInput = el('input', { type: 'range', min: '0', max: '100', value: '10', id: 'layer-height', oninput: () => this.setHeight() });
+    this.heightInput = el('input', { type: 'range', min: '0', max: '1000', value: '100', id: 'layer-height', oninput: () => this.setHeight() });
     this.heightRow = el('div', { class: 'slider', hidden: true }, el('label', { for: 'layer-height' }, 'Height'), this.heightInput, this.heightText);
     return this.heightRow;
   }
@@ -156,7 +157,7 @@ export class SceneLayers {
     }
     const o = reply.origin || {};
     return kinds.length === 0 ? null
-      : { kind: 'points', origin: [o.x || 0, o.y || 0, o.z || 0], positions, colours: rgba, size: reply.cellSizeM * 1.15, hidden: 0.35 };
+      : { kind: 'points', origin: [o.x || 0, o.y || 0, o.z || 0], positions, colours: rgba, size: reply.cellSizeM * 1.15, hidden: 0.35, alpha: 0.9 };
   }
 
   // At least a box of the ground's extent.
@@ -167,15 +168,33 @@ export class SceneLayers {
   }
 
   setHeight() {
-    const [low, high] = this.box;
-    this.height = low[2] + (high[2] - low[2]) * Number(this.heightInput.value) / 100;
-    this.heightText.textContent = metres(this.height);
+    this.readHeight();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.refreshAll(), 120);
   }
 
+  // Just above the ground, which is the middle one of the columns' heights.
+  async findHeight() {
+    const [low, high] = this.box;
+    const reply = await call('scene_grid', {
+      name: this.page.name, at: this.view.atOf, kind: 'GRID_HEIGHT',
+      box: { low: { x: low[0], y: low[1], z: low[2] }, high: { x: high[0], y: high[1], z: high[2] } },
+    });
+    const heights = [...numbers(reply.high)].filter((z) => !Number.isNaN(z)).sort((a, b) => a - b);
+    const ground = heights.length ? heights[heights.length >> 1] : low[2];
+    const share = (ground + 0.3 - low[2]) / (high[2] - low[2] || 1);
+    this.heightInput.value = String(Math.round(1000 * clamp(share, 0, 1)));
+    this.readHeight();
+  }
+
+  readHeight() {
+    const [low, high] = this.box;
+    this.height = low[2] + (high[2] - low[2]) * Number(this.heightInput.value) / 1000;
+    this.heightText.textContent = metres(this.height);
+  }
+
   async costmap() {
-    if (this.height === null) this.setHeight();
+    if (this.height === null) await this.findHeight();
     const [low, high] = this.box;
     const reply = await call('scene_grid', {
       name: this.page.name, at: this.view.atOf, kind: 'GRID_COSTMAP', zLow: this.height,
@@ -196,7 +215,7 @@ export class SceneLayers {
   }
 
   async distances() {
-    if (this.height === null) this.setHeight();
+    if (this.height === null) await this.findHeight();
     const [low, high] = this.box;
     const cell = Math.max(high[0] - low[0], high[1] - low[1]) / FIELD_SIDE;
     const nX = Math.max(1, Math.round((high[0] - low[0]) / cell));
@@ -205,9 +224,14 @@ export class SceneLayers {
     for (let i = 0; i < nX * nY; i++) {
       points.set([low[0] + (i % nX + 0.5) * cell, low[1] + (Math.floor(i / nX) + 0.5) * cell, this.height], 3 * i);
     }
-    const reply = await call('scene_distance', { name: this.page.name, at: this.view.atOf, points: tensor(points, [nX * nY, 3]) });
-    const found = numbers(reply.distances);
-    const most = reply.maxDistanceM || 2;
+    const found = new Float32Array(nX * nY);
+    let most = 2;
+    for (let i = 0; i < found.length; i += FIELD_ROWS) {
+      const part = points.subarray(3 * i, 3 * (i + FIELD_ROWS));
+      const reply = await call('scene_distance', { name: this.page.name, at: this.view.atOf, points: tensor(part, [part.length / 3, 3]) });
+      found.set(numbers(reply.distances), i);
+      most = reply.maxDistanceM || most;
+    }
     const data = new Uint8Array(4 * nX * nY);
     for (let i = 0; i < found.length; i++) {
       const d = found[i];

@@ -37,7 +37,7 @@ export function tutorialPage(app) {
   const show = async () => {
     view.waits = false;
     if (!view.hasView) await view.fit().catch(() => null);
-    view.follow();
+    if (!view.stream) view.follow();
     view.draw();
   };
   const steps = STEPS.map(([title, text, method, body], i) => {

@@ -85,11 +85,21 @@ export class VoxelView extends HTMLElement {
   }
 
   // The `live` of other pages; the dashboard listens by itself.
-  follow() {
+  async follow() {
     this.stream?.close();
     this.stream = null;
-    if (!this.hasAttribute('live') || !this.isScene) return;
-    this.stream = new Stream(`${this.getAttribute('src')}/watch?level=20&max_bytes=13`, () => this.draw(), () => {}, this.headers);
+    const src = this.getAttribute('src');
+    if (!this.hasAttribute('live') || !this.isScene || this.waits) return;
+    try {
+      const response = await fetch(src, { headers: this.headers, cache: 'no-store' });
+      const { scene } = await response.json();
+      if (!scene || this.stream || src !== this.getAttribute('src') || !this.isConnected) return;
+      this.depth = scene.spec.depth || 17;
+      // One cell as large as the scene: that something has changed is enough.
+      this.stream = new Stream(`${src}/watch?level=${this.depth}&max_bytes=13`, () => this.draw(), () => {}, this.headers);
+    } catch (error) {
+      this.dispatchEvent(new CustomEvent('fault', { detail: error }));
+    }
   }
 
   disconnectedCallback() {
