@@ -18,6 +18,8 @@ SHOTS = BIN.parent / "screenshots"
 TOKENS = {"alice": ("read,write", "alice's"), "bob": ("read", "bob's")}
 MARKUP = '<img src=x onerror="document.title=\'owned\'">'
 WAIT_MS = 90_000 * SLOW  # a busy machine may need it
+# Layers are drawn by WebGL2, on a machine without a GPU by software, which has to be asked for.
+SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=os.environ["VOXELD_CHROMIUM"],
-            args=["--no-sandbox", "--headless=new"],
+            args=["--no-sandbox", "--headless=new", *SOFTWARE_WEBGL],
         )
         yield browser
         browser.close()
