@@ -251,6 +251,9 @@ enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *qu
 enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
                                               const struct vxd_body *body,
                                               struct vxd_err *err);
+enum vxd_status vxd_scene_import_mesh_from_file(struct vxd_request *request,
+                                                const struct vxd_body *body,
+                                                struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_scene_import_mesh_check(struct vxd_request *request,
                                             struct vxd_err *err);

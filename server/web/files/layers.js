@@ -31,7 +31,7 @@ void main() {
     (away * (lens.w + lens.z) - 2.0 * lens.w * lens.z) / (lens.w - lens.z), away);
   gl_PointSize = clamp(point.x / max(away, 1e-6), point.y, 255.0);
   float light = dot(normal, normal) > 0.0
-    ? 0.52 + 0.3 * abs(dot(normal, forward)) + 0.18 * normal.z : 1.0;
+    ? 0.58 + 0.34 * abs(dot(normal, forward)) + 0.08 * normal.z : 1.0;
   shade = vec4(colour.rgb * light, colour.a);
   at = place;
 }`;

@@ -27,7 +27,7 @@ export function volumePage(app, name) {
       const { volume: v } = await getJson(`/v1/volumes/${name}`);
       facts.replaceChildren(...[
         ['voxel', metres(v.voxelSizeM)], ['truncation', metres(v.truncationM)], ['blocks', count(v.nBlocks)],
-        ['memory', bytes(v.nBytes || 0)], ['images', count(v.nImages)], ['stamp', `${v.stamp || 0}`],
+        ['memory', bytes(v.nBytes || 0)], ['images', count(v.nImages)],
         ['colours', v.colour ? 'yes' : 'no'], ['kept', v.durable ? 'on disk' : 'in memory'],
       ].flatMap(([k, text]) => [el('dt', {}, k), el('dd', {}, text)]));
     } catch {

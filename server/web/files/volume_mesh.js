@@ -14,7 +14,7 @@ export class VolumeMesh {
     this.show = show;
     this.fail = fail;
     this.blocks = new Map(); // "x,y,z" -> {positions, normals, colours}
-    this.stamp = 0;
+    this.stamp = '0'; // text, as it needs more bits than numbers here have
     this.generation = '';
     this.isClosed = false;
     this.run();
@@ -31,10 +31,10 @@ export class VolumeMesh {
       if (volume.generation !== this.generation) {
         this.generation = volume.generation;
         this.blocks.clear();
-        this.stamp = 0;
+        this.stamp = '0';
         this.origin = [volume.origin?.x || 0, volume.origin?.y || 0, volume.origin?.z || 0];
       }
-      if (!document.hidden && Number(volume.stamp || 0) !== this.stamp) await this.fetchBlocks();
+      if (!document.hidden && (volume.stamp || '0') !== this.stamp) await this.fetchBlocks();
     } catch (error) {
       if (!this.isClosed) this.fail(error);
       if (error.status) return;
@@ -45,12 +45,12 @@ export class VolumeMesh {
   async fetchBlocks() {
     const since = this.stamp;
     let first = 0;
-    let stamp = 0;
+    let stamp = '';
     do {
       const reply = await call('volume_extract', { name: this.name, since, first, limit: PART_BLOCKS });
       if (this.isClosed) return;
-      if (first === 0 && (reply.isWhole || since === 0)) this.blocks.clear();
-      stamp ||= Number(reply.stamp || 0);
+      if (first === 0 && (reply.isWhole || since === '0')) this.blocks.clear();
+      stamp ||= reply.stamp || '0';
       this.take(reply);
       first = Number(reply.next || 0);
     } while (first > 0);
