@@ -139,16 +139,11 @@ static int look_at_scene(struct voxeld_client *client, const struct import_args 
 
     *unit = args->scale;
     *has_palette = false;
-    if (voxeld_scene_list(client, NULL, &scenes, &error) != VOXELD_OK) {
+    if (voxeld_scene_get(client, NULL, args->scene, &scenes, &error) != VOXELD_OK) {
         return ctl_failed(args->scene, &error);
     }
-    for (size_t i = 0; i < scenes->n_scenes; i++) {
-        if (strcmp(scenes->scenes[i].name, args->scene) == 0) {
-            *unit = args->in_voxels ? args->scale
-                                    : args->scale / scenes->scenes[i].voxel_size_m;
-            *has_palette = scenes->scenes[i].n_palette > 0;
-        }
-    }
+    *unit = args->in_voxels ? args->scale : args->scale / scenes->scenes[0].voxel_size_m;
+    *has_palette = scenes->scenes[0].n_palette > 0;
     voxeld_scenes_free(scenes);
     return CTL_OK;
 }
