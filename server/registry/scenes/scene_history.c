@@ -282,6 +282,20 @@ enum vxd_status vxd_scene_pin_versions(struct vxd_scene *scene,
     return VXD_OK;
 }
 
+void vxd_scene_set_sensor(struct vxd_scene *scene, const struct vxd_scene_sensor *sensor)
+{
+    vxd_scenes_lock(scene->scenes);
+    scene->sensor = *sensor;
+    vxd_scenes_unlock(scene->scenes);
+}
+
+void vxd_scene_get_sensor(const struct vxd_scene *scene, struct vxd_scene_sensor *out)
+{
+    vxd_scenes_lock(scene->scenes);
+    *out = scene->sensor;
+    vxd_scenes_unlock(scene->scenes);
+}
+
 size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,
                                 struct vxd_scene_snapshot *out, size_t n_most)
 {
