@@ -12,4 +12,5 @@ const struct vxd_svdag_queries vxd_paper_split_queries = {
     vxd_svdag_overlap_launch<true>,      vxd_svdag_count_launch<true>,
     vxd_svdag_export_cells_launch<true>, vxd_svdag_export_dense_launch<true>,
     vxd_svdag_export_bits_launch<true>,  vxd_svdag_diff_launch<true>,
+    vxd_paper_draw_split,
 };

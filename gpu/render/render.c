@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "gpu/render/shade_math.h"
+#include "gpu/svdag/query/query_backends.h"
 #include "gpu/svdag/store/store.h"
+#include "gpu/svdag/store/store_table.h"
 
 #define PI 3.14159265358979323846
 
@@ -506,10 +508,9 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "pixels", "missing"));
     }
     if (VXD_ON_CUDA(queue->context) && svdag->view.is_split) {
-        VXD_TRY(vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
-                         "the store %s splits its items; pictures on a GPU need one that "
-                         "keeps them whole, as the arena does",
-                         vxd_svdag_store_name(svdag->spec.store)));
+        /* A store that splits items brings the kernels for itself. */
+        VXD_TRY(svdag->device_ops->queries->draw(queue, &call, err));
+        return VXD_OK;
     }
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));
 out:

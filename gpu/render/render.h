@@ -175,7 +175,6 @@ struct vxd_render_rect {
  *                 are written. Bytes of colours and normals are in the order of enum
  *                 vxd_render_mode
  * errors  INVALID_ARGUMENT    a part beyond the picture, or no pixels
- *         UNIMPLEMENTED       on a GPU, a store that splits items
  *         RESOURCE_EXHAUSTED  no memory for the job
  * sync    asynchronous; beside edits, as all queries */
 enum vxd_status vxd_render_draw(struct vxd_queue *queue,

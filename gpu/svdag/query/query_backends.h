@@ -15,6 +15,7 @@ struct vxd_svdag_cells_call; /* gpu/svdag/diff/diff_backends.h */
 struct vxd_svdag_dense_call;
 struct vxd_svdag_bits_call;
 struct vxd_svdag_diff_call;
+struct vxd_render_call; /* gpu/render/render_backends.h */
 
 /* Everything a twin needs; n is at least 1. */
 struct vxd_svdag_values_call {
@@ -99,6 +100,7 @@ struct vxd_svdag_queries {
     VXD_SVDAG_QUERY_FORM((*export_dense), vxd_svdag_dense_call);
     VXD_SVDAG_QUERY_FORM((*export_bits), vxd_svdag_bits_call);
     VXD_SVDAG_QUERY_FORM((*diff), vxd_svdag_diff_call);
+    VXD_SVDAG_QUERY_FORM((*draw), vxd_render_call); /* a part of a picture */
 };
 
 #ifdef __cplusplus

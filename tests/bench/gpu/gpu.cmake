@@ -84,6 +84,10 @@ target_link_libraries(bench_surface PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_volume ${CMAKE_CURRENT_LIST_DIR}/bench_volume.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_volume PRIVATE voxeld_build voxeld_engine)
+# bench_mesh makes scenes of meshes: their memory, and paths inside of them.
+add_executable(bench_mesh ${CMAKE_CURRENT_LIST_DIR}/bench_mesh.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_mesh PRIVATE voxeld_build voxeld_engine voxeld_files)
 # bench_render times pictures of scenes.
 add_executable(bench_render ${CMAKE_CURRENT_LIST_DIR}/bench_render.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
