@@ -149,6 +149,44 @@ out:
     return status;
 }
 
+static enum vxd_status fill_render_scene(struct vxd_exchange *call,
+                                         const struct voxeld_render_scene *in,
+                                         Voxeld__V1__RenderScene *out)
+{
+    (void)call;
+    voxeld__v1__render_scene__init(out);
+    out->name = vxd_text_or_empty(in->name);
+    out->at = vxd_exchange_alloc(call, 1, sizeof *out->at);
+    if (out->at == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    voxeld__v1__scene_at__init(out->at);
+    out->at->version = in->version;
+    out->at->snapshot = vxd_text_or_empty(in->snapshot);
+    return VXD_OK;
+}
+
+static enum vxd_status build_render_scene_list(struct vxd_exchange *call,
+                                               const struct voxeld_render_scene *in,
+                                               size_t n, Voxeld__V1__RenderScene ***out)
+{
+    Voxeld__V1__RenderScene *all;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "others", in, n));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__RenderScene *));
+    if (all == NULL || *out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(fill_render_scene(call, &in[i], &all[i]));
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
+}
+
 static enum vxd_status build_scene_render(struct vxd_exchange *call,
                                           const struct voxeld_scene_render_request *in,
                                           Voxeld__V1__SceneRenderRequest *out)
@@ -197,6 +235,8 @@ static enum vxd_status build_scene_render(struct vxd_exchange *call,
     out->n_textures = in->n_textures;
     VXD_TRY(build_render_region_list(call, in->regions, in->n_regions, &out->regions));
     out->n_regions = in->n_regions;
+    VXD_TRY(build_render_scene_list(call, in->others, in->n_others, &out->others));
+    out->n_others = in->n_others;
 out:
     return status;
 }

@@ -106,6 +106,13 @@ struct voxeld_render_region {
     size_t n_colours_bytes;
 };
 
+/* A scene beside others. */
+struct voxeld_render_scene {
+    const char *name;
+    uint64_t version;
+    const char *snapshot;
+};
+
 struct voxeld_scene_render_request {
     const char *scene;
     uint64_t version;
@@ -167,6 +174,11 @@ struct voxeld_scene_render_request {
     /* COLOUR, LABEL and PATH. At most 16 */
     const struct voxeld_render_region *regions;
     size_t n_regions;
+    /* Scenes that are in the picture as well, each where its own frame says: of a pixel
+     * the scene that is nearest in its middle is shown. They neither shade nor light
+     * each other; textures and regions are of `name` alone. Not of AGE. At most 7 */
+    const struct voxeld_render_scene *others;
+    size_t n_others;
     struct voxeld_call call;
 };
 

@@ -281,13 +281,15 @@ enum vxd_status vxd_scene_render_check(struct vxd_request *request, struct vxd_e
     VXD_TRY(check_vectors(input, err));
     VXD_TRY(check_numbers(input, err));
     VXD_TRY(vxd_render_check_materials(input, err));
+    VXD_TRY(vxd_render_check_others(input, err));
     VXD_TRY(read_size(request, input, err));
     read_picture(input, &job->picture);
     VXD_TRY(check_rays(&job->picture, err));
     n_pixels = (uint64_t)job->picture.width * job->picture.height;
-    job->n_rays = n_pixels * vxd_render_rays_of_pixel(&job->picture);
+    job->n_rays =
+        n_pixels * vxd_render_rays_of_pixel(&job->picture) * (1 + input->n_others);
     request->bulk = job->n_rays > request->server->config.bulk_points;
-    request->cost_bytes = n_pixels * PIXEL_BYTES;
+    request->cost_bytes = n_pixels * PIXEL_BYTES * (1 + 2 * input->n_others);
 out:
     return status;
 }

@@ -114,7 +114,7 @@ out:
 }
 
 /* Voxels whose centres are in a box; false: there are none. */
-static bool find_voxels(const struct vxd_render_job *job,
+static bool find_voxels(const struct vxd_scene_spec *spec,
                         const Voxeld__V1__RenderBox *box, uint32_t low[3],
                         uint32_t high[3])
 {
@@ -122,7 +122,7 @@ static bool find_voxels(const struct vxd_render_job *job,
     Voxeld__V1__SceneBox same = scene_box(box);
     bool is_empty = false;
 
-    vxd_scene_voxels_in(&job->base.scene->spec, false, &same, from, to);
+    vxd_scene_voxels_in(spec, false, &same, from, to);
     for (int i = 0; i < 3; i++) {
         is_empty = is_empty || from[i] >= to[i];
         low[i] = (uint32_t)from[i];
@@ -189,7 +189,7 @@ static enum vxd_status set_regions(struct vxd_request *request, struct vxd_err *
         struct vxd_render_region *made = &regions[n];
 
         if (region->colours.len > 0 &&
-            find_voxels(job, region->box, made->low, made->high)) {
+            find_voxels(&job->base.scene->spec, region->box, made->low, made->high)) {
             made->n_palette = (uint32_t)(region->colours.len / TEXEL_BYTES);
             status = pack(request, &region->colours, &made->palette, err);
             n++;
@@ -200,6 +200,17 @@ static enum vxd_status set_regions(struct vxd_request *request, struct vxd_err *
     return status;
 }
 
+bool vxd_render_find_clip(const struct vxd_scene_spec *spec,
+                          const Voxeld__V1__RenderBox *box,
+                          struct vxd_render_picture *picture)
+{
+    if (box == NULL) {
+        return true;
+    }
+    picture->has_clip = find_voxels(spec, box, picture->clip_low, picture->clip_high);
+    return picture->has_clip;
+}
+
 enum vxd_status vxd_render_set_materials(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__SceneRenderRequest *input = input_of(request);
@@ -207,10 +218,8 @@ enum vxd_status vxd_render_set_materials(struct vxd_request *request, struct vxd
     struct vxd_render_picture *picture = &job->picture;
     enum vxd_status status = VXD_OK;
 
-    if (input->clip != NULL) {
-        picture->has_clip =
-            find_voxels(job, input->clip, picture->clip_low, picture->clip_high);
-        job->base.state.root = picture->has_clip ? job->base.state.root : VXD_SVDAG_EMPTY;
+    if (!vxd_render_find_clip(&job->base.scene->spec, input->clip, picture)) {
+        job->base.state.root = VXD_SVDAG_EMPTY;
     }
     if (input->n_textures > 0) {
         VXD_TRY(set_textures(request, err));

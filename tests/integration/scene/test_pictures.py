@@ -309,6 +309,50 @@ def test_ages_are_coloured_by_the_version_that_changed_a_voxel(yard: Scenes) -> 
     assert len(solid) > 0
 
 
+def test_several_scenes_in_one_picture_are_the_nearest_of_each_pixel(yard: Scenes) -> None:
+    palette = [scene_pb2.SceneMaterial(rgb=c) for c in PALETTE]
+    shapes = (ball((-0.6, -1.6, -0.5), 1.2, material=3), box((-2.8, 1.4, -2.4), (-1, 2.6, 0.9)))
+    for name, n_bits, shape in (("one", 4, shapes[0]), ("two", 8, shapes[1])):
+        yard.call("scene_create", name=name, spec=spec(DEPTH, SIZE, n_bits, palette=palette))
+        yard.edit(name, shape)
+    others = [render_pb2.RenderScene(name="one"), render_pb2.RenderScene(name="two")]
+    seen = {m: array_of(draw(yard, **framed(m, others=others)).pixels) for m in ("DEPTH", "LABEL")}
+    alone = array_of(draw(yard, **framed("LABEL")).pixels)
+    old = yard.call("scene_get", name="yard").scene.version
+    yard.edit("yard", *shapes)
+    for mode, pixels in seen.items():
+        known = array_of(draw(yard, **framed(mode)).pixels)
+        assert (pixels == known).reshape(WIDTH * HEIGHT, -1).all(axis=1).mean() > 0.999, mode
+    assert (seen["LABEL"] != alone).any(axis=1).mean() > 0.05
+    then = scene_pb2.SceneAt(version=old)
+    both = draw(yard, **framed("LABEL", at=then, others=others, encode="RENDER_PNG"))
+    assert (read_png(both.image).reshape(-1, 3) == seen["LABEL"]).all(), "of any version"
+    # The same place in another frame, with voxels of half the size.
+    fine = scene_pb2.SceneSpec(voxel_size_m=SIZE / 2, depth=DEPTH + 1, material_bits=8)
+    fine.palette.extend(palette)
+    fine.origin.CopyFrom(vec(-3.2, -3.2, -3.2))
+    yard.call("scene_create", name="fine", spec=fine)
+    yard.edit("fine", shapes[0])
+    finer = [render_pb2.RenderScene(name="fine")]
+    depth = array_of(draw(yard, **framed("DEPTH", at=then, others=finer)).pixels)
+    coarse = array_of(draw(yard, **framed("DEPTH", at=then, others=others[:1])).pixels)
+    near = np.isfinite(depth) & np.isfinite(coarse)
+    assert (np.abs(depth - coarse)[near] < 3 * SIZE).mean() > 0.97
+    for field, members in (
+        ("others", {"others": others * 4}),
+        ("others", {"others": others, "mode": "RENDER_AGE"}),
+        ("others.name", {"others": [render_pb2.RenderScene(name="No")]}),
+    ):
+        request = render_pb2.SceneRenderRequest(name="yard", **members)
+        header = yard.rpc.call("scene_render", request).header
+        assert (header.code, header.field) == (INVALID_ARGUMENT, field), header
+    request = render_pb2.SceneRenderRequest(
+        name="yard", others=[render_pb2.RenderScene(name="none")]
+    )
+    header = yard.rpc.call("scene_render", request).header
+    assert (header.code, header.field) == (NOT_FOUND, "others.name"), header
+
+
 def test_who_changed_a_voxel_last_is_found(yard: Scenes) -> None:
     points = tensor_of(np.array([[0.4, 0.3, -1.2], [-1.5, 1.6, -1.9], [3, 3, 3.0]]))
     versions = [2]

@@ -42,6 +42,14 @@ class RenderRegion(_message.Message):
     colours: bytes
     def __init__(self, box: _Optional[_Union[RenderBox, _Mapping]] = ..., colours: _Optional[bytes] = ...) -> None: ...
 
+class RenderScene(_message.Message):
+    __slots__ = ["at", "name"]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    at: _scene_pb2.SceneAt
+    name: str
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ...) -> None: ...
+
 class RenderTexture(_message.Message):
     __slots__ = ["height", "material", "texel_voxels", "texels", "width"]
     HEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -67,7 +75,7 @@ class RenderView(_message.Message):
     def __init__(self, eye: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., target: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., up: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
 
 class SceneRenderRequest(_message.Message):
-    __slots__ = ["ambient", "ao_radius_m", "ao_samples", "at", "bounces", "camera", "clip", "detail", "elevations_deg", "encode", "fov_y_deg", "height", "mode", "name", "no_shadows", "quality", "regions", "samples", "seed", "sun", "sun_direction", "textures", "variation", "view", "view_height_m", "width", "z_high_m", "z_low_m"]
+    __slots__ = ["ambient", "ao_radius_m", "ao_samples", "at", "bounces", "camera", "clip", "detail", "elevations_deg", "encode", "fov_y_deg", "height", "mode", "name", "no_shadows", "others", "quality", "regions", "samples", "seed", "sun", "sun_direction", "textures", "variation", "view", "view_height_m", "width", "z_high_m", "z_low_m"]
     AMBIENT_FIELD_NUMBER: _ClassVar[int]
     AO_RADIUS_M_FIELD_NUMBER: _ClassVar[int]
     AO_SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +91,7 @@ class SceneRenderRequest(_message.Message):
     MODE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NO_SHADOWS_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
     QUALITY_FIELD_NUMBER: _ClassVar[int]
     REGIONS_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -111,6 +120,7 @@ class SceneRenderRequest(_message.Message):
     mode: RenderMode
     name: str
     no_shadows: bool
+    others: _containers.RepeatedCompositeFieldContainer[RenderScene]
     quality: int
     regions: _containers.RepeatedCompositeFieldContainer[RenderRegion]
     samples: int
@@ -124,7 +134,7 @@ class SceneRenderRequest(_message.Message):
     width: int
     z_high_m: float
     z_low_m: float
-    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ..., camera: _Optional[_Union[RenderCamera, str]] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., fov_y_deg: _Optional[float] = ..., view_height_m: _Optional[float] = ..., elevations_deg: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., mode: _Optional[_Union[RenderMode, str]] = ..., samples: _Optional[int] = ..., ao_samples: _Optional[int] = ..., ao_radius_m: _Optional[float] = ..., bounces: _Optional[int] = ..., seed: _Optional[int] = ..., no_shadows: bool = ..., sun_direction: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., sun: _Optional[float] = ..., ambient: _Optional[float] = ..., variation: _Optional[float] = ..., z_low_m: _Optional[float] = ..., z_high_m: _Optional[float] = ..., detail: _Optional[float] = ..., encode: _Optional[_Union[RenderEncode, str]] = ..., quality: _Optional[int] = ..., clip: _Optional[_Union[RenderBox, _Mapping]] = ..., textures: _Optional[_Iterable[_Union[RenderTexture, _Mapping]]] = ..., regions: _Optional[_Iterable[_Union[RenderRegion, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[_scene_pb2.SceneAt, _Mapping]] = ..., camera: _Optional[_Union[RenderCamera, str]] = ..., view: _Optional[_Union[RenderView, _Mapping]] = ..., fov_y_deg: _Optional[float] = ..., view_height_m: _Optional[float] = ..., elevations_deg: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., mode: _Optional[_Union[RenderMode, str]] = ..., samples: _Optional[int] = ..., ao_samples: _Optional[int] = ..., ao_radius_m: _Optional[float] = ..., bounces: _Optional[int] = ..., seed: _Optional[int] = ..., no_shadows: bool = ..., sun_direction: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., sun: _Optional[float] = ..., ambient: _Optional[float] = ..., variation: _Optional[float] = ..., z_low_m: _Optional[float] = ..., z_high_m: _Optional[float] = ..., detail: _Optional[float] = ..., encode: _Optional[_Union[RenderEncode, str]] = ..., quality: _Optional[int] = ..., clip: _Optional[_Union[RenderBox, _Mapping]] = ..., textures: _Optional[_Iterable[_Union[RenderTexture, _Mapping]]] = ..., regions: _Optional[_Iterable[_Union[RenderRegion, _Mapping]]] = ..., others: _Optional[_Iterable[_Union[RenderScene, _Mapping]]] = ...) -> None: ...
 
 class SceneRenderResponse(_message.Message):
     __slots__ = ["engine_ms", "generation", "height", "image", "n_rays", "pixels", "version", "view", "width"]
