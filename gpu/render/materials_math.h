@@ -4,7 +4,6 @@
 #define VXD_GPU_RENDER_MATERIALS_MATH_H
 
 #include "gpu/render/camera_math.h"
-#include "gpu/svdag/query/changed_math.h"
 
 struct vxd_render_light {
     float rgb[3];

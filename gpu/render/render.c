@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "gpu/render/shade_math.h"
-#include "gpu/svdag/query/query_backends.h"
+#include "gpu/svdag/query/query.h"
 #include "gpu/svdag/store/store.h"
-#include "gpu/svdag/store/store_table.h"
 
 #define PI 3.14159265358979323846
 
@@ -509,7 +508,7 @@ enum vxd_status vxd_render_draw(struct vxd_queue *queue,
     }
     if (VXD_ON_CUDA(queue->context) && svdag->view.is_split) {
         /* A store that splits items brings the kernels for itself. */
-        VXD_TRY(svdag->device_ops->queries->draw(queue, &call, err));
+        VXD_TRY(vxd_svdag_draw_split(queue, svdag, &call, err));
         return VXD_OK;
     }
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_render_draw)(queue, &call, err));

@@ -7,7 +7,7 @@
 #ifndef VXD_GPU_SVDAG_QUERY_CHANGED_CUDA_H
 #define VXD_GPU_SVDAG_QUERY_CHANGED_CUDA_H
 
-#include "gpu/svdag/query/changed_math.h"
+#include "gpu/svdag/node/node_math.h"
 #include "gpu/svdag/query/tree_walk_cuda.h"
 
 #define VXD_SVDAG_CHANGED_THREADS 128

@@ -32,6 +32,15 @@ enum vxd_status vxd_svdag_changed(struct vxd_queue *queue, const struct vxd_svda
                                   const int32_t *voxels, size_t n, uint32_t *indices,
                                   struct vxd_err *err);
 
+/* Draws a part of a picture (gpu/render) of a store that splits items, whose kernels are its own.
+ * On a GPU alone.
+ * errors  UNIMPLEMENTED  the store has none */
+struct vxd_render_call;
+enum vxd_status vxd_svdag_draw_split(struct vxd_queue *queue,
+                                     const struct vxd_svdag *svdag,
+                                     const struct vxd_render_call *call,
+                                     struct vxd_err *err);
+
 /* The first occupied voxel of each ray.
  * in   origins     n x 3 float64, voxels from the scene's low corner; may lie outside
  *      directions  n x 3 float64, of any length

@@ -2,10 +2,11 @@
 /* Which of several roots, newest first, is the newest in which a voxel changed. Equal references
  * are equal subtrees, so two roots are compared only as far down as they differ: for most pairs
  * that is the first few levels. */
-#ifndef VXD_GPU_SVDAG_QUERY_CHANGED_MATH_H
-#define VXD_GPU_SVDAG_QUERY_CHANGED_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_CHANGED_MATH_H
+#define VXD_GPU_SVDAG_NODE_CHANGED_MATH_H
 
-#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/node/node_words_math.h"
+#include "gpu/svdag/node/tree_cursor_math.h"
 
 /* State of a voxel, and its value in the bits above, of a reference at leaf height. */
 VXD_HD uint32_t vxd_svdag_leaf_answer(const struct vxd_svdag_view *view, uint32_t ref,
