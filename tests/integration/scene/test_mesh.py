@@ -227,7 +227,8 @@ def nearest(rgb: np.ndarray) -> np.ndarray:
              [0.0193339, 0.119192, 0.9503041]]  # fmt: skip
         t = c @ np.array(m).T / [0.95047, 1, 1.08883]
         f = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
-        return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], 1)
+        x, y, z = f.T
+        return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], 1)
 
     entries = lab(np.array([[v >> 16, v >> 8 & 255, v & 255] for _, v in PALETTE], float))
     return np.linalg.norm(lab(rgb.astype(float))[:, None] - entries, axis=2).argmin(1)

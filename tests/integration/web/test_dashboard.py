@@ -19,7 +19,11 @@ TOKENS = {"alice": ("read,write", "alice's"), "bob": ("read", "bob's")}
 MARKUP = '<img src=x onerror="document.title=\'owned\'">'
 WAIT_MS = 90_000 * SLOW  # a busy machine may need it
 # Layers are drawn by WebGL2, on a machine without a GPU by software, which has to be asked for.
-SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+SOFTWARE_WEBGL = [
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+]
 
 
 @pytest.fixture(scope="module")

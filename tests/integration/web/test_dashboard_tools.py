@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dashboard's tools and layers in headless Chromium: who made what, boxes and copies, changes,
-costmaps, sections, scans through a network, volumes, the console, the tutorial, and a view that a page
-of another origin embeds. Screenshots stay in the build tree's folder screenshots/."""
+costmaps, sections, scans through a network, volumes, the console, the tutorial, and a view that a
+page of another origin embeds. Screenshots stay in the build tree's folder screenshots/."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import http.server
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -45,7 +44,8 @@ def other_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    handler = partial(Quiet, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", folder
@@ -201,7 +201,8 @@ def test_tools_layers_and_scans_of_a_scene(daemon: Daemon, browser: Browser) -> 
         alice.settle()
         alice.shot("scan-labels")
         page.get_by_role("button", name="Put into the scene").click()
-        expect(page.locator('[aria-label="Scan"]')).to_contain_text("voxels are new", timeout=WAIT_MS)
+        panel = page.locator('[aria-label="Scan"]')
+        expect(panel).to_contain_text("voxels are new", timeout=WAIT_MS)
         wait_until(lambda: int(scene(daemon, name)["version"]) == 5, 20, "the scan is in the scene")
         expect(page.locator(".timeline output")).to_contain_text("version 5", timeout=WAIT_MS)
         page.locator(".timeline input").focus()

@@ -546,7 +546,8 @@ def test_large_scene_is_coarser_within_the_budget(daemon: Daemon, name: str) -> 
 def test_sensors_of_a_scene_are_seen_where_its_newest_scan_was(daemon: Daemon, name: str) -> None:
     """A picture, the scan's pose, what a level lidar there measures in the scene, and the log."""
     with viewing(daemon) as viewer, Scenes(daemon) as scenes:
-        pose, scan, image, log = f"/scenes/{name}/pose", f"/scenes/{name}/scan", f"/scenes/{name}/image", "/log"
+        pose, scan, image = (f"/scenes/{name}/{topic}" for topic in ("pose", "scan", "image"))
+        log = "/log"
         viewer.subscribe(pose, scan, image, log)
         scenes.edit(name, box((-2.4, -2.0, -1), (2.1, 2.3, 1), material=1))
         scenes.edit(name, box((-2.3, -1.9, -0.9), (2.0, 2.2, 1), action="SCENE_ERASE"))
