@@ -11,8 +11,9 @@
  *                 by path tracing at 1 and 6 bounces in the arena and in atomic64, whose nodes are in
  *                 two pieces (the paper: 9 and 16 per cent slower). On the CPU the time is that of
  *                 all processors.
+ * --part pictures the mesh from outside, as bench_render times other scenes.
  * usage: bench_mesh --mesh FILE.ply|obj [--backend cpu|cuda] [--threads N] [--depth N] [--to N]
- *                   [--repeat N] [--part memory|paths] [--stores 1: all five]
+ *                   [--repeat N] [--part memory|paths|pictures] [--stores 1: all five]
  *                   [--width PIXELS] [--height PIXELS] */
 #include <math.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct options {
     int depth, to;
     int n_repeat;
     bool is_paths;
+    bool is_pictures;
     int has_stores;
     int width, height;
 };
@@ -339,38 +341,58 @@ out:
     return status;
 }
 
-/* --- paths ------------------------------------------------------------------------------ */
+/* --- pictures --------------------------------------------------------------------------- */
 
-static enum vxd_status time_paths(struct bench *bench, const struct scene *scene,
-                                  int depth, uint32_t bounces, double *out,
-                                  struct vxd_err *err)
+/* From inside the mesh, or from a corner outside, so that it fills the picture. */
+static struct vxd_render_picture picture_of(const struct bench *bench, int depth,
+                                            bool is_inside)
 {
+    static const uint32_t palette[4] = {0x8d8478, 0x4f7a3a, 0xc2b280, 0xb5482f};
+    static const double places[2][2][3] = {{{-0.35, -0.55, 0.85}, {0.5, 0.5, 0.46}},
+                                           {{0.5, 0.5, 0.42}, {0.9, 0.6, 0.45}}};
     double side = (double)((int64_t)1 << depth);
+    struct vxd_render_picture picture = {.camera = {.kind = VXD_RENDER_PINHOLE,
+                                                    .up = {0, 0, 1},
+                                                    .fov_y_deg = is_inside ? 90 : 45},
+                                         .mode = VXD_RENDER_PATH,
+                                         .width = (uint32_t)bench->options.width,
+                                         .height = (uint32_t)bench->options.height,
+                                         .voxel_size_m = 1,
+                                         .samples = 1,
+                                         .bounces = 3,
+                                         .shadows = true,
+                                         .sun_direction = {-0.5, -0.35, 0.8},
+                                         .sun = 0.8,
+                                         .ambient = 0.4,
+                                         .sky_zenith = 0x5c8fd6,
+                                         .sky_horizon = 0xdfe9f3,
+                                         .sky_ground = 0xc2c6ca,
+                                         .sky = 1,
+                                         .palette = palette,
+                                         .n_palette = 4};
+
+    for (int i = 0; i < 3; i++) {
+        picture.camera.eye[i] = places[is_inside ? 1 : 0][0][i] * side;
+        picture.camera.target[i] = places[is_inside ? 1 : 0][1][i] * side;
+    }
+    return picture;
+}
+
+/* The median of the runs: of the GPU's clock, or of all processors. */
+static enum vxd_status time_picture(struct bench *bench, const struct scene *scene,
+                                    const struct vxd_render_picture *picture, double *out,
+                                    struct vxd_err *err)
+{
     struct vxd_queue *queue = bench->device.queue;
-    struct vxd_render_picture picture = {
-        .camera = {.kind = VXD_RENDER_PINHOLE,
-                   .eye = {0.5 * side, 0.5 * side, 0.42 * side},
-                   .target = {0.9 * side, 0.6 * side, 0.45 * side},
-                   .up = {0, 0, 1},
-                   .fov_y_deg = 90},
-        .mode = VXD_RENDER_PATH,
-        .width = (uint32_t)bench->options.width,
-        .height = (uint32_t)bench->options.height,
-        .voxel_size_m = 1,
-        .samples = 1,
-        .bounces = bounces,
-        .sun_direction = {0, 0, 1},
-        .sun = 0, /* no rays to it: what is timed are paths alone */
-        .sky = 1};
-    const struct vxd_render_rect whole = {0, 0, picture.width, picture.height};
+    const struct vxd_render_rect whole = {0, 0, picture->width, picture->height};
     struct vxd_buffer pixels = {0};
     struct vxd_render_plan *plan = NULL;
     double seconds[MAX_REPEAT];
     enum vxd_status status;
 
-    VXD_TRY(vxd_device_alloc(queue, (size_t)picture.width * picture.height * 4, &pixels,
+    VXD_TRY(vxd_device_alloc(queue, (size_t)picture->width * picture->height * 4, &pixels,
                              err));
-    VXD_TRY(vxd_render_plan_create(queue, &picture, &plan, err));
+    VXD_TRY(vxd_render_plan_create(queue, picture, &plan, err));
     for (int i = -1; i < bench->options.n_repeat; i++) {
         double began;
 
@@ -401,22 +423,68 @@ static enum vxd_status run_paths(struct bench *bench, struct vxd_err *err)
     (void)printf("| side | bounces | arena ms | atomic64 ms | slower by |\n"
                  "|---|---:|---:|---:|---:|\n");
     for (int depth = bench->options.depth; depth <= bench->options.to; depth++) {
-        double ms[2][2];
+        double seconds[2][2];
 
         for (int k = 0; k < 2; k++) {
             struct scene scene;
 
             status = make_scene(bench, depth, 4, stores[k], &scene, err);
             for (int b = 0; b < 2 && status == VXD_OK; b++) {
-                status = time_paths(bench, &scene, depth, bounces[b], &ms[k][b], err);
+                struct vxd_render_picture picture = picture_of(bench, depth, true);
+
+                picture.bounces = bounces[b];
+                picture.sun = 0; /* no rays to it: what is timed are paths alone */
+                status = time_picture(bench, &scene, &picture, &seconds[k][b], err);
             }
             vxd_svdag_destroy(bench->device.queue, scene.svdag);
             VXD_TRY(status);
         }
         for (int b = 0; b < 2; b++) {
             (void)printf("| 2^%d | %u | %.2f | %.2f | %.1f %% |\n", depth, bounces[b],
-                         ms[0][b] * 1e3, ms[1][b] * 1e3, 100 * (ms[1][b] / ms[0][b] - 1));
+                         seconds[0][b] * 1e3, seconds[1][b] * 1e3,
+                         100 * (seconds[1][b] / seconds[0][b] - 1));
         }
+    }
+out:
+    return status;
+}
+
+static enum vxd_status run_pictures(struct bench *bench, struct vxd_err *err)
+{
+    static const struct {
+        const char *name;
+        enum vxd_render_mode mode;
+        uint32_t samples;
+        bool shadows;
+    } kinds[] = {{"primary", VXD_RENDER_MATERIAL, 1, false},
+                 {"primary + shadow", VXD_RENDER_COLOUR, 1, true},
+                 {"AO, 16 samples", VXD_RENDER_AO, 1, false},
+                 {"paths, 16 samples, 3 bounces", VXD_RENDER_PATH, 16, true}};
+    enum vxd_status status = VXD_OK;
+
+    (void)printf("| side | picture | ms | M rays/s |\n|---|---|---:|---:|\n");
+    for (int depth = bench->options.depth; depth <= bench->options.to; depth++) {
+        struct scene scene;
+
+        status = make_scene(bench, depth, 4, VXD_SVDAG_ARENA, &scene, err);
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && status == VXD_OK; i++) {
+            struct vxd_render_picture picture = picture_of(bench, depth, false);
+            double seconds;
+
+            picture.mode = kinds[i].mode;
+            picture.samples = kinds[i].samples;
+            picture.shadows = kinds[i].shadows;
+            picture.ao_samples = kinds[i].mode == VXD_RENDER_AO ? 16 : 0;
+            status = time_picture(bench, &scene, &picture, &seconds, err);
+            if (status == VXD_OK) {
+                (void)printf(
+                    "| 2^%d | %s | %.3f | %.0f |\n", depth, kinds[i].name, seconds * 1e3,
+                    (double)picture.width * picture.height *
+                        (double)vxd_render_rays_of_pixel(&picture) / seconds * 1e-6);
+            }
+        }
+        vxd_svdag_destroy(bench->device.queue, scene.svdag);
+        VXD_TRY(status);
     }
 out:
     return status;
@@ -440,7 +508,6 @@ static bool read_options(int argc, char **argv, struct options *options)
             options->n_threads = number;
         } else if (strcmp(key, "--depth") == 0) {
             options->depth = number;
-            options->to = options->to > number ? options->to : number;
         } else if (strcmp(key, "--to") == 0) {
             options->to = number;
         } else if (strcmp(key, "--repeat") == 0) {
@@ -453,10 +520,12 @@ static bool read_options(int argc, char **argv, struct options *options)
             options->height = number;
         } else if (strcmp(key, "--part") == 0) {
             options->is_paths = strcmp(value, "paths") == 0;
+            options->is_pictures = strcmp(value, "pictures") == 0;
         } else {
             return false;
         }
     }
+    options->to = options->to > options->depth ? options->to : options->depth;
     return argc % 2 == 1 && options->mesh != NULL && options->n_repeat >= 1 &&
            options->n_repeat <= MAX_REPEAT && options->depth >= VXD_SVDAG_MIN_DEPTH &&
            options->to <= VXD_SVDAG_MAX_DEPTH && options->width > 0 &&
@@ -466,14 +535,15 @@ static bool read_options(int argc, char **argv, struct options *options)
 int main(int argc, char **argv)
 {
     struct bench bench = {
-        .options = {.depth = 9, .to = 9, .n_repeat = 5, .width = 640, .height = 360}};
+        .options = {.depth = 9, .to = 0, .n_repeat = 5, .width = 640, .height = 360}};
     struct vxd_err err = {0};
     enum vxd_status status;
 
     if (!read_options(argc, argv, &bench.options)) {
         (void)fputs(
             "usage: bench_mesh --mesh FILE.ply|obj [--backend cpu|cuda] [--threads N] "
-            "[--depth N] [--to N] [--repeat N] [--part memory|paths] [--stores 1] "
+            "[--depth N] [--to N] [--repeat N] [--part memory|paths|pictures] [--stores "
+            "1] "
             "[--width N] [--height N]\n",
             stderr);
         return 2;
