@@ -554,8 +554,9 @@ int main(int argc, char **argv)
         status = read_mesh(&bench, &err);
     }
     if (status == VXD_OK) {
-        status =
-            bench.options.is_paths ? run_paths(&bench, &err) : run_memory(&bench, &err);
+        status = bench.options.is_paths      ? run_paths(&bench, &err)
+                 : bench.options.is_pictures ? run_pictures(&bench, &err)
+                                             : run_memory(&bench, &err);
     }
     free(bench.vertices);
     free(bench.triangles);
