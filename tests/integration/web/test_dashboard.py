@@ -236,10 +236,18 @@ def test_pages_have_labels_and_work_by_keyboard(daemon: Daemon, browser: Browser
         alice.log_in()
         alice.page.get_by_role("button", name="Make an example scene").click()
         alice.settle()
+        scene = "/" + alice.page.url.split("/", 3)[3]
         for theme in ("light", "dark"):
             alice.page.evaluate("t => { document.documentElement.dataset.theme = t; }", theme)
             assert alice.page.evaluate(UNNAMED) == []
             assert alice.page.evaluate(FAINT) == [], theme
+            for page in ("console/scene_edit", "tutorial", "status", "api"):
+                alice.page.goto(f"{alice.url}/#/{page}")
+                alice.page.wait_for_timeout(700)
+                assert alice.page.evaluate(UNNAMED) == [], page
+                assert alice.page.evaluate(FAINT) == [], (theme, page)
+            alice.page.goto(alice.url + scene)
+            alice.settle()
         view = alice.page.locator("voxel-view")
         view.focus()
         before = alice.settle()
@@ -259,7 +267,8 @@ def test_pages_have_labels_and_work_by_keyboard(daemon: Daemon, browser: Browser
         alice.shot("phone")
 
 
-UNNAMED = """() => [...document.querySelectorAll('button, input, a, voxel-view, dialog')]
+UNNAMED = """() => [...document.querySelectorAll(
+  'button, input, a, voxel-view, dialog, textarea, select')]
   .filter((e) => e.offsetParent !== null)
   .filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title
                    || e.labels?.length))

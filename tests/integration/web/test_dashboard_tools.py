@@ -185,7 +185,7 @@ def test_tools_layers_and_scans_of_a_scene(daemon: Daemon, browser: Browser) -> 
             """(text) => {
               const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
               const data = new DataTransfer();
-              data.items.add(new File([bytes], 'street.npy'));
+              data.items.add(new File([bytes], '<img src=x onerror=alert(1)>.npy'));
               document.querySelector('.stage').dispatchEvent(
                 new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
             }""",
@@ -193,6 +193,8 @@ def test_tools_layers_and_scans_of_a_scene(daemon: Daemon, browser: Browser) -> 
         )
         expect(page.locator("voxel-view[data-scan]")).to_be_visible(timeout=WAIT_MS)
         expect(page.locator('[aria-label="Scan"]')).to_contain_text("coloured by height")
+        expect(page.locator('[aria-label="Scan"]')).to_contain_text("<img src=x onerror=alert(1)>")
+        assert page.locator("img[src=x]").count() == 0, "a file's name is text"
         assert layer_pixels(page) > 100
         alice.settle()
         alice.shot("scan-heights")
