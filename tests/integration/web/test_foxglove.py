@@ -551,7 +551,7 @@ def test_sensors_of_a_scene_are_seen_where_its_newest_scan_was(daemon: Daemon, n
         viewer.subscribe(pose, scan, image, log)
         scenes.edit(name, box((-2.4, -2.0, -1), (2.1, 2.3, 1), material=1))
         scenes.edit(name, box((-2.3, -1.9, -0.9), (2.0, 2.2, 1), action="SCENE_ERASE"))
-        viewer.until(lambda: sum(t == image for t, _ in viewer.messages) >= 2)
+        viewer.until(lambda: any(t == image for t, _ in viewer.messages))
         assert not any(t in (pose, scan) for t, _ in viewer.messages), "no scan has come"
         points = np.array([[1.0, 0.0, 0.0], [0.5, 0.7, 0.1]], np.float32)
         half = np.sqrt(0.5)
