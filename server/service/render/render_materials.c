@@ -113,20 +113,23 @@ out:
     return status;
 }
 
-/* Voxels whose centres are in a box; false: there are none. */
+/* Voxels of the scene whose centres are in a box; false: there are none. */
 static bool find_voxels(const struct vxd_scene_spec *spec,
                         const Voxeld__V1__RenderBox *box, uint32_t low[3],
                         uint32_t high[3])
 {
+    const int64_t side = (int64_t)1 << spec->format.depth;
     int64_t from[3], to[3];
     Voxeld__V1__SceneBox same = scene_box(box);
     bool is_empty = false;
 
     vxd_scene_voxels_in(spec, false, &same, from, to);
     for (int i = 0; i < 3; i++) {
+        from[i] = from[i] > 0 ? from[i] : 0;
+        to[i] = to[i] < side ? to[i] : side;
         is_empty = is_empty || from[i] >= to[i];
-        low[i] = (uint32_t)from[i];
-        high[i] = (uint32_t)to[i];
+        low[i] = is_empty ? 0 : (uint32_t)from[i];
+        high[i] = is_empty ? 0 : (uint32_t)to[i];
     }
     return !is_empty;
 }

@@ -264,8 +264,12 @@ def test_a_section_shows_the_voxels_in_its_box_alone(yard: Scenes, daemon: Daemo
     assert psnr(array_of(draw(yard, **framed("COLOUR")).pixels), cut) > 60
     known = array_of(draw(yard, **framed("DEPTH")).pixels)
     assert (depths == known).mean() > 0.999
-    nothing = render_box((5, 5, 5), (6, 6, 6))
-    assert np.isinf(array_of(draw(yard, **framed("DEPTH", clip=nothing)).pixels)).all()
+    places = ((5, 5, 5), (6, 6, 6)), ((-9, -9, -9), (-8, -8, -8)), ((0, 0, 0), (1e-4, 1, 1))
+    for corners in places:
+        nothing = framed("DEPTH", clip=render_box(*corners))
+        assert np.isinf(array_of(draw(yard, **nothing).pixels)).all()
+    vast = render_box((-1e6, -1e6, -1e6), (0.4, 1e6, 1e6))
+    assert (array_of(draw(yard, **framed("DEPTH", clip=vast)).pixels) == known).mean() > 0.999
     query = "eye=-4,-3,4&look=0,0,-1&size=80x60&clip=-3.2,-3.2,-3.2,0,3.2,3.2"
     page = http_call(daemon, "GET", f"/v1/scenes/yard/image.png?{query}")
     assert page.status == 200 and page.body[1:4] == b"PNG"
@@ -505,6 +509,21 @@ def test_voxelctl_draws_files(yard: Scenes, daemon: Daemon, directory: Path) -> 
     depth = directory / "yard.npy"
     ctl(daemon, "render", "yard@2", depth, "--mode", "depth", *size)
     assert np.load(depth).reshape(30, 40).dtype == np.float32
+    label = directory / "label.png"
+    cut = ["--mode", "label", "--clip", "-9,-9,-9,9,9,0.2"]
+    ctl(daemon, "render", "yard", label, *cut, *place, *size)
+    with voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
+        scene = client.scene("yard")
+        shown = scene.render(
+            (-3.9, -3.1, 4.2), (0.3, 0.2, -1.1), fov=55, size=(40, 30), mode="label",
+            clip=voxeld.Box((-9, -9, -9), (9, 9, 0.2)),
+        )  # fmt: skip
+        whole = scene.render(
+            (-3.9, -3.1, 4.2), (0.3, 0.2, -1.1), fov=55, size=(40, 30), mode="label"
+        )
+        assert (read_png(label.read_bytes()) == shown.pixels).all()
+        assert (whole.pixels != shown.pixels).any()
+        assert scene.render(size=(24, 16), mode="age").pixels.shape == (16, 24, 3)
     jpeg = directory / "yard.jpg"
     assert "yard.jpg: 40 x 30" in ctl(daemon, "render", "yard", jpeg, *size).stdout
     assert jpeg_size(jpeg.read_bytes()) == (40, 30)
