@@ -155,6 +155,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_fields_destroy(server->fields);
+    server->fields = NULL; /* volumes that go have no fields any more */
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
     vxd_watch_destroy(server->watch);
@@ -176,7 +177,6 @@ void vxd_server_close(struct vxd_server *server)
     server->networks = NULL;
     server->scenes = NULL;
     server->volumes = NULL;
-    server->fields = NULL;
     server->watch = NULL;
     server->registry = NULL;
     server->context = NULL;

@@ -254,6 +254,9 @@ void vxd_volume_forget_frame(struct vxd_queue *queue, struct vxd_volume *volume)
  * add: adds n blocks that the volume has not, each once, given as Morton codes (volume_math.h) in
  *     any order; codes is overwritten. entries becomes theirs in Morton order. Grows.
  * begin_change: raises the version and returns it.
+ * set_lacking: after an add that was refused, says for vxd_volume_forget_farthest which blocks were
+ *     touched that are there (entries, device memory, n_known) and how many are lacking; 0: none.
+ *     Asynchronous; where memory for it fails, nothing can be forgotten.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_volume_prepare(struct vxd_queue *queue, struct vxd_volume *volume,
                                    struct vxd_err *err);
@@ -261,12 +264,39 @@ enum vxd_status vxd_volume_add_blocks(struct vxd_queue *queue, struct vxd_volume
                                       uint64_t *codes, size_t n, int32_t *entries,
                                       struct vxd_err *err);
 uint64_t vxd_volume_begin_change(struct vxd_volume *volume);
+void vxd_volume_set_lacking(struct vxd_queue *queue, struct vxd_volume *volume,
+                            const int32_t *entries, size_t n_known, size_t n_lacking);
 
 /* errors  INVALID_ARGUMENT with `field` */
 enum vxd_status vxd_volume_check_pose(const struct vxd_volume_pose *pose,
                                       const char *field, struct vxd_err *err);
 enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
                                         struct vxd_err *err);
+
+/* Distances that no sensor measured: of another map, say. Host memory. */
+struct vxd_volume_observation {
+    size_t n;
+    const int32_t *keys; /* n x 3, within the range, each block once */
+    /* n x edge^3 in the order of a block's voxels: metres, signed; NaN: nothing is known */
+    const float *distances;
+    /* n x edge^3: a vote for the label where the distance is within the truncation; 0 = none.
+     * NULL: none. Ignored by a volume without labels. */
+    const uint8_t *labels;
+    double
+        weight; /* of each voxel, at most 65535; 0 = 1. Of COMPACT: rounded, at least 1 */
+};
+
+/* Averages distances into the voxels of blocks, which are made where there are none. A distance
+ * below -mu is skipped, above +mu clamped. Blocking; raises the version by one.
+ *
+ * out     n_new  blocks that were made
+ * errors  INVALID_ARGUMENT    keys out of range, the weight
+ *         RESOURCE_EXHAUSTED  over max_bytes or the budget, or no scratch (about twice the blocks):
+ *                             values are unchanged, new blocks hold no observation
+ * order   equal on every backend, bit for bit */
+enum vxd_status vxd_volume_observe(struct vxd_queue *queue, struct vxd_volume *volume,
+                                   const struct vxd_volume_observation *observation,
+                                   size_t *n_new, struct vxd_err *err);
 
 /* ---- Ray casting ---- */
 
@@ -353,11 +383,13 @@ struct vxd_volume_decay {
     struct vxd_volume_region region;
     double factor;     /* 0 to 1 */
     double min_weight; /* 0 to 65535 */
+    bool keeps_votes;  /* for labels: as decays of old journals did */
 };
 
 /* Multiplies the weights in the region by the factor (of a ball: those of blocks outside), and
  * removes blocks of the region of which no voxel weighs min_weight afterwards, or anything.
- * Products are rounded to float32; uint8 weights and those of colours then down to whole numbers.
+ * Products are rounded to float32; uint8 weights, those of colours and votes for labels then down
+ * to whole numbers.
  * A voxel whose weight becomes 0 is forgotten. Blocking.
  *
  * errors  INVALID_ARGUMENT    a region as in clear, a factor or weight outside its range
@@ -367,7 +399,7 @@ enum vxd_status vxd_volume_decay(struct vxd_queue *queue, struct vxd_volume *vol
                                  const struct vxd_volume_decay *decay, size_t *n_removed,
                                  struct vxd_err *err);
 
-/* Makes room after an activation that was refused: removes the blocks whose centres are farthest
+/* Makes room after an activation, or a scan, that was refused: removes the blocks whose centres are farthest
  * from a point, but none that the activation touched. As many as it lacked are removed, and a
  * sixteenth of the capacity besides, where there are so many; nothing is, where even all would be
  * too few. Of blocks equally far those of greater entries go first. Blocking.

@@ -97,6 +97,11 @@ VXD_HD void vxd_decay_voxel(const struct vxd_decay_call *call, size_t row)
             colour[c] = 0;
         }
     }
+    if (view->labels != NULL && !call->keeps_votes) {
+        uint64_t *votes = (uint64_t *)(void *)view->labels + row;
+
+        *votes = vxd_label_decay(*votes, call->factor);
+    }
 }
 
 /* The weight of a voxel of a block as a decay of the part from[] to to[] leaves it. */

@@ -231,6 +231,7 @@ enum vxd_status vxd_volume_clear_cuda(struct vxd_queue *queue,
 struct vxd_decay_call {
     struct vxd_clear_call clear; /* its list gets the blocks whose weight is too little */
     float factor;
+    bool keeps_votes;
     float min_weight;
 };
 

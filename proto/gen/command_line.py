@@ -567,6 +567,8 @@ class CommandLine:
         requests = [f"{self.request_head(name, struct)};" for name, struct, _ in self.requests()]
         json = [f"{head};" for head, _ in self.record_heads()]
         json += [f"{head};" for head, _ in self.result_heads()]
+        headers = [f"client/c/include/voxeld_{name}.h" for name in self.c.get("parts", {})]
+        parts = "".join(f'#include "{name}"\n' for name in headers)
         guard = f"VXD_CLIENT_VOXELCTL_GENERATED_{upper}_ARGS_H"
         what = f"Options and manuals of voxelctl {noun}, requests from them, and JSON."
         return formatted(
@@ -574,7 +576,7 @@ class CommandLine:
             + f"""#ifndef {guard}
 #define {guard}
 
-#include "client/voxelctl/cli/cli.h"
+{parts}#include "client/voxelctl/cli/cli.h"
 
 /* Each subcommand takes some of these options. */
 enum ctl_{noun}_option {{

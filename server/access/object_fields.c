@@ -64,7 +64,12 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_decay_request, 1, 0, 0, VOLUME),               /* name */
     OBJECT(volume_track_and_integrate_request, 1, 0, 0, VOLUME), /* name */
     OBJECT(volume_track_request, 1, 0, 0, VOLUME),               /* name */
+    OBJECT(volume_distance_request, 1, 0, 0, VOLUME),            /* name */
     OBJECT(volume_integrate_points_request, 1, 0, 0, VOLUME),    /* name */
+    OBJECT(volume_stamp_request, 1, 0, 0, VOLUME),               /* name */
+    OBJECT(volume_stamp_request, 2, 0, 0, SCENE),                /* scene */
+    OBJECT(volume_import_scene_request, 1, 0, 0, VOLUME),        /* name */
+    OBJECT(volume_import_scene_request, 2, 0, 0, SCENE),         /* scene */
     OBJECT(scene_distance_request, 1, 0, 0, SCENE),              /* name */
     OBJECT(scene_collide_request, 1, 0, 0, SCENE),               /* name */
     OBJECT(scene_field_request, 1, 0, 0, SCENE),                 /* name */

@@ -314,6 +314,29 @@ enum vxd_status vxd_volume_clear_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_volume_clear_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_distance_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_volume_distance_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_distance_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_distance_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_volume_stamp_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_stamp_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_stamp_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_stamp_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_volume_import_scene_check(struct vxd_request *request,
+                                              struct vxd_err *err);
+enum vxd_status vxd_volume_import_scene_submit(struct vxd_request *request,
+                                               struct vxd_queue *queue,
+                                               struct vxd_err *err);
+enum vxd_status vxd_volume_import_scene_finish(struct vxd_request *request,
+                                               struct vxd_queue *queue,
+                                               struct vxd_err *err);
+void vxd_volume_import_scene_release(struct vxd_request *request,
+                                     struct vxd_queue *queue);
 enum vxd_status vxd_volume_decay_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_volume_decay_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);

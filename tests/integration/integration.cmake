@@ -104,6 +104,7 @@ set(integration_tests
   scene/scene_upkeep
   scene/scene_version_tools
   scene/scene_versions
+  scene/scene_votes
   scene/scenes
   scene/scenes_errors
   scene/scenes_integrate
@@ -120,6 +121,7 @@ set(integration_tests
   transport/tls
   volume/volume_durable
   volume/volume_scans
+  volume/volume_scenes
   volume/volume_tools
   volume/volume_track
   volume/volumes

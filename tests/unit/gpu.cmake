@@ -177,6 +177,7 @@ target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 voxeld_add_gpu_tests(/occupancy
   occupancy           occupancy
   occupancy_alloc     occupancy_alloc
+  occupancy_votes     votes
   upkeep              upkeep)
 target_link_options(test_gpu_occupancy_alloc PRIVATE ${wrap_alloc})
 # Beside OctoMap's own library, where it is installed (Debian: liboctomap-dev).
@@ -219,7 +220,24 @@ target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
 voxeld_add_gpu_tests(/field
   field               field
   field_collide       field_collide
-  field_query         field_query)
+  field_query         field_query
+  field_volume        field_volume)
+# Contacts of 10^5 random pairs beside FCL, where it is installed (Debian: libfcl-dev).
+find_path(FCL_INCLUDE_DIR fcl/fcl.h)
+find_library(FCL_LIBRARY fcl)
+find_library(CCD_LIBRARY ccd)
+find_path(EIGEN3_INCLUDE_DIR Eigen/Dense PATH_SUFFIXES eigen3)
+if(FCL_INCLUDE_DIR AND FCL_LIBRARY AND CCD_LIBRARY AND EIGEN3_INCLUDE_DIR)
+  enable_language(CXX)
+  add_executable(test_gpu_field_fcl bench/gpu/compare_fcl.cpp)
+  target_compile_features(test_gpu_field_fcl PRIVATE cxx_std_17)
+  target_compile_options(test_gpu_field_fcl PRIVATE -O2 -ffp-contract=off)
+  target_include_directories(test_gpu_field_fcl PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(test_gpu_field_fcl SYSTEM PRIVATE ${FCL_INCLUDE_DIR}
+                             ${EIGEN3_INCLUDE_DIR})
+  target_link_libraries(test_gpu_field_fcl PRIVATE ${FCL_LIBRARY} ${CCD_LIBRARY} m)
+  add_test(NAME test_gpu_field_fcl COMMAND test_gpu_field_fcl 100000)
+endif()
 voxeld_add_gpu_tests(/grid
   grid                grid)
 target_link_options(test_gpu_grid PRIVATE ${wrap_alloc})

@@ -57,6 +57,7 @@ enum voxeld_status voxeld_get_server_info(struct voxeld_client *client,
         .max_timeout_ms = in->max_timeout_ms,
         .instance_id = in->instance_id,
         .started_ns = in->started_ns,
+        .http = in->http,
     };
     *out = &owner->info;
     return VOXELD_OK;

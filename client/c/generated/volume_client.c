@@ -3,6 +3,7 @@
  * libvoxeld's calls on volumes: records to messages, replies to records. */
 #include "client/c/call/call.h"
 #include "client/c/include/voxeld_volume.h"
+#include "client/c/include/voxeld_volume_scene.h"
 
 _Static_assert((int)VOXELD_VOLUME_DEPTH_FILE ==
                        (int)VOXELD__V1__VOLUME_DEPTH__VOLUME_DEPTH_FILE &&
@@ -63,6 +64,14 @@ _Static_assert(
         (int)VOXELD_VOLUME_TRACK_MOVED_TOO_FAR ==
             (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_MOVED_TOO_FAR,
     "the schema's numbers");
+
+_Static_assert((int)VOXELD_VOLUME_UNKNOWN_FREE ==
+                       (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_FREE &&
+                   (int)VOXELD_VOLUME_UNKNOWN_OCCUPIED ==
+                       (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_OCCUPIED &&
+                   (int)VOXELD_VOLUME_UNKNOWN_IGNORED ==
+                       (int)VOXELD__V1__VOLUME_UNKNOWN__VOLUME_UNKNOWN_IGNORED,
+               "the schema's numbers");
 
 static enum vxd_status build_volume_create(struct vxd_exchange *call,
                                            const struct voxeld_volume_create_request *in,
@@ -1127,6 +1136,78 @@ out:
 }
 
 static enum vxd_status
+build_volume_distance(struct vxd_exchange *call,
+                      const struct voxeld_volume_distance_request *in,
+                      Voxeld__V1__VolumeDistanceRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    VXD_TRY(vxd_exchange_tensor(call, "points", &in->points, &out->points));
+    out->max_distance_m = in->max_distance_m;
+    out->unknown = (Voxeld__V1__VolumeUnknown)in->unknown;
+    out->min_weight = in->min_weight;
+out:
+    return status;
+}
+
+static enum vxd_status
+open_volume_distance(struct vxd_exchange *call,
+                     const struct voxeld_volume_distance_request *request,
+                     struct voxeld_volume_distances **out)
+{
+    struct voxeld_volume_distances *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeDistanceResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_distance;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->n = request->points.n;
+    VXD_TRY(vxd_reply_rows(in->distances, "distances", r->n, &r->distances, err));
+    VXD_TRY(vxd_reply_rows(in->gradients, "gradients", r->n, &r->gradients, err));
+    r->max_distance_m = in->max_distance_m;
+    r->n_outside = in->n_outside;
+    r->stamp = in->stamp;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volume_distances_free(r);
+    return status;
+}
+
+enum voxeld_status
+voxeld_volume_distance(struct voxeld_client *client,
+                       const struct voxeld_volume_distance_request *request,
+                       struct voxeld_volume_distances **out, struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeDistanceRequest body = VOXELD__V1__VOLUME_DISTANCE_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, false));
+    VXD_TRY(build_volume_distance(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_DISTANCE;
+    call.request.volume_distance = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_volume_distance(&call, request, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status
 build_volume_integrate_points(struct vxd_exchange *call,
                               const struct voxeld_volume_integrate_points_request *in,
                               Voxeld__V1__VolumeIntegratePointsRequest *out)
@@ -1213,6 +1294,156 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status build_volume_stamp(struct vxd_exchange *call,
+                                          const struct voxeld_volume_stamp_request *in,
+                                          Voxeld__V1__VolumeStampRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    out->scene = vxd_text_or_empty(in->scene);
+    if (in->has_box) {
+        VXD_TRY(build_volume_box(call, &in->box, &out->box));
+    }
+    out->min_weight = in->min_weight;
+    out->material = in->material;
+    out->labels_as_materials = in->labels_as_materials;
+    out->thin = in->thin;
+    out->if_version = in->if_version;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_stamp(struct vxd_exchange *call,
+                                         struct voxeld_volume_stamped **out)
+{
+    struct voxeld_volume_stamped *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeStampResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_stamp;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->version = in->version;
+    r->n_added = in->n_added;
+    r->n_changed = in->n_changed;
+    r->n_new_nodes = in->n_new_nodes;
+    r->n_voxels = in->n_voxels;
+    r->n_triangles = in->n_triangles;
+    r->n_outside = in->n_outside;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_volume_stamp(struct voxeld_client *client,
+                                       const struct voxeld_volume_stamp_request *request,
+                                       struct voxeld_volume_stamped **out,
+                                       struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeStampRequest body = VOXELD__V1__VOLUME_STAMP_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_stamp(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_STAMP;
+    call.request.volume_stamp = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_stamp(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status
+build_volume_import_scene(struct vxd_exchange *call,
+                          const struct voxeld_volume_import_scene_request *in,
+                          Voxeld__V1__VolumeImportSceneRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    out->scene = vxd_text_or_empty(in->scene);
+    if (in->has_box) {
+        VXD_TRY(build_volume_box(call, &in->box, &out->box));
+    }
+    out->version = in->version;
+    out->snapshot = vxd_text_or_empty(in->snapshot);
+    out->weight = in->weight;
+    out->materials_as_labels = in->materials_as_labels;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_import_scene(struct vxd_exchange *call,
+                                                struct voxeld_volume_imported **out)
+{
+    struct voxeld_volume_imported *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeImportSceneResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_import_scene;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    r->n_touched = in->n_touched;
+    r->n_new = in->n_new;
+    r->n_blocks = in->n_blocks;
+    r->stamp = in->stamp;
+    r->n_voxels = in->n_voxels;
+    r->version = in->version;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status
+voxeld_volume_import_scene(struct voxeld_client *client,
+                           const struct voxeld_volume_import_scene_request *request,
+                           struct voxeld_volume_imported **out,
+                           struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeImportSceneRequest body =
+        VOXELD__V1__VOLUME_IMPORT_SCENE_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_import_scene(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_IMPORT_SCENE;
+    call.request.volume_import_scene = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_import_scene(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
 void voxeld_volumes_free(struct voxeld_volumes *result)
 {
     vxd_result_free(result);
@@ -1239,6 +1470,21 @@ void voxeld_volume_picture_free(struct voxeld_volume_picture *result)
 }
 
 void voxeld_volume_surface_free(struct voxeld_volume_surface *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_stamped_free(struct voxeld_volume_stamped *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_imported_free(struct voxeld_volume_imported *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_distances_free(struct voxeld_volume_distances *result)
 {
     vxd_result_free(result);
 }

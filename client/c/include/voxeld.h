@@ -229,6 +229,8 @@ struct voxeld_server_info {
     uint64_t max_timeout_ms;
     const char *instance_id; /* a new one after every restart */
     int64_t started_ns;
+    /* Where HTTP and the dashboard are: "http://127.0.0.1:8420", "unix:/PATH"; "": nowhere */
+    const char *http;
 };
 
 /* call may be NULL, in this and all functions. Free with voxeld_server_info_free. */

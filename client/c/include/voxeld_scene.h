@@ -75,6 +75,9 @@ struct voxeld_scene_log_odds {
      * error of the five, at most 0.01. */
     double step;
     double error;
+    /* A voxel's material is that of most of its last so many scans that hit it, 2 to 4; 0: of the
+     * last hit. */
+    uint32_t label_votes;
 };
 
 struct voxeld_scene_create_request {
@@ -140,6 +143,7 @@ struct voxeld_scene_info {
     struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
     uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
     uint64_t n_pinned;                     /* voxels; filled by voxeld_scene_get alone */
+    uint64_t vote_bytes;                   /* of log_odds_bytes: votes for materials */
 };
 
 /* All pointers live until the struct is freed. */

@@ -48,14 +48,14 @@ enum voxeld_volume_fsync {
     VOXELD_VOLUME_FSYNC_OFF = 2
 };
 
-/* What becomes of an image that needs more blocks than max_bytes allows. */
+/* What becomes of an image or a scan that needs more blocks than max_bytes allows. */
 enum voxeld_volume_full {
     /* As REFUSE. */
     VOXELD_VOLUME_FULL_UNSPECIFIED = 0,
-    /* The image is RESOURCE_EXHAUSTED, and nothing changes. */
+    /* It is RESOURCE_EXHAUSTED, and nothing changes. */
     VOXELD_VOLUME_FULL_REFUSE = 1,
-    /* The blocks that are farthest from the sensor are removed, except those that the
-     * image touches. */
+    /* The blocks that are farthest from the sensor are removed, except those that it
+     * touches. */
     VOXELD_VOLUME_FULL_FORGET_FARTHEST = 2
 };
 
@@ -902,8 +902,8 @@ voxeld_volume_copy(struct voxeld_client *client,
 
 /* Lowers the weights in a box, outside of a ball, or everywhere, so that later
  * images change the averages faster, and removes the blocks that hold little. Whole
- * weights (compact volumes, and colours) are rounded down; a voxel whose weight
- * becomes 0 is forgotten.
+ * weights (compact volumes, colours, and the votes for labels) are rounded down; a
+ * voxel whose weight becomes 0 is forgotten, a label of which no vote is left too.
  *
  * NOT_FOUND: no such volume. */
 VOXELD_API enum voxeld_status

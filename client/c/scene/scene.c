@@ -27,8 +27,9 @@ static bool copy_log_odds(const struct voxeld_scene_log_odds *in,
     out->clamp_low = in->clamp_low;
     out->clamp_high = in->clamp_high;
     out->occupied = in->occupied;
+    out->label_votes = in->label_votes;
     return in->hit != 0 || in->miss != 0 || in->clamp_low != 0 || in->clamp_high != 0 ||
-           in->occupied != 0;
+           in->occupied != 0 || in->label_votes != 0;
 }
 
 Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out)

@@ -226,6 +226,20 @@ def int32s(indices: npt.ArrayLike, field: str) -> Array:
     return array.astype(np.int32, copy=False)
 
 
+def places(points: npt.ArrayLike, field: str) -> Array:
+    """Makes n x 3 float32 or float64 of places in metres; whole numbers are converted."""
+    array = np.asarray(points)
+    if array.dtype.kind in "iub" or array.size == 0:
+        array = array.astype(np.float64)
+    if array.size == 0:
+        array = array.reshape(0, 3)
+    if array.ndim != 2 or array.shape[1] != 3 or array.dtype not in (np.float32, np.float64):
+        raise InvalidArgument(
+            f"{array.dtype} of shape {array.shape}; n x 3 float32 or float64 is right", field
+        )
+    return array
+
+
 def tensor(name: str, message: Any, array: Array) -> list[wire.Part]:
     """Makes a tensor the field of that name of a message."""
     return tensor_of(message.DESCRIPTOR.fields_by_name[name].number, array)

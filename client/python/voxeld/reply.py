@@ -26,7 +26,8 @@ RULES = ("", "spconv", "minkowski")
 
 @dataclasses.dataclass(frozen=True)
 class ServerInfo:
-    """The server and its limits. instance_id is a new one after every restart."""
+    """The server and its limits. instance_id is a new one after every restart; http is where HTTP
+    and the dashboard are, "" where nowhere."""
 
     version: str
     backend: str
@@ -38,6 +39,7 @@ class ServerInfo:
     max_timeout_ms: int
     instance_id: str
     started_ns: int
+    http: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -190,7 +190,7 @@ class SceneInfo:
     oldest_version  that is kept, snapshots aside
     n_sharing   scenes that share its memory, itself included: branches
     fusion      "last" or "log-odds"; log_odds: None with last
-    log_odds_bytes  of n_bytes, of all scenes that share it
+    log_odds_bytes  of n_bytes, of all scenes that share it; vote_bytes of these: for materials
     n_pinned    voxels that scans and decays leave as they are; from Client.scene and Scene.info
     """
 
@@ -226,6 +226,7 @@ class SceneInfo:
     log_odds: LogOdds | None
     log_odds_bytes: int
     n_pinned: int
+    vote_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,6 +83,9 @@ class Volume:
     extract = volume_methods.extract
     clear = volume_methods.clear
     decay = volume_methods.decay
+    stamp = volume_methods.stamp
+    import_scene = volume_methods.import_scene
+    distance = volume_methods.distance
     drop = volume_methods.drop
 
     def copy(self, to: str, **more: Any) -> Volume:

@@ -67,6 +67,10 @@ static const struct ctl_own_option known[] = {
     {.name = "all", .right = "", .is_flag = true},
     {.name = "outside", .right = "four numbers x,y,z,radius"},
     {.name = "factor", .right = "0 to 1"},
+    {.name = "material", .right = "0 to 65535"},
+    {.name = "thin", .right = "", .is_flag = true},
+    {.name = "at-version", .right = "a whole number"},
+    {.name = "at-snapshot", .right = "a name"},
     {.name = "poses", .right = "a file"},
     {.name = "track", .right = "", .is_flag = true},
     {.name = "method", .right = "plane, intensity or hybrid"},
@@ -74,6 +78,7 @@ static const struct ctl_own_option known[] = {
     {.name = "out", .right = "a file"},
     {.name = "trajectory", .right = "a file"},
     {.name = "every", .right = "a number from 1 on"},
+    {.name = "watch", .right = "", .is_flag = true},
     {.name = "retry", .right = "seconds, 0 to 3600"},
 };
 
@@ -88,6 +93,8 @@ static const struct ctl_relation relations[] = {
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
     {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_END),
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
+    {.option = CTL_VOLUME_BIT(CTL_VOLUME_AT_SNAPSHOT),
+     .excludes = CTL_VOLUME_BIT(CTL_VOLUME_AT_VERSION)},
 };
 
 static bool take(void *user, int id, const char *value)
@@ -178,6 +185,13 @@ static bool take(void *user, int id, const char *value)
         return true;
     case CTL_VOLUME_FACTOR:
         return ctl_parse_between(value, 0, 1, &args->factor);
+    case CTL_VOLUME_MATERIAL:
+        return ctl_parse_u32(value, 0, 65535, &args->material);
+    case CTL_VOLUME_AT_VERSION:
+        return ctl_parse_u64(value, &args->at_version);
+    case CTL_VOLUME_AT_SNAPSHOT:
+        args->at_snapshot = value;
+        return true;
     case CTL_VOLUME_POSES:
         args->poses = value;
         return true;
@@ -304,6 +318,26 @@ void ctl_volume_decay_request(const struct ctl_volume_args *args,
     out->volume = args->words[0];
     out->factor = args->factor;
     out->min_weight = args->min_weight;
+}
+
+void ctl_volume_stamp_request(const struct ctl_volume_args *args,
+                              struct voxeld_volume_stamp_request *out)
+{
+    out->volume = args->words[0];
+    out->min_weight = args->min_weight;
+    out->material = args->material;
+    out->labels_as_materials = ctl_volume_has(args, CTL_VOLUME_LABELS);
+    out->thin = ctl_volume_has(args, CTL_VOLUME_THIN);
+}
+
+void ctl_volume_import_request(const struct ctl_volume_args *args,
+                               struct voxeld_volume_import_scene_request *out)
+{
+    out->volume = args->words[0];
+    out->version = args->at_version;
+    out->snapshot = args->at_snapshot;
+    out->weight = args->weight;
+    out->materials_as_labels = ctl_volume_has(args, CTL_VOLUME_LABELS);
 }
 
 void ctl_volume_copy_request(const struct ctl_volume_args *args,

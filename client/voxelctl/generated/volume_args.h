@@ -4,6 +4,7 @@
 #ifndef VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 #define VXD_CLIENT_VOXELCTL_GENERATED_VOLUME_ARGS_H
 
+#include "client/c/include/voxeld_volume_scene.h"
 #include "client/voxelctl/cli/cli.h"
 
 /* Each subcommand takes some of these options. */
@@ -51,6 +52,10 @@ enum ctl_volume_option {
     CTL_VOLUME_ALL,
     CTL_VOLUME_OUTSIDE,
     CTL_VOLUME_FACTOR,
+    CTL_VOLUME_MATERIAL,
+    CTL_VOLUME_THIN,
+    CTL_VOLUME_AT_VERSION,
+    CTL_VOLUME_AT_SNAPSHOT,
     CTL_VOLUME_POSES,
     CTL_VOLUME_TRACK,
     CTL_VOLUME_METHOD,
@@ -58,6 +63,7 @@ enum ctl_volume_option {
     CTL_VOLUME_OUT,
     CTL_VOLUME_TRAJECTORY,
     CTL_VOLUME_EVERY,
+    CTL_VOLUME_WATCH,
     CTL_VOLUME_RETRY
 };
 
@@ -102,6 +108,9 @@ struct ctl_volume_args {
     const char *height;
     const char *outside;
     double factor;
+    uint32_t material;
+    uint64_t at_version;
+    const char *at_snapshot;
     const char *poses;
     const char *method;
     const char *name;
@@ -121,6 +130,8 @@ extern const struct ctl_manual ctl_volume_extract_manual;
 extern const struct ctl_manual ctl_volume_render_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
 extern const struct ctl_manual ctl_volume_decay_manual;
+extern const struct ctl_manual ctl_volume_stamp_manual;
+extern const struct ctl_manual ctl_volume_import_manual;
 extern const struct ctl_manual ctl_volume_copy_manual;
 extern const struct ctl_manual ctl_volume_run_manual;
 extern const char ctl_volume_help[];
@@ -151,6 +162,10 @@ void ctl_volume_clear_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_clear_request *out);
 void ctl_volume_decay_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_decay_request *out);
+void ctl_volume_stamp_request(const struct ctl_volume_args *args,
+                              struct voxeld_volume_stamp_request *out);
+void ctl_volume_import_request(const struct ctl_volume_args *args,
+                               struct voxeld_volume_import_scene_request *out);
 void ctl_volume_copy_request(const struct ctl_volume_args *args,
                              struct voxeld_volume_copy_request *out);
 
@@ -160,5 +175,7 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r);
 void ctl_volume_scan_json(const struct voxeld_volume_change *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
 void ctl_volume_decay_json(const struct voxeld_volume_change *r);
+void ctl_volume_stamp_json(const struct voxeld_volume_stamped *r);
+void ctl_volume_import_json(const struct voxeld_volume_imported *r);
 
 #endif

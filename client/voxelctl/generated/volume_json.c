@@ -89,3 +89,30 @@ void ctl_volume_decay_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     (void)fputs("}\n", stdout);
 }
+
+void ctl_volume_stamp_json(const struct voxeld_volume_stamped *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "version", r->version);
+    ctl_json_member_count(stdout, false, "n_added", r->n_added);
+    ctl_json_member_count(stdout, false, "n_changed", r->n_changed);
+    ctl_json_member_count(stdout, false, "n_new_nodes", r->n_new_nodes);
+    ctl_json_member_count(stdout, false, "n_voxels", r->n_voxels);
+    ctl_json_member_count(stdout, false, "n_triangles", r->n_triangles);
+    ctl_json_member_count(stdout, false, "n_outside", r->n_outside);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_volume_import_json(const struct voxeld_volume_imported *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "n_touched", r->n_touched);
+    ctl_json_member_count(stdout, false, "n_new", r->n_new);
+    ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
+    ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    ctl_json_member_count(stdout, false, "n_voxels", r->n_voxels);
+    ctl_json_member_count(stdout, false, "version", r->version);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    (void)fputs("}\n", stdout);
+}

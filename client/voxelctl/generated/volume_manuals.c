@@ -303,6 +303,55 @@ const struct ctl_manual ctl_volume_decay_manual = {
     .n_max = 1,
 };
 
+const struct ctl_manual ctl_volume_stamp_manual = {
+    .command =
+        {.name = "volume stamp",
+         .help = "voxelctl volume stamp - fills the voxels of a scene that the surface "
+                 "meets\n"
+                 "\n"
+                 "usage: voxelctl volume stamp NAME SCENE [OPTIONS]\n"
+                 "\n"
+                 "  --min-weight W     voxels of a lower weight are unknown\n"
+                 "  --material N       what the voxels are filled with; default 0\n"
+                 "  --labels           fill with the volume's labels instead, where "
+                 "there are any\n"
+                 "  --thin             the thinnest surface that nothing passes from "
+                 "face to face\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "\n"
+                 "example\n"
+                 "  voxelctl volume stamp kitchen house --material 3\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_MATERIAL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_THIN) | CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .n_min = 2,
+    .n_max = 2,
+};
+
+const struct ctl_manual ctl_volume_import_manual = {
+    .command =
+        {.name = "volume import",
+         .help = "voxelctl volume import - adds a box of a scene, observed once\n"
+                 "\n"
+                 "usage: voxelctl volume import NAME SCENE --box .. [OPTIONS]\n"
+                 "\n"
+                 "  --at-version N     of the scene; default the newest\n"
+                 "  --at-snapshot NAME of the scene, instead of a version\n"
+                 "  --weight W         of each voxel's observation; default 1\n"
+                 "  --labels           vote for the materials as labels\n"
+                 "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
+                 "\n"
+                 "example\n"
+                 "  voxelctl volume import kitchen house --box -2,-2,0,2,2,2.5\n"},
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_AT_VERSION) |
+               CTL_VOLUME_BIT(CTL_VOLUME_AT_SNAPSHOT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .required = CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+    .n_min = 2,
+    .n_max = 2,
+};
+
 const struct ctl_manual ctl_volume_copy_manual = {
     .command =
         {.name = "volume copy",
@@ -352,6 +401,10 @@ const struct ctl_manual ctl_volume_run_manual = {
              "were\n"
              "lost are named, counted, and not added.\n"
              "\n"
+             "With --watch the dashboard's address is printed first: its page of the "
+             "volume\n"
+             "fetches the blocks that changed, several times a second.\n"
+             "\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --poses FILE       TUM: a line a pose, stamp x y z qx qy qz qw; default\n"
              "                     DIR/groundtruth.txt. 7-Scenes: a line a frame, the "
@@ -368,6 +421,9 @@ const struct ctl_manual ctl_volume_run_manual = {
              "  --out FILE         write the mesh there: .ply, .glb or .obj\n"
              "  --trajectory FILE  write the poses there, in TUM's format\n"
              "  --every N          take one image in N; default 1\n"
+             "  --watch            say where the dashboard shows the mesh, which grows "
+             "as\n"
+             "                     images arrive, and keep the volume\n"
              "  --size METRES      edge of a voxel that a volume is made with, metres; "
              "default\n"
              "                     0.01\n"
@@ -384,13 +440,13 @@ const struct ctl_manual ctl_volume_run_manual = {
         CTL_VOLUME_BIT(CTL_VOLUME_TRACK) | CTL_VOLUME_BIT(CTL_VOLUME_METHOD) |
         CTL_VOLUME_BIT(CTL_VOLUME_NAME) | CTL_VOLUME_BIT(CTL_VOLUME_OUT) |
         CTL_VOLUME_BIT(CTL_VOLUME_TRAJECTORY) | CTL_VOLUME_BIT(CTL_VOLUME_EVERY) |
-        CTL_VOLUME_BIT(CTL_VOLUME_SIZE) | CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) |
-        CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) | CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) |
-        CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_WATCH) | CTL_VOLUME_BIT(CTL_VOLUME_SIZE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_TRUNCATION) | CTL_VOLUME_BIT(CTL_VOLUME_BLOCK) |
+        CTL_VOLUME_BIT(CTL_VOLUME_COMPACT) | CTL_VOLUME_BIT(CTL_VOLUME_COLOUR) |
+        CTL_VOLUME_BIT(CTL_VOLUME_MAX_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) |
+        CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_RETRY),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 1,
@@ -418,6 +474,8 @@ const char ctl_volume_help[] =
     "  render NAME FILE.png a picture of a camera as .png\n"
     "  clear NAME           forgets some of it, or all\n"
     "  decay NAME           lowers weights, removes blocks of little\n"
+    "  stamp NAME SCENE     the surface into a scene\n"
+    "  import NAME SCENE    a box of a scene into a volume\n"
     "  copy NAME TO         a copy under another name\n"
     "  run DIR              a folder of depth images to a mesh\n"
     "\n"

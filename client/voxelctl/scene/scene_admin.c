@@ -56,8 +56,10 @@ static void print_fusion_json(const struct voxeld_scene_info *scene)
     ctl_json_member_number(stdout, false, "occupied", odds->occupied);
     ctl_json_member_number(stdout, false, "step", odds->step);
     ctl_json_member_number(stdout, false, "error", odds->error);
+    ctl_json_member_count(stdout, false, "label_votes", odds->label_votes);
     (void)fputc('}', stdout);
     ctl_json_member_count(stdout, false, "log_odds_bytes", scene->log_odds_bytes);
+    ctl_json_member_count(stdout, false, "vote_bytes", scene->vote_bytes);
     ctl_json_member_count(stdout, false, "n_pinned", scene->n_pinned);
 }
 
@@ -154,6 +156,11 @@ static void print_more(const struct voxeld_scene_info *scene)
                      scene->log_odds.miss, scene->log_odds.clamp_low,
                      scene->log_odds.clamp_high, scene->log_odds.occupied,
                      100 * scene->log_odds.error);
+        if (scene->log_odds.label_votes > 0) {
+            (void)printf("votes       of the last %" PRIu32 " scans; %s of these bytes\n",
+                         scene->log_odds.label_votes,
+                         ctl_thousands(scene->vote_bytes, number));
+        }
     }
     print_keeping(scene);
     (void)printf("low corner  %g, %g, %g%s%s\n", low[0], low[1], low[2],
@@ -187,7 +194,8 @@ ctl_scene_create_request(const struct ctl_scene_args *args, const char *name)
                      .miss = args->log_odds[1],
                      .clamp_low = args->log_odds[2],
                      .clamp_high = args->log_odds[3],
-                     .occupied = args->log_odds[4]},
+                     .occupied = args->log_odds[4],
+                     .label_votes = args->label_votes},
         .durable = ctl_scene_has(args, CTL_SCENE_DURABLE),
         .fsync = args->fsync,
         .journal_max_bytes = args->journal_max_bytes,
@@ -262,6 +270,8 @@ const struct ctl_scene_sub ctl_scene_create = {
              "which\n"
              "                     on a voxel is occupied; 0: 0.7, 0.4, 0.1192, 0.971, "
              "0.5\n"
+             "  --label-votes N    the material is that of most of the last N hits, 2 to "
+             "4\n"
              "  --origin X,Y,Z     low corner, metres; default: the centre lies at "
              "0,0,0\n"
              "  --frame NAME       the map frame\n"

@@ -88,6 +88,7 @@ static const struct ctl_own_option known[] = {
     {"ground", "", true},
     {"min-hits", "a whole number", false},
     {"no-speckles", "", true},
+    {"label-votes", "2 to 4", false},
 };
 
 enum {
@@ -244,6 +245,8 @@ static bool take_version(struct ctl_scene_args *args, enum ctl_scene_option id,
         return take_fusion(args, value);
     case CTL_SCENE_LOG_ODDS:
         return ctl_parse_doubles(value, args->log_odds, 5) == 5;
+    case CTL_SCENE_LABEL_VOTES:
+        return ctl_parse_u32(value, 2, 4, &args->label_votes);
     case CTL_SCENE_TO_SCENE:
         args->to_scene = value;
         return true;

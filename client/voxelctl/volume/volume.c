@@ -19,6 +19,8 @@ static const struct sub {
     {&ctl_volume_render_manual, ctl_volume_render},
     {&ctl_volume_clear_manual, ctl_volume_clear},
     {&ctl_volume_decay_manual, ctl_volume_decay},
+    {&ctl_volume_stamp_manual, ctl_volume_stamp},
+    {&ctl_volume_import_manual, ctl_volume_import},
     {&ctl_volume_copy_manual, ctl_volume_copy},
     {&ctl_volume_run_manual, ctl_volume_run},
 };

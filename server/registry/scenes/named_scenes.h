@@ -141,6 +141,7 @@ struct vxd_scene_state {
 struct vxd_scene_log_odds {
     struct vxd_occupancy *layer; /* NULL: the scene has none */
     uint64_t n_bytes;            /* as accounted; the mutex guards it */
+    uint64_t n_vote_bytes;       /* of these the votes' */
     /* A change failed after the layer had followed it, so all values are to be forgotten;
      * and they were, which the next scan's record says. */
     bool must_forget;

@@ -24,6 +24,10 @@ enum {
 
 struct vxd_volumes;
 
+/* Distance fields of volumes are kept beside those of scenes (server/registry/fields): their
+ * generations have this bit. */
+#define VXD_VOLUME_FIELDS ((uint64_t)1 << 63)
+
 /* How long a volume is kept, and how large it may be. */
 struct vxd_volume_terms {
     char name[VXD_NAME_BYTES];

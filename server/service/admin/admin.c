@@ -52,6 +52,13 @@ static enum vxd_status set_methods(struct vxd_request *request,
     return VXD_OK;
 }
 
+/* Of an address that HTTP listens on; "" has none, and needs none. */
+static bool has_scheme(const char *bound)
+{
+    return bound[0] == '\0' || strncmp(bound, "unix:", 5) == 0 ||
+           strncmp(bound, VXD_CONFIG_HTTPS, strlen(VXD_CONFIG_HTTPS)) == 0;
+}
+
 enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_err *err)
 {
     struct vxd_server *server = request->server;
@@ -59,6 +66,7 @@ enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_er
         request->decoder, &voxeld__v1__server_info_response__descriptor, err);
     struct vxd_context_info info;
     char backend[32];
+    char http[VXD_PATH_BYTES + 8];
 
     if (reply == NULL || set_methods(request, reply, err) != VXD_OK) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -69,8 +77,11 @@ enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_er
     reply->backend = copy_text(request, backend, err);
     reply->device = copy_text(request, info.name, err);
     reply->instance_id = copy_text(request, server->instance_id, err);
+    (void)snprintf(http, sizeof http, "%s%s",
+                   has_scheme(server->http_bound) ? "" : "http://", server->http_bound);
+    reply->http = copy_text(request, http, err);
     if (reply->version == NULL || reply->backend == NULL || reply->device == NULL ||
-        reply->instance_id == NULL) {
+        reply->instance_id == NULL || reply->http == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     reply->max_message_bytes = server->config.max_message_bytes;

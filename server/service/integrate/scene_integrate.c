@@ -2,8 +2,9 @@
 /* Integrates a scan into a scene, perhaps after a network has classified its points. The
  * points of the scan and of its sweeps are decoded to voxels, counted from the one that
  * the sensor is in. Each sweep gives lists of hit and passed voxels from its own origin,
- * and one edit frees or erases the passed voxels and then fills the hit ones. It is one
- * stage, since nobody waits for a turn in between on the write lane. */
+ * and one edit frees or erases the passed voxels and then fills the hit ones. Decoding, the
+ * casting of each sweep and the edit are stages, at whose borders a request ends that nobody waits
+ * for any more; no other change comes in between on the write lane. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,8 +24,24 @@ enum {
 /* Voxels from the scene's low corner that the sensor may be away. */
 #define MAX_BASE ((double)((int64_t)1 << 40))
 
+/* Where the next source's points begin. */
+struct place {
+    size_t kept;
+    size_t dropped;
+};
+
+/* What the next stage does. */
+enum step {
+    DECODE,
+    CAST, /* of one source */
+    EDIT
+};
+
 struct integrate_job {
     struct vxd_scene_job base; /* first: request->state is both */
+    enum step step;
+    size_t next_source;
+    struct place place;
     struct vxd_clouds clouds;
     Voxeld__V1__Cloud *cloud; /* as the decoder reads it */
     struct vxd_scene_rule rule;
@@ -375,12 +392,6 @@ out:
     return status;
 }
 
-/* Returns where the next source's points begin. */
-struct place {
-    size_t kept;
-    size_t dropped;
-};
-
 static const float *rows_from(const float *rows, size_t first)
 {
     return rows != NULL ? rows + 3 * first : NULL;
@@ -470,21 +481,23 @@ static void count_scans(struct integrate_job *job)
     }
 }
 
+/* Scans the next source; the last one gives back what the edit does not need, points and their
+ * memory. */
 static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue,
                             struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
-    struct place place = {0, 0};
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
-    for (size_t i = 0; i < job->n_sources; i++) {
-        VXD_TRY(scan_source(request, queue, i, &place, err));
-    }
+    VXD_TRY(scan_source(request, queue, job->next_source, &job->place, err));
     VXD_TRY(vxd_queue_wait(queue, err));
-    count_scans(job);
-    /* The points' memory is given back first, since the edit needs only the lists. */
-    vxd_clouds_free(&job->clouds, queue);
-    vxd_scene_free_blocks(request, queue);
+    job->next_source++;
+    if (job->next_source == job->n_sources) {
+        count_scans(job);
+        vxd_clouds_free(&job->clouds, queue);
+        vxd_scene_free_blocks(request, queue);
+        job->step = EDIT;
+    }
 out:
     return status;
 }
@@ -580,13 +593,12 @@ static double lap_ms(int64_t *since_ns)
     return ms;
 }
 
-enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
-                                           struct vxd_queue *queue, struct vxd_err *err)
+static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
 {
     const Voxeld__V1__SceneIntegrateRequest *input =
         (const Voxeld__V1__SceneIntegrateRequest *)request->input;
     struct integrate_job *job = request->state;
-    int64_t since_ns = vxd_clock_ns();
     enum vxd_status status;
 
     VXD_TRY(new_reply(request, err));
@@ -597,19 +609,57 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     VXD_TRY(choose_base(job, err));
     VXD_TRY(decode(request, queue, err));
     VXD_TRY(choose_materials(request, queue, err));
-    job->reply->decode_ms = lap_ms(&since_ns);
-    VXD_TRY(cast(request, queue, err));
-    job->reply->carve_ms = lap_ms(&since_ns);
-    VXD_TRY(vxd_scene_keep_scans(request, queue, job->scans, job->records,
-                                 2 * job->n_sources, &job->base.commit.entry, err));
+    job->step = CAST;
+out:
+    return status;
+}
+
+static enum vxd_status edit(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    enum vxd_record_kind kind =
+        vxd_scene_fuses(job->base.scene) ? VXD_RECORD_FUSE : VXD_RECORD_INTEGRATE;
+    enum vxd_status status =
+        vxd_scene_keep_scans(request, queue, job->scans, job->records, 2 * job->n_sources,
+                             &job->base.commit.entry, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
     job->base.commit.entry.erases = erases(request);
-    VXD_TRY(vxd_scene_apply(
-        request, queue,
-        vxd_scene_fuses(job->base.scene) ? VXD_RECORD_FUSE : VXD_RECORD_INTEGRATE,
-        job->ops, make_ops(job, input, erases(request)), &job->result, err));
+    status = vxd_scene_apply(request, queue, kind, job->ops,
+                             make_ops(job, input, erases(request)), &job->result, err);
     job->reply->n_relabelled = job->result.n_changed;
-    job->reply->edit_ms = lap_ms(&since_ns);
     request->output = &job->reply->base;
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    int64_t since_ns = vxd_clock_ns();
+    enum vxd_status status = VXD_OK;
+
+    switch (job->step) {
+    case DECODE:
+        VXD_TRY(begin(request, queue, err));
+        job->reply->decode_ms = lap_ms(&since_ns);
+        request->more = true;
+        break;
+    case CAST:
+        VXD_TRY(cast(request, queue, err));
+        job->reply->carve_ms += lap_ms(&since_ns);
+        request->more = true;
+        break;
+    case EDIT:
+        VXD_TRY(edit(request, queue, err));
+        job->reply->edit_ms = lap_ms(&since_ns);
+        break;
+    }
 out:
     return status;
 }

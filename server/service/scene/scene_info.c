@@ -151,11 +151,19 @@ static enum vxd_status read_fusion(const Voxeld__V1__SceneSpec *spec,
         return VXD_OK;
     }
     if (given != NULL) {
-        out->odds = (struct vxd_occupancy_odds){.hit = given->hit,
-                                                .miss = given->miss,
-                                                .clamp_low = given->clamp_low,
-                                                .clamp_high = given->clamp_high,
-                                                .occupied = given->occupied};
+        out->odds = (struct vxd_occupancy_odds){
+            .hit = given->hit,
+            .miss = given->miss,
+            .clamp_low = given->clamp_low,
+            .clamp_high = given->clamp_high,
+            .occupied = given->occupied,
+            .votes =
+                given->label_votes > INT8_MAX ? INT8_MAX : (int32_t)given->label_votes};
+    }
+    if (out->odds.votes != 0 && spec->material_bits == 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.log_odds.label_votes",
+                        "is %d, but the scene has no materials: material_bits is 0",
+                        (int)out->odds.votes);
     }
     if (vxd_occupancy_rule_of(&out->odds, &out->rule, err) == VXD_OK) {
         return VXD_OK;
@@ -314,6 +322,7 @@ static enum vxd_status new_spec(struct vxd_decoder *arena,
         copy->log_odds->occupied = spec->odds.occupied;
         copy->log_odds->step = spec->rule.step;
         copy->log_odds->error = spec->rule.error;
+        copy->log_odds->label_votes = (uint32_t)spec->odds.votes;
     }
     return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
 }
@@ -403,6 +412,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
     info->n_sharing = (uint32_t)summary.n_sharing;
     info->generation = scene->generation;
     info->log_odds_bytes = vxd_scene_log_odds_bytes(scene);
+    info->vote_bytes = vxd_scene_vote_bytes(scene);
     info->n_bytes = usage.n_bytes + info->log_odds_bytes;
     info->max_bytes = scene->terms.max_bytes;
     info->node_bytes = usage.node_bytes;

@@ -383,6 +383,9 @@ static enum vxd_status finish_plan(struct vxd_request *request, struct vxd_queue
     status = vxd_scene_apply_plan(job->scene, queue, plan, err);
 out:
     vxd_occupancy_plan_free(queue, plan);
+    if (vxd_occupancy_is_damaged(job->scene->log_odds.layer)) {
+        vxd_scene_fusing_failed(job->scene); /* its votes could not be taken back */
+    }
     return status;
 }
 

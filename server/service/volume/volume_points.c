@@ -27,6 +27,8 @@ struct points_job {
     struct vxd_buffer positions;
     struct vxd_buffer features;
     struct vxd_buffer labels;
+    struct vxd_buffer host_positions; /* CUDA: what the journal keeps */
+    struct vxd_buffer host_features;
 };
 
 /* --- check ------------------------------------------------------------------------------ */
@@ -213,6 +215,37 @@ out:
     return status;
 }
 
+/* Has the journal keep the scan: its points and their features in host memory. */
+static enum vxd_status keep_scan(struct vxd_queue *queue, struct points_job *job,
+                                 const struct vxd_volume_scan *scan, struct vxd_err *err)
+{
+    struct vxd_volume_record *record = &job->base.commit.entry.record;
+    size_t n = scan->n_points;
+    const void *points = NULL;
+    const void *features = NULL;
+    enum vxd_status status = VXD_OK;
+
+    if (!job->base.commit.is_change) {
+        return VXD_OK;
+    }
+    if (n > 0) {
+        VXD_TRY(vxd_download(queue, scan->points, n * 3 * sizeof(float),
+                             &job->host_positions, &points, err));
+    }
+    if (n > 0 && scan->n_features > 0) {
+        VXD_TRY(vxd_download(queue, scan->features,
+                             n * (size_t)scan->n_features * sizeof(float),
+                             &job->host_features, &features, err));
+    }
+    record->kind = VXD_VOLUME_RECORD_SCAN;
+    record->scan = *scan;
+    record->scan.points = points;
+    record->scan.features = features;
+    record->scan.labels = job->scan.labels;
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
                                                    struct vxd_queue *queue,
                                                    struct vxd_err *err)
@@ -220,7 +253,6 @@ enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
     const Voxeld__V1__VolumeIntegratePointsRequest *input =
         (const Voxeld__V1__VolumeIntegratePointsRequest *)request->input;
     struct points_job *job = request->state;
-    struct vxd_volumes *volumes = request->server->volumes;
     struct vxd_volume_scan scan = job->scan;
     Voxeld__V1__VolumeIntegratePointsResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_integrate_points_response__descriptor, err);
@@ -233,13 +265,8 @@ enum vxd_status vxd_volume_integrate_points_submit(struct vxd_request *request,
     if (scan.n_points > 0) {
         VXD_TRY(upload(queue, job, &scan, err));
     }
-    vxd_volumes_allow(volumes, job->base.volume);
-    status = vxd_volume_integrate_scan(queue, job->base.volume->volume, &scan,
-                                       &job->result, err);
-    if (status != VXD_OK) {
-        vxd_volumes_explain(volumes, &job->base.volume->terms, job->base.volume, err);
-        goto out;
-    }
+    VXD_TRY(keep_scan(queue, job, &scan, err));
+    VXD_TRY(vxd_volume_scan_within(request, queue, &scan, &job->result, err));
     request->output = &reply->base;
 out:
     return status;
@@ -258,7 +285,7 @@ enum vxd_status vxd_volume_integrate_points_finish(struct vxd_request *request,
     (void)queue;
     (void)err;
     vxd_volume_get_info(volume->volume, &info);
-    volume->n_images++;
+    volume->n_images += job->scan.n_points > 0 ? 1 : 0; /* others change nothing */
     reply->n_points = job->scan.n_points;
     reply->n_used = job->result.n_used;
     reply->n_beyond = job->result.n_beyond;
@@ -278,6 +305,8 @@ void vxd_volume_integrate_points_release(struct vxd_request *request,
     struct points_job *job = request->state;
 
     vxd_clouds_free(&job->clouds, queue);
+    vxd_host_free(vxd_queue_context(queue), &job->host_features);
+    vxd_host_free(vxd_queue_context(queue), &job->host_positions);
     vxd_device_free(queue, &job->labels);
     vxd_device_free(queue, &job->features);
     vxd_device_free(queue, &job->positions);

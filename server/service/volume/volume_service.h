@@ -9,6 +9,7 @@
 #define VXD_SERVER_SERVICE_VOLUME_VOLUME_SERVICE_H
 
 #include "client/files/image/files_image.h"
+#include "gpu/volume/scan/volume_scan.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "voxeld/v1/volume.pb-c.h"
@@ -126,6 +127,14 @@ enum vxd_status vxd_volume_integrate_within(struct vxd_request *request,
                                             const struct vxd_volume_frame *frame,
                                             struct vxd_volume_activation *out,
                                             struct vxd_err *err);
+
+/* The same for a scan.
+ * errors  those of vxd_volume_integrate_scan, completed by vxd_volumes_explain */
+enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
+                                       struct vxd_queue *queue,
+                                       const struct vxd_volume_scan *scan,
+                                       struct vxd_volume_scan_result *out,
+                                       struct vxd_err *err);
 
 /* Has the commit's record say that this frame was integrated, its arrays in host memory until the
  * request is gone. The files are what the arrays were decoded from; of a length 0 there is none, and

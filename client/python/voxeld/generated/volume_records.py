@@ -22,6 +22,7 @@ VOLUME_FULLS = ("unspecified", "refuse", "forget_farthest")
 VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
 VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
 VOLUME_TRACK_STATUSS = ("ok", "lost")
+VOLUME_UNKNOWNS = ("free", "occupied", "ignored")
 VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far")
 
 
@@ -347,6 +348,67 @@ class VolumeDecayed:
     stamp: int
 
 
+@dataclasses.dataclass(frozen=True)
+class VolumeStamped:
+    """The outcome of stamp.
+
+    version      the scene's version after the change
+    n_added      voxels that are occupied now and were not before; of another material; and
+                 nodes that were new to the scene
+    n_voxels     set by triangles; a voxel that two of them set counts twice
+    n_triangles  of the surface, and those of them of which no part is in the scene
+    """
+
+    version: int
+    n_added: int
+    n_changed: int
+    n_new_nodes: int
+    n_voxels: int
+    n_triangles: int
+    n_outside: int
+    engine_ms: float
+
+
+@dataclasses.dataclass(frozen=True)
+class VolumeImported:
+    """The outcome of import_scene.
+
+    n_touched  blocks that were observed, those of them that are new, and all of the volume
+    stamp      the volume's stamp after the change
+    n_voxels   voxels that were observed
+    version    the scene's version
+    """
+
+    n_touched: int
+    n_new: int
+    n_blocks: int
+    stamp: int
+    n_voxels: int
+    version: int
+    engine_ms: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VolumeDistances:
+    """Distances at points.
+
+    distances       metres, negative behind surfaces; max_distance_m (or minus that) where no
+                    surface is as near; NaN where the point is not finite or too far out, or
+                    unknown voxels are ignored; metres
+    gradients       of unit length, pointing away from the surface's back; 0 where none is near
+    max_distance_m  the largest distance that was looked at; metres
+    n_outside       points that are not finite, or where a volume has no voxels
+    stamp           the volume's stamp
+    """
+
+    distances: exchange.Array
+    gradients: exchange.Array
+    max_distance_m: float
+    n_outside: int
+    stamp: int
+    engine_ms: float
+
+
 def volume_box_of(message: Any) -> VolumeBox:
     return VolumeBox(
         low=exchange.vec3_of(message.low),
@@ -562,6 +624,43 @@ def volume_decayed_of(message: Any) -> VolumeDecayed:
         n_removed=message.n_removed,
         n_blocks=message.n_blocks,
         stamp=message.stamp,
+    )
+
+
+def volume_stamped_of(message: Any) -> VolumeStamped:
+    return VolumeStamped(
+        version=message.version,
+        n_added=message.n_added,
+        n_changed=message.n_changed,
+        n_new_nodes=message.n_new_nodes,
+        n_voxels=message.n_voxels,
+        n_triangles=message.n_triangles,
+        n_outside=message.n_outside,
+        engine_ms=message.engine_ms,
+    )
+
+
+def volume_imported_of(message: Any) -> VolumeImported:
+    return VolumeImported(
+        n_touched=message.n_touched,
+        n_new=message.n_new,
+        n_blocks=message.n_blocks,
+        stamp=message.stamp,
+        n_voxels=message.n_voxels,
+        version=message.version,
+        engine_ms=message.engine_ms,
+    )
+
+
+def volume_distances_of(reply: exchange.Reply, request: Any, n: int) -> VolumeDistances:
+    message = reply.message
+    return VolumeDistances(
+        distances=reply.rows("distances", message.distances, n),
+        gradients=reply.rows("gradients", message.gradients, n),
+        max_distance_m=message.max_distance_m,
+        n_outside=message.n_outside,
+        stamp=message.stamp,
+        engine_ms=message.engine_ms,
     )
 
 

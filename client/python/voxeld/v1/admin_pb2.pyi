@@ -83,10 +83,11 @@ class ServerInfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ServerInfoResponse(_message.Message):
-    __slots__ = ["backend", "default_timeout_ms", "device", "instance_id", "max_json_bytes", "max_message_bytes", "max_timeout_ms", "methods", "started_ns", "version"]
+    __slots__ = ["backend", "default_timeout_ms", "device", "http", "instance_id", "max_json_bytes", "max_message_bytes", "max_timeout_ms", "methods", "started_ns", "version"]
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    HTTP_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_JSON_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +98,7 @@ class ServerInfoResponse(_message.Message):
     backend: str
     default_timeout_ms: int
     device: str
+    http: str
     instance_id: str
     max_json_bytes: int
     max_message_bytes: int
@@ -104,7 +106,7 @@ class ServerInfoResponse(_message.Message):
     methods: _containers.RepeatedScalarFieldContainer[str]
     started_ns: int
     version: str
-    def __init__(self, version: _Optional[str] = ..., backend: _Optional[str] = ..., device: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ..., max_message_bytes: _Optional[int] = ..., max_json_bytes: _Optional[int] = ..., default_timeout_ms: _Optional[int] = ..., max_timeout_ms: _Optional[int] = ..., instance_id: _Optional[str] = ..., started_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., backend: _Optional[str] = ..., device: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ..., max_message_bytes: _Optional[int] = ..., max_json_bytes: _Optional[int] = ..., default_timeout_ms: _Optional[int] = ..., max_timeout_ms: _Optional[int] = ..., instance_id: _Optional[str] = ..., started_ns: _Optional[int] = ..., http: _Optional[str] = ...) -> None: ...
 
 class SetLogLevelRequest(_message.Message):
     __slots__ = ["level"]

@@ -311,7 +311,7 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["T_map_sensor", "changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "sensor_ns", "spec", "version"]
+    __slots__ = ["T_map_sensor", "changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "sensor_ns", "spec", "version", "vote_bytes"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -337,6 +337,7 @@ class SceneInfo(_message.Message):
     T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
     T_map_sensor: _common_pb2.Pose
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    VOTE_BYTES_FIELD_NUMBER: _ClassVar[int]
     changed_ns: int
     created_ns: int
     digest: str
@@ -360,7 +361,8 @@ class SceneInfo(_message.Message):
     sensor_ns: int
     spec: SceneSpec
     version: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., sensor_ns: _Optional[int] = ...) -> None: ...
+    vote_bytes: int
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ..., vote_bytes: _Optional[int] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., sensor_ns: _Optional[int] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
     __slots__ = ["carve", "cloud", "expect_digest", "filter", "if_version", "label_to_material", "name", "network", "output", "rule"]
@@ -457,11 +459,12 @@ class SceneListResponse(_message.Message):
     def __init__(self, scenes: _Optional[_Iterable[_Union[SceneInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
 
 class SceneLogOdds(_message.Message):
-    __slots__ = ["clamp_high", "clamp_low", "error", "hit", "miss", "occupied", "step"]
+    __slots__ = ["clamp_high", "clamp_low", "error", "hit", "label_votes", "miss", "occupied", "step"]
     CLAMP_HIGH_FIELD_NUMBER: _ClassVar[int]
     CLAMP_LOW_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     HIT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_VOTES_FIELD_NUMBER: _ClassVar[int]
     MISS_FIELD_NUMBER: _ClassVar[int]
     OCCUPIED_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
@@ -469,10 +472,11 @@ class SceneLogOdds(_message.Message):
     clamp_low: float
     error: float
     hit: float
+    label_votes: int
     miss: float
     occupied: float
     step: float
-    def __init__(self, hit: _Optional[float] = ..., miss: _Optional[float] = ..., clamp_low: _Optional[float] = ..., clamp_high: _Optional[float] = ..., occupied: _Optional[float] = ..., step: _Optional[float] = ..., error: _Optional[float] = ...) -> None: ...
+    def __init__(self, hit: _Optional[float] = ..., miss: _Optional[float] = ..., clamp_low: _Optional[float] = ..., clamp_high: _Optional[float] = ..., occupied: _Optional[float] = ..., step: _Optional[float] = ..., error: _Optional[float] = ..., label_votes: _Optional[int] = ...) -> None: ...
 
 class SceneMaterial(_message.Message):
     __slots__ = ["name", "rgb"]

@@ -34,6 +34,9 @@ VOLUME_TRACK_SINGULAR: VolumeTrackReason
 VOLUME_TRACK_SQUARES: VolumeTrackRobust
 VOLUME_TRACK_TOO_FEW_INLIERS: VolumeTrackReason
 VOLUME_TRACK_TUKEY: VolumeTrackRobust
+VOLUME_UNKNOWN_FREE: VolumeUnknown
+VOLUME_UNKNOWN_IGNORED: VolumeUnknown
+VOLUME_UNKNOWN_OCCUPIED: VolumeUnknown
 
 class VolumeBox(_message.Message):
     __slots__ = ["high", "low"]
@@ -243,6 +246,36 @@ class VolumeDecayResponse(_message.Message):
     stamp: int
     def __init__(self, n_removed: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ...) -> None: ...
 
+class VolumeDistanceRequest(_message.Message):
+    __slots__ = ["max_distance_m", "min_weight", "name", "points", "unknown"]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    max_distance_m: float
+    min_weight: float
+    name: str
+    points: _common_pb2.Tensor
+    unknown: VolumeUnknown
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max_distance_m: _Optional[float] = ..., unknown: _Optional[_Union[VolumeUnknown, str]] = ..., min_weight: _Optional[float] = ...) -> None: ...
+
+class VolumeDistanceResponse(_message.Message):
+    __slots__ = ["distances", "engine_ms", "gradients", "max_distance_m", "n_outside", "stamp"]
+    DISTANCES_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    GRADIENTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
+    N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    distances: _common_pb2.Tensor
+    engine_ms: float
+    gradients: _common_pb2.Tensor
+    max_distance_m: float
+    n_outside: int
+    stamp: int
+    def __init__(self, distances: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., gradients: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max_distance_m: _Optional[float] = ..., n_outside: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
 class VolumeDropRequest(_message.Message):
     __slots__ = ["missing_ok", "name"]
     MISSING_OK_FIELD_NUMBER: _ClassVar[int]
@@ -324,6 +357,42 @@ class VolumeGetResponse(_message.Message):
     VOLUME_FIELD_NUMBER: _ClassVar[int]
     volume: VolumeInfo
     def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
+
+class VolumeImportSceneRequest(_message.Message):
+    __slots__ = ["box", "materials_as_labels", "name", "scene", "snapshot", "version", "weight"]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    MATERIALS_AS_LABELS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    box: VolumeBox
+    materials_as_labels: bool
+    name: str
+    scene: str
+    snapshot: str
+    version: int
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., scene: _Optional[str] = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., version: _Optional[int] = ..., snapshot: _Optional[str] = ..., weight: _Optional[float] = ..., materials_as_labels: bool = ...) -> None: ...
+
+class VolumeImportSceneResponse(_message.Message):
+    __slots__ = ["engine_ms", "n_blocks", "n_new", "n_touched", "n_voxels", "stamp", "version"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_FIELD_NUMBER: _ClassVar[int]
+    N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    N_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    n_blocks: int
+    n_new: int
+    n_touched: int
+    n_voxels: int
+    stamp: int
+    version: int
+    def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., n_voxels: _Optional[int] = ..., version: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class VolumeInfo(_message.Message):
     __slots__ = ["block", "colour", "compact", "created_ns", "durable", "fsync", "generation", "journal_max_bytes", "labels", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "unavailable", "voxel_size_m", "when_full"]
@@ -520,6 +589,46 @@ class VolumeListResponse(_message.Message):
     n_bytes: int
     volumes: _containers.RepeatedCompositeFieldContainer[VolumeInfo]
     def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
+
+class VolumeStampRequest(_message.Message):
+    __slots__ = ["box", "if_version", "labels_as_materials", "material", "min_weight", "name", "scene", "thin"]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LABELS_AS_MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    THIN_FIELD_NUMBER: _ClassVar[int]
+    box: VolumeBox
+    if_version: int
+    labels_as_materials: bool
+    material: int
+    min_weight: float
+    name: str
+    scene: str
+    thin: bool
+    def __init__(self, name: _Optional[str] = ..., scene: _Optional[str] = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., min_weight: _Optional[float] = ..., material: _Optional[int] = ..., labels_as_materials: bool = ..., thin: bool = ..., if_version: _Optional[int] = ...) -> None: ...
+
+class VolumeStampResponse(_message.Message):
+    __slots__ = ["engine_ms", "n_added", "n_changed", "n_new_nodes", "n_outside", "n_triangles", "n_voxels", "version"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    N_ADDED_FIELD_NUMBER: _ClassVar[int]
+    N_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_NODES_FIELD_NUMBER: _ClassVar[int]
+    N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    N_TRIANGLES_FIELD_NUMBER: _ClassVar[int]
+    N_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    n_added: int
+    n_changed: int
+    n_new_nodes: int
+    n_outside: int
+    n_triangles: int
+    n_voxels: int
+    version: int
+    def __init__(self, version: _Optional[int] = ..., n_added: _Optional[int] = ..., n_changed: _Optional[int] = ..., n_new_nodes: _Optional[int] = ..., n_voxels: _Optional[int] = ..., n_triangles: _Optional[int] = ..., n_outside: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class VolumeTrackAndIntegrateRequest(_message.Message):
     __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "inverse_square", "iterations", "levels", "max_distance_m", "max_pixels", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "predict_colours", "predict_depth", "predict_normals", "reset", "robust", "robust_scale_m", "weight"]
@@ -736,6 +845,9 @@ class VolumeColour(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class VolumeUnknown(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeTrackMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
