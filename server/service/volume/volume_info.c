@@ -55,6 +55,7 @@ enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
     info->generation = volume->generation;
     info->created_ns = volume->created_unix_ns;
     info->labels = spec->has_labels;
+    info->albedo = spec->has_albedo;
     info->origin->x = spec->origin_m[0];
     info->origin->y = spec->origin_m[1];
     info->origin->z = spec->origin_m[2];
