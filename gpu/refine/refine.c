@@ -17,9 +17,9 @@
 
 void vxd_refine_options_init(struct vxd_refine_options *out)
 {
-    *out = (struct vxd_refine_options){.smooth = 0.002,
-                                       .init = 0.002,
-                                       .chroma = 0.5,
+    *out = (struct vxd_refine_options){.smooth = 2e-4,
+                                       .init = 2e-5,
+                                       .chroma = 5,
                                        .light = 0.05,
                                        .learning_rate = 0.01,
                                        .rounds = 2,

@@ -8,6 +8,7 @@
 #define CAST_RAY_NS 3000.0
 #define TOLERANCE_VOXELS 3.0f
 #define POSE_DAMPING 1e-3
+#define PRIOR 0.05 /* of the mean curvature: a given pose counts so much */
 #define MAX_MOVE_VOXELS 1.0
 #define MAX_FOCAL_CHANGE 0.01 /* of the focal length */
 
@@ -310,6 +311,7 @@ static void move_frame(struct vxd_refine *refine, struct vxd_refine_frame *frame
     double a[VXD_REFINE_POSE * VXD_REFINE_POSE] = {0};
     double b[VXD_REFINE_POSE] = {0};
     double longest = 0;
+    double prior = 0;
     int m = n - first;
     int e = 0;
 
@@ -323,9 +325,15 @@ static void move_frame(struct vxd_refine *refine, struct vxd_refine_frame *frame
             b[i - first] = -sums[VXD_REFINE_POSE_SUMS - VXD_REFINE_POSE + i];
         }
     }
+    for (int i = first; i < 6; i++) {
+        prior += PRIOR / 6 * a[i * m + i];
+    }
     for (int i = 0; i < m; i++) {
-        /* The given pose counts a little, so what nothing is seen of stays. */
-        a[i * m + i] += POSE_DAMPING * a[i * m + i] + 1e-4;
+        a[i * m + i] += POSE_DAMPING * a[i * m + i] + 1e-6;
+    }
+    for (int i = first; i < 6; i++) {
+        a[i * m + i] += prior;
+        b[i] -= prior * frame->moved[i];
     }
     if (m == 0 || !solve(a, b, m)) {
         return;
@@ -338,6 +346,9 @@ static void move_frame(struct vxd_refine *refine, struct vxd_refine_frame *frame
             b[i] *= MAX_MOVE_VOXELS / longest;
         }
         move_pose(refine, &frame->pose, b);
+        for (int i = 0; i < 6; i++) {
+            frame->moved[i] += b[i];
+        }
     }
     if (n > 6) {
         double most = MAX_FOCAL_CHANGE * frame->camera.fx / frame->factor;
@@ -376,6 +387,8 @@ void vxd_refine_keep_frames(struct vxd_refine *refine)
 {
     for (size_t i = 0; i < refine->n_frames; i++) {
         refine->frames[i].pose_before = refine->frames[i].pose;
+        memcpy(refine->frames[i].moved_before, refine->frames[i].moved,
+               sizeof refine->frames[i].moved);
         refine->frames[i].camera_before = refine->frames[i].camera;
     }
 }
@@ -384,6 +397,8 @@ void vxd_refine_revert_frames(struct vxd_refine *refine)
 {
     for (size_t i = 0; i < refine->n_frames; i++) {
         refine->frames[i].pose = refine->frames[i].pose_before;
+        memcpy(refine->frames[i].moved, refine->frames[i].moved_before,
+               sizeof refine->frames[i].moved);
         refine->frames[i].camera = refine->frames[i].camera_before;
     }
 }

@@ -176,6 +176,8 @@ struct vxd_refine_frame {
     struct vxd_buffer grey;
     struct vxd_buffer rgb8;
     double n_views; /* sum of weights */
+    double moved[6]; /* from the given pose, voxels */
+    double moved_before[6];
     struct vxd_volume_pose pose_before; /* the step that may be taken back */
     struct vxd_volume_camera camera_before;
 };

@@ -393,7 +393,9 @@ enum vxd_status vxd_refine_next_joint(struct vxd_queue *queue, struct vxd_refine
         refine->iteration++;
         vxd_refine_keep_frames(refine);
         refine->phase = VXD_REFINE_LINEARISE;
-        if (!refine->options.keep_poses || refine->options.refine_intrinsics) {
+        /* The first round's surface lacks what keyframes would be moved to explain. */
+        if ((refine->round > 0 || refine->options.rounds == 1) &&
+            (!refine->options.keep_poses || refine->options.refine_intrinsics)) {
             push_sights(refine, true);
             refine->phase = VXD_REFINE_POSES_SUMMED;
         }

@@ -64,6 +64,13 @@ _Static_assert(
             (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_MOVED_TOO_FAR,
     "the schema's numbers");
 
+_Static_assert((int)VOXELD_VOLUME_REFINE_GAUSS_NEWTON ==
+                       (int)
+                           VOXELD__V1__VOLUME_REFINE_SOLVER__VOLUME_REFINE_GAUSS_NEWTON &&
+                   (int)VOXELD_VOLUME_REFINE_ADAM ==
+                       (int)VOXELD__V1__VOLUME_REFINE_SOLVER__VOLUME_REFINE_ADAM,
+               "the schema's numbers");
+
 static enum vxd_status build_volume_create(struct vxd_exchange *call,
                                            const struct voxeld_volume_create_request *in,
                                            Voxeld__V1__VolumeCreateRequest *out)
@@ -85,6 +92,7 @@ static enum vxd_status build_volume_create(struct vxd_exchange *call,
     out->journal_max_bytes = in->journal_max_bytes;
     out->when_full = (Voxeld__V1__VolumeFull)in->when_full;
     out->labels = in->labels;
+    out->albedo = in->albedo;
 out:
     return status;
 }
@@ -120,6 +128,7 @@ static enum vxd_status read_volume_info(struct vxd_reply *reply,
     out->unavailable = in->unavailable;
     out->when_full = (enum voxeld_volume_full)in->when_full;
     out->labels = in->labels;
+    out->albedo = in->albedo;
     return VXD_OK;
 }
 
@@ -599,6 +608,7 @@ build_volume_extract(struct vxd_exchange *call,
                              : VOXELD__V1__VOLUME_FORMAT__VOLUME_ARRAYS;
     out->first = in->first;
     out->limit = in->limit;
+    out->albedo = in->albedo;
 out:
     return status;
 }
@@ -1213,6 +1223,313 @@ out:
     return vxd_exchange_end(&call, status, error);
 }
 
+static enum vxd_status fill_volume_keyframe(struct vxd_exchange *call,
+                                            const struct voxeld_volume_keyframe *in,
+                                            Voxeld__V1__VolumeKeyframe *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    voxeld__v1__volume_keyframe__init(out);
+    if (in->has_camera) {
+        VXD_TRY(build_volume_camera(call, &in->camera, &out->camera));
+    }
+    out->colour.data = (uint8_t *)(uintptr_t)in->colour;
+    out->colour.len = in->n_colour_bytes;
+    out->colour_type = in->colour_is_rgb ? VOXELD__V1__VOLUME_COLOUR__VOLUME_COLOUR_RGB
+                                         : VOXELD__V1__VOLUME_COLOUR__VOLUME_COLOUR_FILE;
+    VXD_TRY(vxd_exchange_pose(call, &in->T_map_camera, &out->t_map_camera));
+out:
+    return status;
+}
+
+static enum vxd_status build_volume_keyframe_list(struct vxd_exchange *call,
+                                                  const struct voxeld_volume_keyframe *in,
+                                                  size_t n,
+                                                  Voxeld__V1__VolumeKeyframe ***out)
+{
+    Voxeld__V1__VolumeKeyframe *all;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_check_list(call, "keyframes", in, n));
+    all = vxd_exchange_alloc(call, n, sizeof *all);
+    *out = vxd_exchange_alloc(call, n, sizeof(Voxeld__V1__VolumeKeyframe *));
+    if (all == NULL || *out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(fill_volume_keyframe(call, &in[i], &all[i]));
+        (*out)[i] = &all[i];
+    }
+out:
+    return status;
+}
+
+static enum vxd_status build_volume_refine(struct vxd_exchange *call,
+                                           const struct voxeld_volume_refine_request *in,
+                                           Voxeld__V1__VolumeRefineRequest *out)
+{
+    enum vxd_status status = VXD_OK;
+
+    out->name = vxd_text_or_empty(in->volume);
+    VXD_TRY(build_volume_keyframe_list(call, in->keyframes, in->n_keyframes,
+                                       &out->keyframes));
+    out->n_keyframes = in->n_keyframes;
+    out->into = vxd_text_or_empty(in->into);
+    out->band_m = in->band_m;
+    out->min_weight = in->min_weight;
+    out->subvolume_m = in->subvolume_m;
+    out->depth_max_m = in->depth_max_m;
+    out->smooth = in->smooth;
+    out->init = in->init;
+    out->chroma = in->chroma;
+    out->light = in->light;
+    out->solver = (Voxeld__V1__VolumeRefineSolver)in->solver;
+    out->learning_rate = in->learning_rate;
+    out->rounds = in->rounds;
+    out->iterations = in->iterations;
+    out->cg_iterations = in->cg_iterations;
+    out->upsample = in->upsample;
+    out->keep_distances = in->keep_distances;
+    out->keep_albedo = in->keep_albedo;
+    out->keep_poses = in->keep_poses;
+    out->refine_intrinsics = in->refine_intrinsics;
+    out->max_unknowns = in->max_unknowns;
+    out->durable = in->durable;
+    out->fsync = (Voxeld__V1__VolumeFsync)in->fsync;
+    out->journal_max_bytes = in->journal_max_bytes;
+out:
+    return status;
+}
+
+static enum vxd_status read_volume_refine_loss(struct vxd_reply *reply,
+                                               const Voxeld__V1__VolumeRefineLoss *in,
+                                               struct voxeld_volume_refine_loss *out,
+                                               struct vxd_err *err)
+{
+    (void)reply;
+    (void)err;
+    out->level = in->level;
+    out->round = in->round;
+    out->data = in->data;
+    out->smooth = in->smooth;
+    out->init = in->init;
+    out->chroma = in->chroma;
+    out->light = in->light;
+    out->rejected = in->rejected;
+    return VXD_OK;
+}
+
+static enum vxd_status read_volume_refine_loss_list(
+    struct vxd_reply *reply, Voxeld__V1__VolumeRefineLoss *const *in, size_t n,
+    const struct voxeld_volume_refine_loss **out, struct vxd_err *err)
+{
+    struct voxeld_volume_refine_loss *list = vxd_reply_alloc(reply, n, sizeof *list);
+    enum vxd_status status = VXD_OK;
+
+    if (list == NULL) {
+        return vxd_reply_no_memory(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(read_volume_refine_loss(reply, in[i], &list[i], err));
+    }
+    *out = list;
+out:
+    return status;
+}
+
+static enum vxd_status read_volume_camera(struct vxd_reply *reply,
+                                          const Voxeld__V1__VolumeCamera *in,
+                                          struct voxeld_volume_camera *out,
+                                          struct vxd_err *err)
+{
+    (void)reply;
+    (void)err;
+    out->width = in->width;
+    out->height = in->height;
+    out->fx = in->fx;
+    out->fy = in->fy;
+    out->cx = in->cx;
+    out->cy = in->cy;
+    out->k1 = in->k1;
+    out->k2 = in->k2;
+    out->p1 = in->p1;
+    out->p2 = in->p2;
+    out->k3 = in->k3;
+    out->k4 = in->k4;
+    out->k5 = in->k5;
+    out->k6 = in->k6;
+    return VXD_OK;
+}
+
+static enum vxd_status read_volume_refined_keyframe(
+    struct vxd_reply *reply, const Voxeld__V1__VolumeRefinedKeyframe *in,
+    struct voxeld_volume_refined_keyframe *out, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    if (in->camera != NULL) {
+        VXD_TRY(read_volume_camera(reply, in->camera, &out->camera, err));
+        out->has_camera = true;
+    }
+    vxd_reply_pose(in->t_map_camera, &out->T_map_camera);
+out:
+    return status;
+}
+
+static enum vxd_status read_volume_refined_keyframe_list(
+    struct vxd_reply *reply, Voxeld__V1__VolumeRefinedKeyframe *const *in, size_t n,
+    const struct voxeld_volume_refined_keyframe **out, struct vxd_err *err)
+{
+    struct voxeld_volume_refined_keyframe *list = vxd_reply_alloc(reply, n, sizeof *list);
+    enum vxd_status status = VXD_OK;
+
+    if (list == NULL) {
+        return vxd_reply_no_memory(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(read_volume_refined_keyframe(reply, in[i], &list[i], err));
+    }
+    *out = list;
+out:
+    return status;
+}
+
+static enum vxd_status open_volume_refine(struct vxd_exchange *call,
+                                          struct voxeld_volume_refined **out)
+{
+    struct voxeld_volume_refined *r = vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeRefineResponse *in;
+    struct vxd_err *err = &call->err;
+    struct vxd_reply *reply;
+    enum vxd_status status = VXD_OK;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_refine;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->replayed = header->replayed;
+    if (in->volume != NULL) {
+        VXD_TRY(read_volume_info(reply, in->volume, &r->volume, err));
+        r->has_volume = true;
+    }
+    VXD_TRY(
+        read_volume_refine_loss_list(reply, in->losses, in->n_losses, &r->losses, err));
+    r->n_losses = in->n_losses;
+    VXD_TRY(read_volume_refined_keyframe_list(reply, in->keyframes, in->n_keyframes,
+                                              &r->keyframes, err));
+    r->n_keyframes = in->n_keyframes;
+    r->n_voxels = in->n_voxels;
+    r->n_subvolumes = in->n_subvolumes;
+    r->engine_ms = in->engine_ms;
+    *out = r;
+    return VXD_OK;
+out:
+    voxeld_volume_refined_free(r);
+    return status;
+}
+
+enum voxeld_status
+voxeld_volume_refine(struct voxeld_client *client,
+                     const struct voxeld_volume_refine_request *request,
+                     struct voxeld_volume_refined **out, struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeRefineRequest body = VOXELD__V1__VOLUME_REFINE_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    if (out != NULL) {
+        *out = NULL;
+    }
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    VXD_TRY(build_volume_refine(&call, request, &body));
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_REFINE;
+    call.request.volume_refine = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (out != NULL) {
+        VXD_TRY(open_volume_refine(&call, out));
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+static enum vxd_status open_volume_refine_status(struct vxd_exchange *call,
+                                                 struct voxeld_volume_refine_status **out)
+{
+    struct voxeld_volume_refine_status *r =
+        vxd_result_new(&call->reply, sizeof *r, &call->err);
+    const Voxeld__V1__ResponseHeader *header;
+    const Voxeld__V1__VolumeRefineStatusResponse *in;
+    struct vxd_reply *reply;
+
+    if (r == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply = vxd_result_reply(r);
+    header = reply->response->header;
+    in = reply->response->volume_refine_status;
+    r->queue_ms = header->queue_ms;
+    r->total_ms = header->total_ms;
+    r->request_id = header->request_id;
+    r->running = in->running;
+    r->fraction = in->fraction;
+    r->level = in->level;
+    r->n_voxels = in->n_voxels;
+    r->n_losses = in->n_losses;
+    r->energy = in->energy;
+    *out = r;
+    return VXD_OK;
+}
+
+enum voxeld_status voxeld_volume_refine_status(struct voxeld_client *client,
+                                               const struct voxeld_call *options,
+                                               const char *volume,
+                                               struct voxeld_volume_refine_status **out,
+                                               struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeRefineStatusRequest body =
+        VOXELD__V1__VOLUME_REFINE_STATUS_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(vxd_exchange_begin(&call, client, options, false));
+    body.name = vxd_text_or_empty(volume);
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_REFINE_STATUS;
+    call.request.volume_refine_status = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    VXD_TRY(open_volume_refine_status(&call, out));
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+enum voxeld_status voxeld_volume_refine_cancel(struct voxeld_client *client,
+                                               const struct voxeld_call *options,
+                                               const char *volume, bool *was_running,
+                                               struct voxeld_error *error)
+{
+    Voxeld__V1__VolumeRefineCancelRequest body =
+        VOXELD__V1__VOLUME_REFINE_CANCEL_REQUEST__INIT;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_begin(&call, client, options, true));
+    body.name = vxd_text_or_empty(volume);
+    call.request.method_case = VOXELD__V1__REQUEST__METHOD_VOLUME_REFINE_CANCEL;
+    call.request.volume_refine_cancel = &body;
+    VXD_TRY(vxd_exchange_send(&call));
+    if (was_running != NULL) {
+        *was_running = call.reply.response->volume_refine_cancel->was_running;
+    }
+out:
+    return vxd_exchange_end(&call, status, error);
+}
+
 void voxeld_volumes_free(struct voxeld_volumes *result)
 {
     vxd_result_free(result);
@@ -1239,6 +1556,16 @@ void voxeld_volume_picture_free(struct voxeld_volume_picture *result)
 }
 
 void voxeld_volume_surface_free(struct voxeld_volume_surface *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_refined_free(struct voxeld_volume_refined *result)
+{
+    vxd_result_free(result);
+}
+
+void voxeld_volume_refine_status_free(struct voxeld_volume_refine_status *result)
 {
     vxd_result_free(result);
 }

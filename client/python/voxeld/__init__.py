@@ -70,12 +70,16 @@ from .generated.volume_records import (
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
+    VolumeRefined,
+    VolumeRefinedKeyframe,
+    VolumeRefineLoss,
+    VolumeRefineStatus,
     VolumeScanned,
     VolumeTrack,
     VolumeTracked,
 )
 from .maps import Map, Merge
-from .volumes import Volume
+from .volumes import Keyframe, Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
 from .pictures import Picture
@@ -185,6 +189,7 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Keyframe",
     "Lidar",
     "Log",
     "LogOdds",
@@ -238,6 +243,10 @@ __all__ = [
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
+    "VolumeRefineLoss",
+    "VolumeRefineStatus",
+    "VolumeRefined",
+    "VolumeRefinedKeyframe",
     "VolumeScanned",
     "VolumeTrack",
     "VolumeTracked",

@@ -41,6 +41,7 @@ void ctl_volume_print_json(const struct voxeld_volume_info *volume)
     (void)printf(", \"unavailable\": %s", volume->unavailable ? "true" : "false");
     ctl_json_member_count(stdout, false, "when_full", volume->when_full);
     (void)printf(", \"labels\": %s", volume->labels ? "true" : "false");
+    (void)printf(", \"albedo\": %s", volume->albedo ? "true" : "false");
     (void)fputc('}', stdout);
 }
 
@@ -87,5 +88,14 @@ void ctl_volume_decay_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, true, "n_removed", r->n_removed);
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
+    (void)fputs("}\n", stdout);
+}
+
+void ctl_volume_refine_json(const struct voxeld_volume_refined *r)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "n_voxels", r->n_voxels);
+    ctl_json_member_count(stdout, false, "n_subvolumes", r->n_subvolumes);
+    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
     (void)fputs("}\n", stdout);
 }

@@ -23,6 +23,7 @@ enum {
     ((uint64_t)256 << 20) /* the default of journal_max_bytes */
 
 struct vxd_volumes;
+struct vxd_volume_refining;
 
 /* How long a volume is kept, and how large it may be. */
 struct vxd_volume_terms {
@@ -58,6 +59,7 @@ struct vxd_named_volume {
     struct vxd_volume *volume;
     uint64_t n_images;            /* integrated */
     struct vxd_track_state track; /* of the camera that is tracked against it */
+    struct vxd_volume_refining *refining; /* the request's that refines it; NULL: none */
     uint64_t generation;
     int64_t created_unix_ns;
     int64_t used_ns; /* monotonic */

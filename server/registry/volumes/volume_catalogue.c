@@ -78,7 +78,7 @@ void vxd_volume_describe(struct vxd_bytes_out *out,
     vxd_bytes_put_number(out, (uint64_t)spec->form);
     vxd_bytes_put_number(out, spec->has_colour ? 1 : 0);
     vxd_bytes_put_number(out, spec->capacity);
-    vxd_bytes_put_number(out, (spec->has_labels ? 1 : 0) + (spec->has_albedo ? 1 : 0));
+    vxd_bytes_put_number(out, (spec->has_labels ? 1U : 0U) + (spec->has_albedo ? 1U : 0U));
     if (spec->has_labels) {
         put_layer(out, LABELS);
     }

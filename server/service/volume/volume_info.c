@@ -207,6 +207,25 @@ static void quaternion_of(const double r[9], Voxeld__V1__Quaternion *out)
     out->w = rows[best][3] / norm;
 }
 
+void vxd_volume_show_camera(const struct vxd_volume_camera *camera,
+                            Voxeld__V1__VolumeCamera *out)
+{
+    out->width = (uint32_t)camera->width;
+    out->height = (uint32_t)camera->height;
+    out->fx = camera->fx;
+    out->fy = camera->fy;
+    out->cx = camera->cx;
+    out->cy = camera->cy;
+    out->k1 = camera->distortion[0];
+    out->k2 = camera->distortion[1];
+    out->p1 = camera->distortion[2];
+    out->p2 = camera->distortion[3];
+    out->k3 = camera->distortion[4];
+    out->k4 = camera->distortion[5];
+    out->k5 = camera->distortion[6];
+    out->k6 = camera->distortion[7];
+}
+
 Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
                                       const struct vxd_volume_pose *pose,
                                       struct vxd_err *err)

@@ -20,6 +20,7 @@ _voxelctl()
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
     "volume copy --durable") words="always everysec off" ;;
+    "volume refine --durable") words="always everysec off" ;;
     "volume run --block") words="8 16" ;;
     "volume run --when-full") words="unspecified refuse forget_farthest" ;;
     "volume run --durable") words="always everysec off" ;;
