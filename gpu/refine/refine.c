@@ -42,8 +42,7 @@ static enum vxd_status check_options(const struct vxd_refine_options *options,
                                      const struct vxd_volume_spec *spec,
                                      struct vxd_err *err)
 {
-    double most_band =
-        fmin(MAX_BAND_VOXELS * spec->voxel_size_m, spec->truncation_m);
+    double most_band = fmin(MAX_BAND_VOXELS * spec->voxel_size_m, spec->truncation_m);
     double least_band = MIN_BAND_VOXELS * spec->voxel_size_m;
     enum vxd_status status;
 
@@ -67,7 +66,8 @@ static enum vxd_status check_options(const struct vxd_refine_options *options,
                          VXD_REFINE_MAX_STEPS, err));
     VXD_TRY(check_number(options->cg_iterations, "cg_iterations", 1, 1000, err));
     VXD_TRY(check_number(options->upsample, "upsample", 0, VXD_REFINE_MAX_UPSAMPLE, err));
-    if (options->solver != VXD_REFINE_GAUSS_NEWTON && options->solver != VXD_REFINE_ADAM) {
+    if (options->solver != VXD_REFINE_GAUSS_NEWTON &&
+        options->solver != VXD_REFINE_ADAM) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "solver", "%d is none",
                          (int)options->solver));
     }
@@ -96,13 +96,13 @@ static enum vxd_status check_keyframe(const struct vxd_refine_keyframe *keyframe
     struct vxd_camera_form form;
     enum vxd_status status;
 
-    VXD_TRY(vxd_camera_form_init(camera, "camera", &form, err));
     VXD_TRY(check_number(camera->width, "camera.width", MIN_PIXELS, 16384, err));
     VXD_TRY(check_number(camera->height, "camera.height", MIN_PIXELS, 16384, err));
     VXD_TRY(check_number(camera->fx, "camera.fx", 1, MAX_FOCAL, err));
     VXD_TRY(check_number(camera->fy, "camera.fy", 1, MAX_FOCAL, err));
     VXD_TRY(check_number(camera->cx, "camera.cx", -MAX_FOCAL, MAX_FOCAL, err));
     VXD_TRY(check_number(camera->cy, "camera.cy", -MAX_FOCAL, MAX_FOCAL, err));
+    VXD_TRY(vxd_camera_form_init(camera, "camera", &form, err));
     VXD_TRY(vxd_volume_check_pose(&keyframe->T_map_camera, "T_map_camera", err));
     if (keyframe->colour == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "colour", "there is no image"));
@@ -329,8 +329,8 @@ static void set_call(struct vxd_refine *refine, const struct vxd_refine_op *op)
     solve->x = vectors == NULL ? NULL
                : op->is_light  ? (vxd_refine_real *)(uintptr_t)call->view.lights
                                : vectors + 3 * n;
-    solve->diagonal = op->is_light && vectors != NULL ? vectors + 3 * n
-                                                      : call->view.diagonal;
+    solve->diagonal =
+        op->is_light && vectors != NULL ? vectors + 3 * n : call->view.diagonal;
     if (op->is_gradient) {
         solve->p = call->view.state;
     }
@@ -342,9 +342,8 @@ static void set_call(struct vxd_refine *refine, const struct vxd_refine_op *op)
             call->view.views + (size_t)(op->index - VXD_REFINE_OF_VIEWS) * refine->n;
     }
     if (op->step == VXD_REFINE_STEP_POSE_SUM) {
-        call->view.pose_totals =
-            (double *)refine->buffers[VXD_REFINE_POSE_TOTALS].ptr +
-            op->first * VXD_REFINE_POSE_SUMS;
+        call->view.pose_totals = (double *)refine->buffers[VXD_REFINE_POSE_TOTALS].ptr +
+                                 op->first * VXD_REFINE_POSE_SUMS;
     }
     solve->state = call->view.state;
 }
@@ -355,7 +354,7 @@ static enum vxd_status run_ops(struct vxd_queue *queue, struct vxd_refine *refin
 {
     enum vxd_status status = VXD_OK;
 
-    while (refine->op_at < refine->n_ops && *work_ns > 0) {
+    while (refine->op_at<refine->n_ops && * work_ns> 0) {
         const struct vxd_refine_op *op = &refine->ops[refine->op_at];
         double cost = cost_of(refine, op);
         size_t left = op->n - refine->item_at;
@@ -512,10 +511,9 @@ void vxd_refine_get_progress(const struct vxd_refine *refine,
     *out = (struct vxd_refine_progress){
         .fraction = refine->phase == VXD_REFINE_DONE
                         ? 1
-                        : (refine->level +
-                           (refine->round * refine->options.iterations +
-                            refine->iteration) /
-                               (steps + 1)) /
+                        : (refine->level + (refine->round * refine->options.iterations +
+                                            refine->iteration) /
+                                               (steps + 1)) /
                               levels,
         .level = refine->level,
         .n_voxels = refine->n,

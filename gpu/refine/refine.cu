@@ -13,7 +13,8 @@
 #define SUMS_A_THREAD ((VXD_REFINE_LIGHT_SUMS + N_THREADS - 1) / N_THREADS)
 
 template <int STEP>
-static __device__ __forceinline__ void run_item(const struct vxd_refine_call *call, size_t i)
+static __device__ __forceinline__ void run_item(const struct vxd_refine_call *call,
+                                                size_t i)
 {
 #define ITEM(name, expression)                                                           \
     if constexpr (STEP == VXD_REFINE_STEP_##name) {                                      \

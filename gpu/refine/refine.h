@@ -39,7 +39,8 @@ struct vxd_refine;
 struct vxd_refine_keyframe {
     struct vxd_volume_camera camera;
     struct vxd_volume_pose T_map_camera;
-    const uint8_t *colour; /* height x width x 3, rgb8; host memory, borrowed until destroy */
+    const uint8_t
+        *colour; /* height x width x 3, rgb8; host memory, borrowed until destroy */
 };
 
 enum vxd_refine_solver {
@@ -48,7 +49,8 @@ enum vxd_refine_solver {
 };
 
 struct vxd_refine_options {
-    double band_m;     /* voxels with |d| below it, 2 to 16 voxels, below the truncation; 0 = 3 voxels */
+    double
+        band_m; /* voxels with |d| below it, 2 to 16 voxels, below the truncation; 0 = 3 voxels */
     double min_weight; /* voxels of less weight are left alone; 0 = any observed */
     /* Edge of the cubes of light, 2 voxels or more; 0 = one set for all. */
     double subvolume_m;
@@ -85,7 +87,8 @@ struct vxd_refine_loss {
     double smooth;
     double init;
     double chroma;
-    double light;  /* mean square difference of shading and images' intensity, when it was found */
+    double
+        light; /* mean square difference of shading and images' intensity, when it was found */
     bool rejected; /* the step before it made the energy greater, and was taken back */
 };
 

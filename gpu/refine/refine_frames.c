@@ -146,19 +146,19 @@ out:
 
 /* ---- What is seen ---- */
 
-static void set_cast(const struct vxd_refine *refine, const struct vxd_refine_frame *frame,
-                     int shrink, struct vxd_volume_cast_args *args)
+static void set_cast(const struct vxd_refine *refine,
+                     const struct vxd_refine_frame *frame, int shrink,
+                     struct vxd_volume_cast_args *args)
 {
     double camera[4];
 
     level_camera(frame, camera);
-    args->camera = (struct vxd_volume_camera){
-        .width = frame->width / shrink,
-        .height = frame->height / shrink,
-        .fx = camera[0] / shrink,
-        .fy = camera[1] / shrink,
-        .cx = (camera[2] + 0.5) / shrink - 0.5,
-        .cy = (camera[3] + 0.5) / shrink - 0.5};
+    args->camera = (struct vxd_volume_camera){.width = frame->width / shrink,
+                                              .height = frame->height / shrink,
+                                              .fx = camera[0] / shrink,
+                                              .fy = camera[1] / shrink,
+                                              .cx = (camera[2] + 0.5) / shrink - 0.5,
+                                              .cy = (camera[3] + 0.5) / shrink - 0.5};
     args->T_map_camera = frame->pose;
     args->depth_max_m =
         refine->options.depth_max_m > 0 ? refine->options.depth_max_m : 1000;
@@ -208,7 +208,8 @@ enum vxd_status vxd_refine_cast(struct vxd_queue *queue, struct vxd_refine *refi
                                   refine->call.view.base[k]);
         }
         refine->cast_row = 0;
-        VXD_TRY(vxd_refine_run(queue, &refine->call, VXD_REFINE_STEP_SEE, refine->n, err));
+        VXD_TRY(
+            vxd_refine_run(queue, &refine->call, VXD_REFINE_STEP_SEE, refine->n, err));
     }
 out:
     return status;
@@ -282,9 +283,9 @@ static void move_pose(const struct vxd_refine *refine, struct vxd_volume_pose *p
 
     rotation_of(w, r);
     for (int k = 0; k < 3; k++) {
-        arm[k] = was.translation[k] - refine->origin_m[k] -
-                 (refine->call.view.base[k] + refine->set_centre[k]) *
-                     refine->voxel_size_m;
+        arm[k] =
+            was.translation[k] - refine->origin_m[k] -
+            (refine->call.view.base[k] + refine->set_centre[k]) * refine->voxel_size_m;
     }
     for (int i = 0; i < 3; i++) {
         double turned = 0;

@@ -23,8 +23,8 @@ extern "C" {
     X(ASK, vxd_refine_ask_item(&call->view, call->light.keys, i))                        \
     X(LINK, vxd_refine_link_item(&call->view, call->links, call->bytes, i))              \
     X(START, vxd_refine_start_item(&call->view, &call->set, i))                          \
-    X(READ_ALBEDO, vxd_refine_read_albedo_item(&call->view, &call->set,                  \
-                                               call->bins.unseen, i))                    \
+    X(READ_ALBEDO,                                                                       \
+      vxd_refine_read_albedo_item(&call->view, &call->set, call->bins.unseen, i))        \
     X(IMAGE, vxd_refine_image_item(&call->image, i))                                     \
     X(NODE, vxd_refine_node_item(&call->view, i))                                        \
     X(SEE, vxd_refine_see_item(&call->view, &call->see, i))                              \
@@ -40,7 +40,8 @@ extern "C" {
     X(BEGIN_OF, vxd_refine_begin_of_item(&call->light, i))                               \
     X(LIGHT_CHUNK, vxd_refine_light_chunk_item(&call->view, &call->light, i))            \
     X(CUBE_SUM, vxd_refine_cube_sum_item(&call->light, i))                               \
-    X(LIGHT_RIGHT, vxd_refine_light_right_item(&call->view, &call->light, &call->solve, i)) \
+    X(LIGHT_RIGHT,                                                                       \
+      vxd_refine_light_right_item(&call->view, &call->light, &call->solve, i))           \
     X(LIGHT_MATRIX, call->solve.q[i] = vxd_refine_light_product(                         \
                         &call->view, &call->light, call->solve.p, 0, i))                 \
     X(SIGHT, vxd_refine_sight_item(&call->view, call->pose.first + i / call->view.n,     \
@@ -175,7 +176,7 @@ struct vxd_refine_frame {
     int height;
     struct vxd_buffer grey;
     struct vxd_buffer rgb8;
-    double n_views; /* sum of weights */
+    double n_views;  /* sum of weights */
     double moved[6]; /* from the given pose, voxels */
     double moved_before[6];
     struct vxd_volume_pose pose_before; /* the step that may be taken back */
@@ -216,12 +217,12 @@ struct vxd_refine {
     int round;
     int iteration;
     int cg;
-    int part; /* of a phase that has several */
-    size_t frame;    /* of IMAGES, SEE */
-    int cast_row;    /* of SEE */
+    int part;       /* of a phase that has several */
+    size_t frame;   /* of IMAGES, SEE */
+    int cast_row;   /* of SEE */
     int light_pass; /* of the first round: albedo and light in turn */
 
-    bool has_overlap;    /* every keyframe sees something */
+    bool has_overlap; /* every keyframe sees something */
 
     size_t n_blocks;
     size_t n; /* voxels of the level */
@@ -230,7 +231,7 @@ struct vxd_refine {
     size_t n_chunks;
     double voxel_size_m;
     double origin_m[3];
-    double unit; /* voxels of a distance of 1 */
+    double unit;          /* voxels of a distance of 1 */
     double set_centre[3]; /* voxels from the base */
     double reach;
     double brightness;
@@ -316,8 +317,8 @@ void vxd_refine_push_light_sums(struct vxd_refine *refine);
 /* --- refine_joint.c ---------------------------------------------------------------------------- */
 
 /* Memory of the joint steps of a level. */
-enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue, struct vxd_refine *refine,
-                                         struct vxd_err *err);
+enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
+                                         struct vxd_refine *refine, struct vxd_err *err);
 /* Goes to the next phase once the operations before it are done. */
 enum vxd_status vxd_refine_next_joint(struct vxd_queue *queue, struct vxd_refine *refine,
                                       struct vxd_err *err);

@@ -7,15 +7,15 @@
 
 #define LIGHT_ITERATIONS 60
 #define LIGHT_PASSES 6 /* of the first round */
-#define CG_AT_ONCE 8 /* iterations in the list of operations */
+#define CG_AT_ONCE 8   /* iterations in the list of operations */
 #define FIRST_DAMPING 1e-3
 #define LEAST_DAMPING 1e-6
 #define FIRST_LOSSES 16
 
 /* ---- Memory ---- */
 
-enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue, struct vxd_refine *refine,
-                                         struct vxd_err *err)
+enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue,
+                                         struct vxd_refine *refine, struct vxd_err *err)
 {
     size_t n = refine->n;
     size_t real = sizeof(vxd_refine_real);
@@ -35,7 +35,8 @@ enum vxd_status vxd_refine_reserve_joint(struct vxd_queue *queue, struct vxd_ref
         {VXD_REFINE_COUPLINGS, n, VXD_REFINE_COUPLING * real},
         {VXD_REFINE_FORCE, n, 4 * real},
         {VXD_REFINE_LOSSES, n, 4 * real},
-        {VXD_REFINE_POSE_PARTS, n_slots * VXD_REFINE_POSE_SUMS * view->n_pose_parts, real},
+        {VXD_REFINE_POSE_PARTS, n_slots * VXD_REFINE_POSE_SUMS * view->n_pose_parts,
+         real},
         {VXD_REFINE_POSE_TOTALS, refine->n_frames * VXD_REFINE_POSE_SUMS, sizeof(double)},
         {VXD_REFINE_PRODUCTS, n, 10 * real},
         {VXD_REFINE_DIAGONAL, n, 2 * real},
@@ -87,7 +88,8 @@ out:
 }
 
 static enum vxd_status read_sums(struct vxd_queue *queue, struct vxd_refine *refine,
-                                 double scalars[VXD_REFINE_N_SCALARS], struct vxd_err *err)
+                                 double scalars[VXD_REFINE_N_SCALARS],
+                                 struct vxd_err *err)
 {
     return vxd_refine_read(queue, refine->call.solve.scalars,
                            VXD_REFINE_N_SCALARS * sizeof *scalars, scalars, err);
@@ -128,8 +130,8 @@ static void push_sights(struct vxd_refine *refine, bool is_for_poses)
         size_t left = refine->n_frames - first;
         struct vxd_refine_op op = {.step = VXD_REFINE_STEP_SIGHT,
                                    .first = first,
-                                   .n_slots = left < VXD_REFINE_SLOTS ? left
-                                                                      : VXD_REFINE_SLOTS};
+                                   .n_slots =
+                                       left < VXD_REFINE_SLOTS ? left : VXD_REFINE_SLOTS};
 
         op.n = refine->n * op.n_slots;
         vxd_refine_push_op(refine, op);
@@ -186,14 +188,15 @@ static enum vxd_status begin_light(struct vxd_queue *queue, struct vxd_refine *r
             char field[32];
 
             (void)snprintf(field, sizeof field, "keyframes[%zu]", i);
-            VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                             "sees nothing of the volume's surface: its pose or camera is "
-                             "another one, or something is in between"));
+            VXD_TRY(
+                vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                         "sees nothing of the volume's surface: its pose or camera is "
+                         "another one, or something is in between"));
         }
     }
     refine->has_overlap = true;
-    refine->call.view.data_scale = (vxd_refine_real)(
-        n_views > 0 ? fmax(sums[VXD_REFINE_OF_SEEN], 1) / n_views : 0);
+    refine->call.view.data_scale =
+        (vxd_refine_real)(n_views > 0 ? fmax(sums[VXD_REFINE_OF_SEEN], 1) / n_views : 0);
     if (refine->round == 0) {
         refine->brightness =
             sums[VXD_REFINE_OF_BRIGHT] / fmax(sums[VXD_REFINE_OF_SEEN], 1) + 1e-6;
@@ -341,8 +344,8 @@ static void solve_joint(struct vxd_refine *refine)
     if (options->solver == VXD_REFINE_ADAM) {
         int step = refine->round * options->iterations + refine->iteration + 1;
 
-        refine->call.solve.rate = (vxd_refine_real)(
-            options->learning_rate > 0 ? options->learning_rate : 0.01);
+        refine->call.solve.rate =
+            (vxd_refine_real)(options->learning_rate > 0 ? options->learning_rate : 0.01);
         refine->call.solve.correct1 = (vxd_refine_real)(1 / (1 - pow(0.9, step)));
         refine->call.solve.correct2 = (vxd_refine_real)(1 / (1 - pow(0.999, step)));
         push(refine, VXD_REFINE_STEP_ADAM, 2 * refine->n);

@@ -14,12 +14,11 @@ static enum vxd_status make_map(struct vxd_queue *queue, const int32_t *keys, si
                                 int n_values, int32_t *indices, struct vxd_hashmap **out,
                                 size_t *n_entries, struct vxd_err *err)
 {
-    struct vxd_hashmap_spec spec = {
-        .key_dtype = VXD_INT32,
-        .n_components = 3,
-        .n_values = n_values,
-        .values = {{VXD_FLOAT32, VXD_REFINE_HARMONICS}},
-        .index = VXD_HASH_OPEN};
+    struct vxd_hashmap_spec spec = {.key_dtype = VXD_INT32,
+                                    .n_components = 3,
+                                    .n_values = n_values,
+                                    .values = {{VXD_FLOAT32, VXD_REFINE_HARMONICS}},
+                                    .index = VXD_HASH_OPEN};
     struct vxd_hashmap_insert_args insert = {
         .keys = keys, .n = n, .order = VXD_HASH_FIRST, .indices = indices};
     enum vxd_status status;
@@ -115,11 +114,10 @@ static enum vxd_status sort_voxels(struct vxd_queue *queue, struct vxd_refine *r
                         refine->n_cubes);
     }
     VXD_TRY(vxd_device_alloc(queue, n * sizeof(uint64_t), &keys, err));
-    VXD_TRY(vxd_device_alloc(queue, n * (sizeof(uint64_t) + sizeof(uint32_t)), &others,
-                             err));
-    VXD_TRY(vxd_device_alloc(queue, n_scratch, &scratch, err));
     VXD_TRY(
-        vxd_device_alloc(queue, refine->n_cubes * sizeof(uint32_t), &begins, err));
+        vxd_device_alloc(queue, n * (sizeof(uint64_t) + sizeof(uint32_t)), &others, err));
+    VXD_TRY(vxd_device_alloc(queue, n_scratch, &scratch, err));
+    VXD_TRY(vxd_device_alloc(queue, refine->n_cubes * sizeof(uint32_t), &begins, err));
     VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_ORDER, n, sizeof(uint32_t), err));
     call->order = refine->buffers[VXD_REFINE_ORDER].ptr;
     call->light.order = call->order;
@@ -166,8 +164,7 @@ static enum vxd_status make_chunks(struct vxd_queue *queue, struct vxd_refine *r
     }
     first[refine->n_cubes] = (uint32_t)n;
     refine->n_chunks = n;
-    VXD_TRY(
-        vxd_refine_alloc(queue, refine, VXD_REFINE_CHUNKS, n, sizeof *chunks, err));
+    VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_CHUNKS, n, sizeof *chunks, err));
     VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_FIRST_CHUNK, refine->n_cubes + 1,
                              sizeof *first, err));
     VXD_TRY(vxd_refine_write(queue, refine->buffers[VXD_REFINE_CHUNKS].ptr, chunks,
@@ -216,14 +213,14 @@ void vxd_refine_push_light_sums(struct vxd_refine *refine)
     refine->call.light.damping = (vxd_refine_real)(1e-5 * a_corner + 1e-9);
     vxd_refine_push_op(refine, (struct vxd_refine_op){.step = VXD_REFINE_STEP_LIGHT_CHUNK,
                                                       .n = refine->n_chunks});
-    vxd_refine_push_op(refine,
-                       (struct vxd_refine_op){.step = VXD_REFINE_STEP_CUBE_SUM,
-                                              .n = refine->n_cubes * VXD_REFINE_LIGHT_SUMS});
+    vxd_refine_push_op(
+        refine, (struct vxd_refine_op){.step = VXD_REFINE_STEP_CUBE_SUM,
+                                       .n = refine->n_cubes * VXD_REFINE_LIGHT_SUMS});
     vxd_refine_push_op(refine, (struct vxd_refine_op){.step = VXD_REFINE_STEP_LIGHT_RIGHT,
                                                       .n = n,
                                                       .is_light = true});
     vxd_refine_push_op(
-        refine, (struct vxd_refine_op){
-                    .step = VXD_REFINE_STEP_BEGIN, .n = n, .is_light = true});
+        refine,
+        (struct vxd_refine_op){.step = VXD_REFINE_STEP_BEGIN, .n = n, .is_light = true});
     vxd_refine_push_sum(refine, VXD_REFINE_SUM_RZ_FIRST, n, 0, true);
 }

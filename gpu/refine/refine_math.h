@@ -126,9 +126,8 @@ VXD_HD vxd_refine_real vxd_refine_sample(const float *grey, int width, int heigh
     v -= (vxd_refine_real)y;
     at = grey + (size_t)y * (size_t)width + (size_t)x;
     top = (vxd_refine_real)at[0] + ((vxd_refine_real)at[1] - (vxd_refine_real)at[0]) * u;
-    bottom =
-        (vxd_refine_real)at[width] +
-        ((vxd_refine_real)at[width + 1] - (vxd_refine_real)at[width]) * u;
+    bottom = (vxd_refine_real)at[width] +
+             ((vxd_refine_real)at[width + 1] - (vxd_refine_real)at[width]) * u;
     *by_u = ((vxd_refine_real)at[1] - (vxd_refine_real)at[0]) * (1 - v) +
             ((vxd_refine_real)at[width + 1] - (vxd_refine_real)at[width]) * v;
     *by_v = bottom - top;
@@ -161,9 +160,9 @@ VXD_HD int vxd_refine_look(const struct vxd_refine_eye *eye, const vxd_refine_re
         return 0;
     }
     inverse = 1 / p[2];
-    *intensity = vxd_refine_sample(
-        eye->grey, eye->width, eye->height, eye->fx * (p[0] * inverse) + eye->cx,
-        eye->fy * (p[1] * inverse) + eye->cy, &by_u, &by_v);
+    *intensity = vxd_refine_sample(eye->grey, eye->width, eye->height,
+                                   eye->fx * (p[0] * inverse) + eye->cx,
+                                   eye->fy * (p[1] * inverse) + eye->cy, &by_u, &by_v);
     g[0] = by_u * eye->fx * inverse;
     g[1] = by_v * eye->fy * inverse;
     g[2] = -(g[0] * p[0] + g[1] * p[1]) * inverse;
@@ -181,8 +180,8 @@ VXD_HD int vxd_refine_look(const struct vxd_refine_eye *eye, const vxd_refine_re
  * point, which no keyframe has a part in, and g the image's derivative there. */
 struct vxd_refine_node {
     vxd_refine_real normal[3];
-    vxd_refine_real inverse; /* 1 / (2 |gradient|); 0: no normal, and no data term */
-    vxd_refine_real shade;   /* without albedo */
+    vxd_refine_real inverse;  /* 1 / (2 |gradient|); 0: no normal, and no data term */
+    vxd_refine_real shade;    /* without albedo */
     vxd_refine_real slope[3]; /* albedo * derivative of the shading by the normal */
 };
 

@@ -15,7 +15,7 @@
 struct vxd_refine_set_call {
     struct vxd_volume_view volume;
     const int32_t *entries; /* blocks */
-    uint32_t *counts; /* voxels of each block; after the scan, of those before it */
+    uint32_t *counts;       /* voxels of each block; after the scan, of those before it */
     float band;             /* voxels */
     float min_weight;
     float unit;    /* voxels of a distance of 1 */
@@ -47,8 +47,7 @@ VXD_HD void vxd_refine_count_item(const struct vxd_refine_set_call *call, size_t
     uint32_t n = 0;
 
     for (uint32_t v = 0; v < n_voxels; v++) {
-        n += vxd_refine_is_in_set(
-                 call, vxd_voxel_row(&call->volume, call->entries[b], v))
+        n += vxd_refine_is_in_set(call, vxd_voxel_row(&call->volume, call->entries[b], v))
                  ? 1
                  : 0;
     }
@@ -83,14 +82,15 @@ VXD_HD void vxd_refine_list_item(const struct vxd_refine_set_call *call, size_t 
 VXD_HD int64_t vxd_refine_find_row(const struct vxd_volume_view *volume,
                                    const int32_t key[3])
 {
-    int32_t entry = vxd_volume_find_block(
-        volume, vxd_block_tag(vxd_block_of_voxel(volume, key[0]),
-                              vxd_block_of_voxel(volume, key[1]),
-                              vxd_block_of_voxel(volume, key[2])));
+    int32_t entry =
+        vxd_volume_find_block(volume, vxd_block_tag(vxd_block_of_voxel(volume, key[0]),
+                                                    vxd_block_of_voxel(volume, key[1]),
+                                                    vxd_block_of_voxel(volume, key[2])));
 
-    return entry < 0 ? -1
-                     : (int64_t)vxd_voxel_row(
-                           volume, entry, vxd_voxel_index(volume, key[0], key[1], key[2]));
+    return entry < 0
+               ? -1
+               : (int64_t)vxd_voxel_row(volume, entry,
+                                        vxd_voxel_index(volume, key[0], key[1], key[2]));
 }
 
 /* The distance at first. A volume's is along the camera's axis, and so longer than that to the
@@ -260,7 +260,7 @@ struct vxd_refine_see_call {
     int height;
     float scale; /* pixels of the cast a pixel of the keyframe's image */
     float voxel_size;
-    float tolerance;    /* voxels */
+    float tolerance;        /* voxels */
     vxd_refine_real eye[3]; /* where the camera is */
 };
 
@@ -432,9 +432,9 @@ VXD_HD void vxd_refine_bin_item(const struct vxd_refine_bin_call *call, size_t b
         products += (double)sums[0];
         squares += (double)sums[1];
     }
-    call->albedo[bin] =
-        squares > 0.01 && products > 0 ? (vxd_refine_real)(products / squares)
-                                       : call->unseen;
+    call->albedo[bin] = squares > 0.01 && products > 0
+                            ? (vxd_refine_real)(products / squares)
+                            : call->unseen;
 }
 
 VXD_HD void vxd_refine_albedo_item(const struct vxd_refine_view *view,
@@ -473,14 +473,14 @@ struct vxd_refine_light_call {
     size_t n_corners;
     const uint32_t *order;
     const struct vxd_refine_chunk *chunks;
-    const uint32_t *first_chunk;   /* n_cubes + 1 */
-    vxd_refine_real *chunk_sums;   /* x VXD_REFINE_LIGHT_SUMS */
-    vxd_refine_real *cube_sums;    /* likewise */
-    const int32_t *owners;         /* 8 a corner: the cube of which it is corner 0 to 7, or -1 */
-    const int32_t *around;         /* 6 a corner */
-    const int32_t *corner_keys;    /* 3 a corner */
-    const int32_t *cube_keys;      /* 3 a cube */
-    int32_t *keys;                 /* out of the steps that make keys */
+    const uint32_t *first_chunk; /* n_cubes + 1 */
+    vxd_refine_real *chunk_sums; /* x VXD_REFINE_LIGHT_SUMS */
+    vxd_refine_real *cube_sums;  /* likewise */
+    const int32_t *owners; /* 8 a corner: the cube of which it is corner 0 to 7, or -1 */
+    const int32_t *around; /* 6 a corner */
+    const int32_t *corner_keys; /* 3 a corner */
+    const int32_t *cube_keys;   /* 3 a cube */
+    int32_t *keys;              /* out of the steps that make keys */
     uint64_t *sort_keys;
     uint32_t *begins;
     vxd_refine_real smooth;
@@ -494,11 +494,10 @@ VXD_HD void vxd_refine_cube_item(const struct vxd_refine_view *view, int32_t *ke
         keys[3 * i + (size_t)k] =
             view->cube == 0
                 ? 0
-                : (int32_t)floor((view->cube_at[k] +
-                                  (double)(view->keys[3 * i + (size_t)k] -
-                                           view->base[k]) +
-                                  0.5) /
-                                 view->cube);
+                : (int32_t)floor(
+                      (view->cube_at[k] +
+                       (double)(view->keys[3 * i + (size_t)k] - view->base[k]) + 0.5) /
+                      view->cube);
     }
 }
 
@@ -601,7 +600,8 @@ VXD_HD void vxd_refine_light_chunk_item(const struct vxd_refine_view *view,
     }
 }
 
-VXD_HD void vxd_refine_cube_sum_item(const struct vxd_refine_light_call *call, size_t item)
+VXD_HD void vxd_refine_cube_sum_item(const struct vxd_refine_light_call *call,
+                                     size_t item)
 {
     size_t cube = item / VXD_REFINE_LIGHT_SUMS;
     size_t e = item % VXD_REFINE_LIGHT_SUMS;
@@ -644,9 +644,9 @@ VXD_HD vxd_refine_real vxd_refine_light_product(const struct vxd_refine_view *vi
                 p + 9 * (size_t)view->corners[8 * (size_t)cube + (size_t)c];
 
             for (int l = 0; l < 9; l++) {
-                sum += sums[vxd_refine_pair_of(s, c, 8) * 45 +
-                            vxd_refine_pair_of(k, l, 9)] *
-                       other[l];
+                sum +=
+                    sums[vxd_refine_pair_of(s, c, 8) * 45 + vxd_refine_pair_of(k, l, 9)] *
+                    other[l];
             }
         }
     }
@@ -654,8 +654,9 @@ VXD_HD vxd_refine_real vxd_refine_light_product(const struct vxd_refine_view *vi
         int32_t other = call->around[6 * corner + (size_t)d];
 
         if (other >= 0) {
-            sum += is_diagonal ? call->smooth
-                               : call->smooth * (p[item] - p[9 * (size_t)other + (size_t)k]);
+            sum += is_diagonal
+                       ? call->smooth
+                       : call->smooth * (p[item] - p[9 * (size_t)other + (size_t)k]);
         }
     }
     return is_diagonal ? sum + call->damping
@@ -709,7 +710,8 @@ struct vxd_refine_solve_call {
     int index;
     const vxd_refine_real *values;
     const uint8_t *bytes;
-    vxd_refine_real *state; /* of the joint step: what x is added to, and what it was before */
+    vxd_refine_real
+        *state; /* of the joint step: what x is added to, and what it was before */
     vxd_refine_real *before;
     vxd_refine_real *moments; /* Adam: 2 n */
     vxd_refine_real rate;     /* Adam */
@@ -801,7 +803,8 @@ VXD_HD void vxd_refine_begin_item(const struct vxd_refine_solve_call *call, size
 /* Right side and diagonal of the light's equations. */
 VXD_HD void vxd_refine_light_right_item(const struct vxd_refine_view *view,
                                         const struct vxd_refine_light_call *light,
-                                        const struct vxd_refine_solve_call *call, size_t i)
+                                        const struct vxd_refine_solve_call *call,
+                                        size_t i)
 {
     call->q[i] = -vxd_refine_light_product(view, light, NULL, 0, i);
     call->diagonal[i] = vxd_refine_light_product(view, light, NULL, 1, i);
@@ -830,9 +833,9 @@ VXD_HD void vxd_refine_accept_item(const struct vxd_refine_solve_call *call, siz
 
     call->before[i] = was;
     if (i < call->n / 2) {
-        x = x > (vxd_refine_real)0.5 ? (vxd_refine_real)0.5
-                                     : (x < (vxd_refine_real)-0.5 ? (vxd_refine_real)-0.5
-                                                                  : x);
+        x = x > (vxd_refine_real)0.5
+                ? (vxd_refine_real)0.5
+                : (x < (vxd_refine_real)-0.5 ? (vxd_refine_real)-0.5 : x);
         call->state[i] = was + x;
         return;
     }
@@ -891,9 +894,8 @@ VXD_HD void vxd_refine_child_item(const struct vxd_refine_make_call *call, size_
         int x = (int)((uint32_t)key[0] * (uint32_t)span) + v % span;
         int y = (int)((uint32_t)key[1] * (uint32_t)span) + v / span % span;
         int z = (int)((uint32_t)key[2] * (uint32_t)span) + v / span / span;
-        size_t row = vxd_voxel_row(
-            from, call->entries[item >> (3 * call->doubling)],
-            vxd_voxel_index(from, x, y, z));
+        size_t row = vxd_voxel_row(from, call->entries[item >> (3 * call->doubling)],
+                                   vxd_voxel_index(from, x, y, z));
         float d = vxd_volume_distance(from, row) * call->rescale;
 
         has = vxd_volume_weight(from, row) > 0 && d < 1.5f && d > -1.5f;
@@ -1037,11 +1039,11 @@ VXD_HD void vxd_refine_read_albedo_item(const struct vxd_refine_view *view,
 {
     const uint16_t *from = call->volume.albedo + 4 * (size_t)call->rows_read[i];
 
-    view->state[view->n + i] =
-        from[3] > 0 ? (vxd_refine_real)(0.299f * (float)from[0] + 0.587f * (float)from[1] +
-                                        0.114f * (float)from[2]) /
-                          65280
-                    : unseen;
+    view->state[view->n + i] = from[3] > 0 ? (vxd_refine_real)(0.299f * (float)from[0] +
+                                                               0.587f * (float)from[1] +
+                                                               0.114f * (float)from[2]) /
+                                                 65280
+                                           : unseen;
     if (view->state[view->n + i] < unseen / 100) {
         view->state[view->n + i] = unseen / 100;
     }

@@ -20,7 +20,8 @@
 /* Unknowns of a keyframe: translation, rotation (of the camera, about the set's centre), fx, fy, cx,
  * cy; its normal equations: upper triangle, right side. */
 #define VXD_REFINE_POSE 10
-#define VXD_REFINE_POSE_SUMS (VXD_REFINE_POSE * (VXD_REFINE_POSE + 1) / 2 + VXD_REFINE_POSE)
+#define VXD_REFINE_POSE_SUMS                                                             \
+    (VXD_REFINE_POSE * (VXD_REFINE_POSE + 1) / 2 + VXD_REFINE_POSE)
 
 /* Arrays of several numbers a voxel lie side by side on the CPU, for its caches, and one behind the
  * other on a GPU, for the threads of a warp. */
@@ -37,13 +38,14 @@ struct vxd_refine_view {
     int32_t base[3];      /* the set's keys count from here */
     const int32_t *keys;  /* n x 3 */
     const int32_t *near6; /* n x 6: -x +x -y +y -z +z; -1: not in the set */
-    const int32_t *links; /* n x 3: upper neighbours where both voxels have all six, else -1 */
-    const uint8_t *ring;  /* n: it has all six */
+    const int32_t
+        *links; /* n x 3: upper neighbours where both voxels have all six, else -1 */
+    const uint8_t *ring; /* n: it has all six */
     const struct vxd_refine_eye *eyes;
 
     vxd_refine_real *state; /* distances, then albedo: 2 n */
     vxd_refine_real *start; /* n: distances at first */
-    vxd_refine_real *mean;  /* n x 4: colours of the keyframes, and intensity; 0: unseen */
+    vxd_refine_real *mean; /* n x 4: colours of the keyframes, and intensity; 0: unseen */
     vxd_refine_real *chroma; /* n x 3: weights of upper neighbours */
     uint8_t *views; /* n_keyframes x n: weight of the view in 1/255; 0 = not seen */
     struct vxd_refine_node *nodes;
@@ -56,19 +58,19 @@ struct vxd_refine_view {
     double cube_at[3];   /* of the set's base, voxels from the volume's origin */
 
     /* Of the keyframes in memory: n of each slot */
-    vxd_refine_real *sight;        /* x 4: derivative of the image by the point, residual */
+    vxd_refine_real *sight; /* x 4: derivative of the image by the point, residual */
     vxd_refine_real *sight_weight; /* 0: not seen */
     vxd_refine_real *coupling;     /* n x VXD_REFINE_COUPLING */
     vxd_refine_real *force;        /* n x 4: the energy's derivative by z */
     vxd_refine_real *losses;       /* 4 arrays of n: data, smooth, init, chroma */
-    vxd_refine_real *pose_sums; /* slots x VXD_REFINE_POSE_SUMS x n_pose_parts */
-    double *pose_totals;        /* slots x VXD_REFINE_POSE_SUMS */
+    vxd_refine_real *pose_sums;    /* slots x VXD_REFINE_POSE_SUMS x n_pose_parts */
+    double *pose_totals;           /* slots x VXD_REFINE_POSE_SUMS */
     size_t n_pose_parts;
 
     /* Products */
-    vxd_refine_real *z;       /* n x 4 */
-    vxd_refine_real *laplace; /* n */
-    vxd_refine_real *pulled;  /* n x 5: albedo, distance, differences */
+    vxd_refine_real *z;        /* n x 4 */
+    vxd_refine_real *laplace;  /* n */
+    vxd_refine_real *pulled;   /* n x 5: albedo, distance, differences */
     vxd_refine_real *diagonal; /* 2 n */
 
     vxd_refine_real data_scale;
@@ -186,13 +188,13 @@ VXD_HD void vxd_refine_sight_item(const struct vxd_refine_view *view, size_t key
     for (int k = 0; k < 3; k++) {
         to[VXD_REFINE_AT(view, i, k, 4)] = by_x[k];
     }
-    to[VXD_REFINE_AT(view, i, 3, 4)] =
-        node->shade * view->state[view->n + i] - intensity;
+    to[VXD_REFINE_AT(view, i, 3, 4)] = node->shade * view->state[view->n + i] - intensity;
     view->sight_weight[slot * view->n + i] = weight;
 }
 
 VXD_HD void vxd_refine_load4(const struct vxd_refine_view *view,
-                             const vxd_refine_real *from, size_t i, vxd_refine_real out[4])
+                             const vxd_refine_real *from, size_t i,
+                             vxd_refine_real out[4])
 {
     for (int k = 0; k < 4; k++) {
         out[k] = from[VXD_REFINE_AT(view, i, k, 4)];
@@ -201,7 +203,8 @@ VXD_HD void vxd_refine_load4(const struct vxd_refine_view *view,
 
 /* The other voxel of a pair: direction 2k the lower, 2k + 1 the upper neighbour on axis k; -1: the
  * pair has no data term. */
-VXD_HD int32_t vxd_refine_pair(const struct vxd_refine_view *view, size_t i, int direction)
+VXD_HD int32_t vxd_refine_pair(const struct vxd_refine_view *view, size_t i,
+                               int direction)
 {
     int32_t other;
 
@@ -234,8 +237,8 @@ VXD_HD void vxd_refine_couple_item(const struct vxd_refine_view *view, size_t n_
     vxd_refine_real loss = is_first ? 0 : view->losses[i];
 
     for (int e = 0; e < VXD_REFINE_SELF; e++) {
-        self[e] = is_first ? 0
-                           : view->coupling[VXD_REFINE_AT(view, i, e, VXD_REFINE_COUPLING)];
+        self[e] =
+            is_first ? 0 : view->coupling[VXD_REFINE_AT(view, i, e, VXD_REFINE_COUPLING)];
     }
     for (int e = 0; e < 4; e++) {
         force[e] = is_first ? 0 : view->force[VXD_REFINE_AT(view, i, e, 4)];
@@ -492,9 +495,9 @@ VXD_HD void vxd_refine_diagonal_item(const struct vxd_refine_view *view, size_t 
         if (other < 0) {
             continue;
         }
-        by_albedo += view->chroma_scale *
-                     view->chroma[3 * (is_upper ? i : (size_t)other) +
-                                  (size_t)(direction / 2)];
+        by_albedo +=
+            view->chroma_scale *
+            view->chroma[3 * (is_upper ? i : (size_t)other) + (size_t)(direction / 2)];
         if (view->ring[other] != 0) {
             by_distance +=
                 view->smooth + vxd_refine_own_cost(view, (size_t)other, direction / 2);

@@ -53,15 +53,14 @@ static void set_level(struct vxd_refine *refine, const struct vxd_volume *volume
     refine->unit = info.spec.truncation_m / info.spec.voxel_size_m;
     memcpy(refine->origin_m, info.spec.origin_m, sizeof refine->origin_m);
     /* Finer voxels need as many of them around the surface. */
-    band = refine->options.band_m > 0
-               ? refine->options.band_m / info.spec.voxel_size_m /
-                     (double)(1 << refine->level)
-               : 3.0;
+    band = refine->options.band_m > 0 ? refine->options.band_m / info.spec.voxel_size_m /
+                                            (double)(1 << refine->level)
+                                      : 3.0;
     memset(&refine->call, 0, sizeof refine->call);
-    refine->call.set = (struct vxd_refine_set_call){
-        .band = (float)fmin(band, refine->unit),
-        .min_weight = (float)refine->options.min_weight,
-        .unit = (float)refine->unit};
+    refine->call.set =
+        (struct vxd_refine_set_call){.band = (float)fmin(band, refine->unit),
+                                     .min_weight = (float)refine->options.min_weight,
+                                     .unit = (float)refine->unit};
     vxd_volume_get_view(volume, &refine->call.set.volume);
     refine->call.view.n_keyframes = refine->n_frames;
     refine->call.view.n_pose_parts = POSE_PARTS;
@@ -71,10 +70,10 @@ static enum vxd_status count_voxels(struct vxd_queue *queue, struct vxd_refine *
                                     struct vxd_volume *volume, struct vxd_err *err)
 {
     struct vxd_refine_call *call = &refine->call;
-    size_t most = refine->options.max_unknowns > 0 &&
-                          refine->options.max_unknowns < MAX_UNKNOWNS
-                      ? refine->options.max_unknowns
-                      : MAX_UNKNOWNS;
+    size_t most =
+        refine->options.max_unknowns > 0 && refine->options.max_unknowns < MAX_UNKNOWNS
+            ? refine->options.max_unknowns
+            : MAX_UNKNOWNS;
     uint32_t n = 0;
     enum vxd_status status;
 
@@ -94,10 +93,11 @@ static enum vxd_status count_voxels(struct vxd_queue *queue, struct vxd_refine *
                          (double)call->set.band * refine->voxel_size_m));
     }
     if (2 * (size_t)n > most) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_unknowns",
-                         "%u voxels have %zu unknowns, at most %zu are refined: a smaller "
-                         "band_m, fewer upsample levels or a smaller volume have fewer",
-                         n, 2 * (size_t)n, most));
+        VXD_TRY(
+            vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_unknowns",
+                     "%u voxels have %zu unknowns, at most %zu are refined: a smaller "
+                     "band_m, fewer upsample levels or a smaller volume have fewer",
+                     n, 2 * (size_t)n, most));
     }
     refine->n = n;
     call->view.n = n;
@@ -117,8 +117,8 @@ static enum vxd_status find_extent(struct vxd_queue *queue, struct vxd_refine *r
     double squares = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_download(queue, refine->call.view.keys,
-                         refine->n * 3 * sizeof(int32_t), &host, &read, err));
+    VXD_TRY(vxd_download(queue, refine->call.view.keys, refine->n * 3 * sizeof(int32_t),
+                         &host, &read, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     keys = read;
     for (size_t i = 0; i < 3 * refine->n; i++) {
@@ -194,8 +194,8 @@ static enum vxd_status find_near(struct vxd_queue *queue, struct vxd_refine *ref
     call->view.ring = refine->buffers[VXD_REFINE_RINGS].ptr;
     call->bytes = refine->buffers[VXD_REFINE_RINGS].ptr;
     VXD_TRY(vxd_hashmap_neighbours(queue, refine->set, call->view.keys, refine->n,
-                                   VXD_NEIGHBOURS_6,
-                                   refine->buffers[VXD_REFINE_NEAR].ptr, err));
+                                   VXD_NEIGHBOURS_6, refine->buffers[VXD_REFINE_NEAR].ptr,
+                                   err));
     VXD_TRY(vxd_refine_run(queue, call, VXD_REFINE_STEP_RING, refine->n, err));
 out:
     return status;
@@ -214,8 +214,8 @@ static enum vxd_status find_links(struct vxd_queue *queue, struct vxd_refine *re
     uint32_t n_rings = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_refine_alloc(queue, refine, VXD_REFINE_LINKS, n, 3 * sizeof(int32_t),
-                             err));
+    VXD_TRY(
+        vxd_refine_alloc(queue, refine, VXD_REFINE_LINKS, n, 3 * sizeof(int32_t), err));
     VXD_TRY(vxd_device_alloc(queue, (n + 1) * sizeof(uint32_t), &flags, err));
     VXD_TRY(vxd_device_alloc(queue, 3 * n * 3 * sizeof(int32_t), &keys, err));
     VXD_TRY(vxd_device_alloc(queue, 3 * n, &found, err));
@@ -288,8 +288,9 @@ enum vxd_status vxd_refine_list_voxels(struct vxd_queue *queue, struct vxd_refin
 
 /* ---- New volumes ---- */
 
-static enum vxd_status check_range(const struct vxd_volume *volume, struct vxd_queue *queue,
-                                   const int32_t *entries, size_t n, struct vxd_err *err)
+static enum vxd_status check_range(const struct vxd_volume *volume,
+                                   struct vxd_queue *queue, const int32_t *entries,
+                                   size_t n, struct vxd_err *err)
 {
     struct vxd_volume_blocks blocks = {0};
     int32_t *numbers = malloc(n * sizeof *numbers + 1);
@@ -315,9 +316,9 @@ out:
     return status;
 }
 
-static enum vxd_status add_and_fill(struct vxd_queue *queue,
-                                    struct vxd_refine_call *call, struct vxd_volume *to,
-                                    size_t n_new, struct vxd_err *err)
+static enum vxd_status add_and_fill(struct vxd_queue *queue, struct vxd_refine_call *call,
+                                    struct vxd_volume *to, size_t n_new,
+                                    struct vxd_err *err)
 {
     struct vxd_buffer entries = {NULL, 0, VXD_SPACE_DEVICE};
     enum vxd_status status;
@@ -379,8 +380,7 @@ enum vxd_status vxd_refine_make_volume(struct vxd_queue *queue, struct vxd_volum
         VXD_TRY(check_range(from, queue, entries.ptr, n, err));
     }
     VXD_TRY(vxd_volume_create(queue, &spec, out, err));
-    VXD_TRY(
-        vxd_device_alloc(queue, (n_children + 1) * sizeof(uint32_t), &flags, err));
+    VXD_TRY(vxd_device_alloc(queue, (n_children + 1) * sizeof(uint32_t), &flags, err));
     call.make.entries = entries.ptr;
     call.make.flags = flags.ptr;
     vxd_volume_get_view(from, &call.make.from);

@@ -11,8 +11,8 @@
 int vxd_volume_get_layers(const struct vxd_volume *volume,
                           struct vxd_volume_layer out[VXD_VOLUME_MAX_LAYERS])
 {
-    const char *names[VXD_VOLUME_COLOURS + 3] = {[VXD_VOLUME_DISTANCES] = "distance",
-                                                 [VXD_VOLUME_WEIGHTS] = "weight"};
+    const char *names[VXD_VOLUME_COLOURS + 3] = {
+        [VXD_VOLUME_DISTANCES] = "distance", [VXD_VOLUME_WEIGHTS] = "weight"};
     const struct vxd_hashmap_spec *spec = vxd_hashmap_get_spec(volume->map);
     int n = spec->n_values - 1;
     int at = VXD_VOLUME_COLOURS;

@@ -47,7 +47,9 @@ def _images(
             f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
             "depth",
         )
-    if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
+    if colour is not None and (
+        colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)
+    ):
         raise InvalidArgument(
             f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
             "colour",
@@ -89,7 +91,9 @@ class Keyframe:
             camera = Camera(**{**vars(camera), "width": width, "height": height})
         return volume_pb2.VolumeKeyframe(
             camera=camera_message(camera, f"{field}.camera"),
-            colour=colour if isinstance(colour, bytes) else np.ascontiguousarray(colour).tobytes(),
+            colour=colour
+            if isinstance(colour, bytes)
+            else np.ascontiguousarray(colour).tobytes(),
             colour_type=0 if isinstance(colour, bytes) else 1,
             T_map_camera=exchange.pose_of(self.T_map_camera, f"{field}.T_map_camera"),
         )
@@ -137,7 +141,9 @@ class Volume:
 
         more  the other arguments of refine_messages: into, subvolume_m, upsample, ...
         """
-        return self.refine_messages([k.message(f"keyframes[{i}]") for i, k in enumerate(keyframes)], **more)
+        return self.refine_messages(
+            [k.message(f"keyframes[{i}]") for i, k in enumerate(keyframes)], **more
+        )
 
     def integrate(
         self,
@@ -192,7 +198,10 @@ class Volume:
         more    the other arguments of track_bytes
         The others are as of track_and_integrate.
         """
-        return self.track_bytes(**_images(depth, camera, colour), T_map_camera=T_map_camera, **more)
+        return self.track_bytes(
+            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+        )
+
     def integrate_points(
         self,
         points: Points,
@@ -252,7 +261,9 @@ class Volume:
             inverse_square=inverse_square,
             by_angle=by_angle,
             label_field=label_field,
-            labels=b"" if labels is None else np.asarray(labels).astype(np.uint8).tobytes(),
+            labels=b""
+            if labels is None
+            else np.asarray(labels).astype(np.uint8).tobytes(),
         )
         number = volume_pb2.VolumeIntegratePointsRequest.CLOUD_FIELD_NUMBER
         parts = wire.cloud_parts(clouds[0], "cloud", number)
@@ -290,7 +301,9 @@ class Volume:
         if box is not None:
             message.box.low.CopyFrom(wire.vec3(box.low, "box.low"))
             message.box.high.CopyFrom(wire.vec3(box.high, "box.high"))
-        reply = exchange.ask(self._client, "volume_extract", message, timeout, request_id)
+        reply = exchange.ask(
+            self._client, "volume_extract", message, timeout, request_id
+        )
         meshes.write_whole(path, reply.ply)
         return int(reply.n_vertices)
 

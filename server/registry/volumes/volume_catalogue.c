@@ -78,7 +78,8 @@ void vxd_volume_describe(struct vxd_bytes_out *out,
     vxd_bytes_put_number(out, (uint64_t)spec->form);
     vxd_bytes_put_number(out, spec->has_colour ? 1 : 0);
     vxd_bytes_put_number(out, spec->capacity);
-    vxd_bytes_put_number(out, (spec->has_labels ? 1U : 0U) + (spec->has_albedo ? 1U : 0U));
+    vxd_bytes_put_number(out,
+                         (spec->has_labels ? 1U : 0U) + (spec->has_albedo ? 1U : 0U));
     if (spec->has_labels) {
         put_layer(out, LABELS);
     }
@@ -148,8 +149,8 @@ static bool get_more(struct vxd_bytes_in *in, struct vxd_volume_spec *spec)
 
         get_text(in, key, sizeof key);
         get_doubles(in, &value, 1);
-        if (!in->is_bad && (value != 1 || (strcmp(key, LABELS) != 0 &&
-                                           strcmp(key, ALBEDO) != 0))) {
+        if (!in->is_bad &&
+            (value != 1 || (strcmp(key, LABELS) != 0 && strcmp(key, ALBEDO) != 0))) {
             return false;
         }
         spec->has_labels = spec->has_labels || strcmp(key, LABELS) == 0;

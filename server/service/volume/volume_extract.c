@@ -103,9 +103,8 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
     Voxeld__V1__VolumeExtractResponse *reply = job->reply;
     const Voxeld__V1__VolumeExtractRequest *input =
         (const Voxeld__V1__VolumeExtractRequest *)request->input;
-    size_t n_colours = job->base.volume->spec.has_colour || input->albedo
-                           ? job->n.n_vertices
-                           : 0;
+    size_t n_colours =
+        job->base.volume->spec.has_colour || input->albedo ? job->n.n_vertices : 0;
     size_t n_labels = job->base.volume->spec.has_labels ? job->n.n_vertices : 0;
     enum vxd_status status;
 

@@ -222,16 +222,16 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     if (job->options.makes_volume) {
         job->terms.max_bytes = volume->terms.max_bytes;
         /* Of a surface four times as many blocks are there with half of the edge. */
-        VXD_TRY(vxd_volumes_check_copy(volumes, &job->terms,
-                                       (uint64_t)info.n_bytes
-                                           << (2 * job->options.upsample),
-                                       err));
+        VXD_TRY(vxd_volumes_check_copy(
+            volumes, &job->terms, (uint64_t)info.n_bytes << (2 * job->options.upsample),
+            err));
     }
     job->version = info.version;
     VXD_TRY(vxd_refine_create(queue, volume->volume, job->keyframes, job->n_keyframes,
                               &job->options, &job->refining.refine, err));
     volume->refining = &job->refining;
     request->bulk = true;
+    request->is_preparing = true;
     request->more = true;
 out:
     return status;
@@ -331,8 +331,9 @@ static enum vxd_status show_keyframes(struct vxd_request *request, struct vxd_er
     struct refine_job *job = request->state;
     Voxeld__V1__VolumeRefineResponse *reply = job->reply;
 
-    reply->keyframes = vxd_message_array(request->decoder, job->n_keyframes,
-                                         sizeof(Voxeld__V1__VolumeRefinedKeyframe *), err);
+    reply->keyframes =
+        vxd_message_array(request->decoder, job->n_keyframes,
+                          sizeof(Voxeld__V1__VolumeRefinedKeyframe *), err);
     if (reply->keyframes == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -378,13 +379,12 @@ static enum vxd_status end(struct vxd_request *request, struct vxd_queue *queue,
     if (job->options.makes_volume) {
         VXD_TRY(keep_made(request, queue, err));
     } else {
-        VXD_TRY(vxd_refine_apply(queue, job->refining.refine, job->base.volume->volume,
-                                 err));
+        VXD_TRY(
+            vxd_refine_apply(queue, job->refining.refine, job->base.volume->volume, err));
     }
-    VXD_TRY(vxd_volume_new_info(request->decoder,
-                                job->options.makes_volume ? job->base.made
-                                                          : job->base.volume,
-                                &job->reply->volume, err));
+    VXD_TRY(vxd_volume_new_info(
+        request->decoder, job->options.makes_volume ? job->base.made : job->base.volume,
+        &job->reply->volume, err));
     request->output = &job->reply->base;
 out:
     return status;
@@ -405,6 +405,7 @@ enum vxd_status vxd_volume_refine_submit(struct vxd_request *request,
     VXD_TRY(vxd_refine_step(queue, job->refining.refine, job->base.volume->volume,
                             is_cuda ? STAGE_NS_CUDA : STAGE_NS_CPU, &is_done, err));
     request->more = !is_done;
+    request->is_preparing = !is_done;
     if (is_done) {
         VXD_TRY(end(request, queue, err));
     }

@@ -208,7 +208,7 @@ out:
 /* Has an error name keyframes[index] and its field. */
 static void name_keyframe(size_t index, struct vxd_err *err)
 {
-    const char *part = strcmp(err->field, "T_depth_colour") == 0 ? "T_map_camera"
+    const char *part = strcmp(err->field, "T_depth_colour") == 0       ? "T_map_camera"
                        : strncmp(err->field, "colour_camera", 13) == 0 ? err->field + 7
                                                                        : err->field;
     char field[sizeof err->field];
@@ -217,12 +217,12 @@ static void name_keyframe(size_t index, struct vxd_err *err)
     (void)snprintf(err->field, sizeof err->field, "%s", field);
 }
 
-enum vxd_status
-vxd_volume_read_keyframe(struct vxd_request *request,
-                         const Voxeld__V1__VolumeKeyframe *keyframe, size_t index,
-                         struct vxd_image *image, struct vxd_volume_camera *camera,
-                         struct vxd_volume_pose *pose, const uint8_t **colour,
-                         struct vxd_err *err)
+enum vxd_status vxd_volume_read_keyframe(struct vxd_request *request,
+                                         const Voxeld__V1__VolumeKeyframe *keyframe,
+                                         size_t index, struct vxd_image *image,
+                                         struct vxd_volume_camera *camera,
+                                         struct vxd_volume_pose *pose,
+                                         const uint8_t **colour, struct vxd_err *err)
 {
     const struct vxd_volume_sent sent = {.colour = keyframe->colour,
                                          .colour_type = keyframe->colour_type,

@@ -177,12 +177,12 @@ enum vxd_status vxd_volume_read_labels(struct vxd_request *request,
 /* The image of a keyframe, decoded into `image`, which the caller clears in forget, or the message's
  * bytes; its camera and pose. Errors name keyframes[index].
  * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status
-vxd_volume_read_keyframe(struct vxd_request *request,
-                         const Voxeld__V1__VolumeKeyframe *keyframe, size_t index,
-                         struct vxd_image *image, struct vxd_volume_camera *camera,
-                         struct vxd_volume_pose *pose, const uint8_t **colour,
-                         struct vxd_err *err);
+enum vxd_status vxd_volume_read_keyframe(struct vxd_request *request,
+                                         const Voxeld__V1__VolumeKeyframe *keyframe,
+                                         size_t index, struct vxd_image *image,
+                                         struct vxd_volume_camera *camera,
+                                         struct vxd_volume_pose *pose,
+                                         const uint8_t **colour, struct vxd_err *err);
 
 /* --- volume_refine.c ------------------------------------------------------------------- */
 

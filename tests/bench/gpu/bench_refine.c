@@ -202,8 +202,7 @@ static void print_poses(const struct options *options, const struct vxd_refine *
         vxd_refine_get_keyframe(refine, (size_t)i, &camera, &pose);
         focal += camera.fx / truth[i].camera.fx / options->scene.n_keyframes;
         for (int k = 0; k < 3; k++) {
-            double apart =
-                pose.translation[k] - truth[i].T_map_camera.translation[k];
+            double apart = pose.translation[k] - truth[i].T_map_camera.translation[k];
 
             squares += apart * apart / options->scene.n_keyframes;
         }
@@ -270,7 +269,8 @@ int main(int argc, char **argv)
     vxd_refine_options_init(&options.refine);
     options.refine.makes_volume = true;
     if (!parse(argc, argv, &options)) {
-        (void)fprintf(stderr, "usage: bench_refine [--backend cpu|cuda] [--NAME VALUE]...\n");
+        (void)fprintf(stderr,
+                      "usage: bench_refine [--backend cpu|cuda] [--NAME VALUE]...\n");
         return 2;
     }
     options.scene.width = options.scene.height * 4 / 3;

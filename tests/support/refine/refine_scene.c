@@ -139,7 +139,8 @@ static struct vxd_volume_pose pose_of(const struct refine_scene *scene, int i, i
 }
 
 /* Where a ray meets the surface; false where it does not. */
-static bool trace(const struct refine_scene *scene, const struct vxd_volume_camera *camera,
+static bool trace(const struct refine_scene *scene,
+                  const struct vxd_volume_camera *camera,
                   const struct vxd_volume_pose *pose, double u, double v, double p[3],
                   double n[3], double *z)
 {
@@ -285,8 +286,8 @@ static void score(const struct refine_scene *scene, const float *vertices,
         out->surface_mm += d * d * 1e6 / (double)n;
         if (colours != NULL) {
             const double *true_colour = paint(scene, p);
-            double x = 0.299 * true_colour[0] + 0.587 * true_colour[1] +
-                       0.114 * true_colour[2];
+            double x =
+                0.299 * true_colour[0] + 0.587 * true_colour[1] + 0.114 * true_colour[2];
             double y = (0.299 * colours[3 * i] + 0.587 * colours[3 * i + 1] +
                         0.114 * colours[3 * i + 2]) /
                        255;

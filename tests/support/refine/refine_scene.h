@@ -29,8 +29,8 @@ enum vxd_status refine_scene_integrate(const struct refine_scene *scene,
 
 struct refine_score {
     size_t n_vertices;
-    double normal_deg; /* mean angle to the true normals */
-    double surface_mm; /* root of the mean square distance to the true surface */
+    double normal_deg;  /* mean angle to the true normals */
+    double surface_mm;  /* root of the mean square distance to the true surface */
     double correlation; /* of the albedo's brightness; 0 without albedo */
 };
 
