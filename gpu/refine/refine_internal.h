@@ -7,6 +7,7 @@
 #include "gpu/core/core_cpu.h"
 #include "gpu/refine/refine.h"
 #include "gpu/refine/refine_setup.h"
+#include "gpu/refine/refine_solve.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -37,6 +37,7 @@ FILES = (
     "grid",
     "render",
     "mesh",
+    "refine",
     "watch",
     "why",
     "backup",

@@ -97,13 +97,6 @@ enum voxeld_volume_track_reason {
     VOXELD_VOLUME_TRACK_MOVED_TOO_FAR = 4
 };
 
-enum voxeld_volume_refine_solver {
-    /* Gauss-Newton with preconditioned conjugate gradients. */
-    VOXELD_VOLUME_REFINE_GAUSS_NEWTON = 0,
-    /* As the paper, to compare. */
-    VOXELD_VOLUME_REFINE_ADAM = 1
-};
-
 /* An axis-parallel box, half-open. */
 struct voxeld_volume_box {
     double low[3];
@@ -206,43 +199,6 @@ struct voxeld_volume_lidar {
     double azimuth_begin_deg;
     /* -360 to 360; 0: 360 */
     double azimuth_span_deg;
-};
-
-/* A colour image and how it was taken. */
-struct voxeld_volume_keyframe {
-    /* Width and height may be 0 with a file. 16 to 16384 pixels each, at most 4194304 */
-    bool has_camera;
-    struct voxeld_volume_camera camera;
-    const uint8_t *colour;
-    size_t n_colour_bytes;
-    bool colour_is_rgb;
-    /* Camera to map */
-    struct voxeld_pose T_map_camera;
-};
-
-/* Energies before one joint step: sums over voxels, times the weights of their
- * terms. */
-struct voxeld_volume_refine_loss {
-    /* 0: voxels as they were; each later level has voxels of half the edge */
-    uint32_t level;
-    uint32_t round;
-    /* Differences of shading and images between neighbouring voxels */
-    double data;
-    double smooth;
-    double init;
-    double chroma;
-    /* Mean square difference of shading and the images' intensities when the light was
-     * found */
-    double light;
-    /* The step before made the energy greater, and was taken back */
-    bool rejected;
-};
-
-/* A keyframe as it was refined. */
-struct voxeld_volume_refined_keyframe {
-    bool has_camera;
-    struct voxeld_volume_camera camera;
-    struct voxeld_pose T_map_camera;
 };
 
 struct voxeld_volume_create_request {
@@ -649,61 +605,6 @@ struct voxeld_volume_integrate_points_request {
     struct voxeld_call call;
 };
 
-struct voxeld_volume_refine_request {
-    const char *volume;
-    /* 1 to 256 */
-    const struct voxeld_volume_keyframe *keyframes;
-    size_t n_keyframes;
-    /* The name of the new volume. Empty: the volume itself is changed */
-    const char *into;
-    /* Voxels nearer to the surface are refined: 2 to 16 voxels, at most the truncation;
-     * 0 to 1600; 0: 3 voxels */
-    double band_m;
-    /* Voxels of a lower weight are left alone; 0 to 65535; 0: any weight above 0 */
-    double min_weight;
-    /* Edge of the cubes at whose corners the light is found, 2 voxels or more; 0 to
-     * 1000000; 0: one light for all */
-    double subvolume_m;
-    /* Keyframes see no farther; 0 to 1000; 0: 1000 */
-    double depth_max_m;
-    /* Weights of the terms: the distances' Laplacian; their change; differences of
-     * albedo where colours do not change; differences of light between neighbouring
-     * corners; 0 to 1000000; 0: 0.0002 */
-    double smooth;
-    /* 0 to 1000000; 0: 0.00002 */
-    double init;
-    /* 0 to 1000000; 0: 5 */
-    double chroma;
-    /* 0 to 1000000; 0: 0.05 */
-    double light;
-    enum voxeld_volume_refine_solver solver;
-    /* Of Adam: voxels, and albedo, a step; 0 to 1; 0: 0.01 */
-    double learning_rate;
-    /* Visibility and light are found anew in each; 0 to 100; 0: 2 */
-    uint32_t rounds;
-    /* Joint steps a round; of all rounds at most 1000; 0 to 1000; 0: 5 */
-    uint32_t iterations;
-    /* Of conjugate gradients, a step; 0 to 1000; 0: 10 */
-    uint32_t cg_iterations;
-    /* How often voxels are halved, and refined again. Needs `into`; 0 to 3; with into */
-    uint32_t upsample;
-    /* What is not refined */
-    bool keep_distances;
-    bool keep_albedo;
-    bool keep_poses;
-    /* Focal lengths and principal points too */
-    bool refine_intrinsics;
-    /* Distances and albedo of one level; 0: as many as fit into memory */
-    uint64_t max_unknowns;
-    /* Of `into`, as in VolumeCreateRequest; with into */
-    bool durable;
-    /* with durable */
-    enum voxeld_volume_fsync fsync;
-    /* 0: 256 MiB; with durable */
-    uint64_t journal_max_bytes;
-    struct voxeld_call call;
-};
-
 /* All pointers live until it is freed. */
 struct voxeld_volumes {
     bool existed;
@@ -902,47 +803,6 @@ struct voxeld_volume_surface {
 
 VOXELD_API void voxeld_volume_surface_free(struct voxeld_volume_surface *result);
 
-/* All pointers live until it is freed. */
-struct voxeld_volume_refined {
-    /* The volume with the result */
-    bool has_volume;
-    struct voxeld_volume_info volume;
-    const struct voxeld_volume_refine_loss *losses;
-    size_t n_losses;
-    /* In the request's order */
-    const struct voxeld_volume_refined_keyframe *keyframes;
-    size_t n_keyframes;
-    /* Voxels and cubes of light of the last level */
-    uint64_t n_voxels;
-    uint64_t n_subvolumes;
-    double engine_ms;
-    double queue_ms;
-    double total_ms;
-    const char *request_id;
-    bool replayed;
-};
-
-VOXELD_API void voxeld_volume_refined_free(struct voxeld_volume_refined *result);
-
-/* All pointers live until it is freed. */
-struct voxeld_volume_refine_status {
-    /* None is running: all else is 0 */
-    bool running;
-    /* Joint steps done, 0 to 1 */
-    double fraction;
-    uint32_t level;
-    uint64_t n_voxels;
-    uint64_t n_losses;
-    /* The sum of the last step's energies */
-    double energy;
-    double queue_ms;
-    double total_ms;
-    const char *request_id;
-};
-
-VOXELD_API void
-voxeld_volume_refine_status_free(struct voxeld_volume_refine_status *result);
-
 /* With equal parameters an existing volume is OK (existed: true), with others
  * ALREADY_EXISTS.
  *
@@ -1102,51 +962,6 @@ VOXELD_API enum voxeld_status voxeld_volume_integrate_points(
     struct voxeld_client *client,
     const struct voxeld_volume_integrate_points_request *request,
     struct voxeld_volume_change **out, struct voxeld_error *error);
-
-/* Refines distances so that shading explains what colour images of known poses show,
- * and finds the albedo of the surface: shape from shading with spatially varying
- * light. It takes seconds to minutes, in stages between which other requests run;
- * VolumeRefineStatus says how far it is, and VolumeRefineCancel or the request's
- * deadline end it. Until its end nothing changes: where it fails, is cancelled, or
- * the server ends before its reply, the volume is as it was. A volume that another
- * request changes meanwhile makes it ABORTED. The result is written into the volume,
- * which then has to keep albedo, or becomes a new volume (`into`), which has it.
- *
- * NOT_FOUND: no such volume.
- *
- * INVALID_ARGUMENT: also where a keyframe sees nothing of the surface, which the
- * field names.
- *
- * FAILED_PRECONDITION: the volume is empty, keeps no albedo and `into` is empty, or
- * is being refined.
- *
- * ALREADY_EXISTS: there is a volume named `into`.
- *
- * RESOURCE_EXHAUSTED: more unknowns than max_unknowns, or memory; nothing has
- * changed.
- *
- * ABORTED: the volume was changed meanwhile, or the refinement was cancelled. */
-VOXELD_API enum voxeld_status
-voxeld_volume_refine(struct voxeld_client *client,
-                     const struct voxeld_volume_refine_request *request,
-                     struct voxeld_volume_refined **out, struct voxeld_error *error);
-
-/* How far a refinement of a volume is.
- *
- * NOT_FOUND: no such volume. */
-VOXELD_API enum voxeld_status
-voxeld_volume_refine_status(struct voxeld_client *client, const struct voxeld_call *call,
-                            const char *volume, struct voxeld_volume_refine_status **out,
-                            struct voxeld_error *error);
-
-/* Ends a refinement before its next stage; the volume is as it was.
- *
- * NOT_FOUND: no such volume. */
-VOXELD_API enum voxeld_status voxeld_volume_refine_cancel(struct voxeld_client *client,
-                                                          const struct voxeld_call *call,
-                                                          const char *volume,
-                                                          bool *was_running,
-                                                          struct voxeld_error *error);
 
 #ifdef __cplusplus
 }

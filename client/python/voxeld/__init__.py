@@ -70,16 +70,13 @@ from .generated.volume_records import (
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
-    VolumeRefined,
-    VolumeRefinedKeyframe,
-    VolumeRefineLoss,
-    VolumeRefineStatus,
     VolumeScanned,
     VolumeTrack,
     VolumeTracked,
 )
 from .maps import Map, Merge
-from .volumes import Keyframe, Volume
+from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
+from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
 from .pictures import Picture
@@ -190,6 +187,10 @@ __all__ = [
     "Item",
     "Lattice",
     "Keyframe",
+    "RefineLoss",
+    "RefineStatus",
+    "Refined",
+    "RefinedKeyframe",
     "Lidar",
     "Log",
     "LogOdds",
@@ -243,10 +244,6 @@ __all__ = [
     "VolumeInfo",
     "VolumeIntegrated",
     "VolumePicture",
-    "VolumeRefineLoss",
-    "VolumeRefineStatus",
-    "VolumeRefined",
-    "VolumeRefinedKeyframe",
     "VolumeScanned",
     "VolumeTrack",
     "VolumeTracked",

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy.typing as npt
 
 from voxeld.v1 import volume_pb2
 
-from . import exchange, meshes, wire
+from . import exchange, meshes, refining, wire
 from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
@@ -24,11 +22,9 @@ from .generated.volume_records import (
     VolumeBox,
     VolumeInfo,
     VolumeIntegrated,
-    VolumeRefined,
     VolumeScanned,
     VolumeTrack,
     VolumeTracked,
-    camera_message,
     lidar_message,
     volume_scanned_of,
 )
@@ -64,41 +60,6 @@ def _images(
     }
 
 
-@dataclass(frozen=True)
-class Keyframe:
-    """A colour image, and how it was taken, for Volume.refine.
-
-    colour        height x width x 3 uint8, or the bytes of a PNG or JPEG file
-    camera        its width and height may be 0: those of the image
-    T_map_camera  camera to map
-    """
-
-    colour: npt.NDArray[np.uint8] | bytes
-    camera: Camera
-    T_map_camera: Pose | None = None
-
-    def message(self, field: str) -> volume_pb2.VolumeKeyframe:
-        """The keyframe as a message; `field` names it in errors."""
-        camera = self.camera
-        colour = self.colour
-        if not isinstance(colour, bytes):
-            if colour.dtype != np.uint8 or colour.ndim != 3 or colour.shape[2] != 3:
-                raise InvalidArgument(
-                    f"{colour.dtype} of shape {colour.shape}; height x width x 3 uint8 is right",
-                    f"{field}.colour",
-                )
-            height, width, _ = colour.shape
-            camera = Camera(**{**vars(camera), "width": width, "height": height})
-        return volume_pb2.VolumeKeyframe(
-            camera=camera_message(camera, f"{field}.camera"),
-            colour=colour
-            if isinstance(colour, bytes)
-            else np.ascontiguousarray(colour).tobytes(),
-            colour_type=0 if isinstance(colour, bytes) else 1,
-            T_map_camera=exchange.pose_of(self.T_map_camera, f"{field}.T_map_camera"),
-        )
-
-
 class Volume:
     """A named volume of a client's server; Client.volume_create and volume make it.
 
@@ -124,9 +85,9 @@ class Volume:
     extract = volume_methods.extract
     clear = volume_methods.clear
     decay = volume_methods.decay
-    refine_messages = volume_methods.refine_messages
-    refine_status = volume_methods.refine_status
-    refine_cancel = volume_methods.refine_cancel
+    refine = refining.refine
+    refine_status = refining.refine_status
+    refine_cancel = refining.refine_cancel
     drop = volume_methods.drop
 
     def copy(self, to: str, **more: Any) -> Volume:
@@ -135,15 +96,6 @@ class Volume:
         more  ttl_s, durable and journal_max_bytes of the copy, as in volume_create
         """
         return Volume(self._client, volume_methods.copy(self, to, **more))
-
-    def refine(self, keyframes: Sequence[Keyframe], **more: Any) -> VolumeRefined:
-        """Refines distances by the shading that keyframes show, and finds the albedo.
-
-        more  the other arguments of refine_messages: into, subvolume_m, upsample, ...
-        """
-        return self.refine_messages(
-            [k.message(f"keyframes[{i}]") for i, k in enumerate(keyframes)], **more
-        )
 
     def integrate(
         self,

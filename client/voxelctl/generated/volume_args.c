@@ -68,20 +68,13 @@ static const struct ctl_own_option known[] = {
     {.name = "all", .right = "", .is_flag = true},
     {.name = "outside", .right = "four numbers x,y,z,radius"},
     {.name = "factor", .right = "0 to 1"},
-    {.name = "into", .right = "a name"},
-    {.name = "band", .right = "metres, 0 to 1600"},
-    {.name = "subvolume", .right = "metres, 0 to 1000000"},
-    {.name = "rounds", .right = "1 to 100"},
-    {.name = "iterations", .right = "1 to 1000"},
-    {.name = "upsample", .right = "0 to 3"},
-    {.name = "refine-intrinsics", .right = "", .is_flag = true},
     {.name = "poses", .right = "a file"},
-    {.name = "every", .right = "a number from 1 on"},
     {.name = "track", .right = "", .is_flag = true},
     {.name = "method", .right = "plane, intensity or hybrid"},
     {.name = "name", .right = "a name"},
     {.name = "out", .right = "a file"},
     {.name = "trajectory", .right = "a file"},
+    {.name = "every", .right = "a number from 1 on"},
     {.name = "retry", .right = "seconds, 0 to 3600"},
 };
 
@@ -96,8 +89,6 @@ static const struct ctl_relation relations[] = {
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
     {.option = CTL_VOLUME_BIT(CTL_VOLUME_TIME_END),
      .needs = CTL_VOLUME_BIT(CTL_VOLUME_TIME_FIELD)},
-    {.option = CTL_VOLUME_BIT(CTL_VOLUME_UPSAMPLE),
-     .needs = CTL_VOLUME_BIT(CTL_VOLUME_INTO)},
 };
 
 static bool take(void *user, int id, const char *value)
@@ -188,24 +179,8 @@ static bool take(void *user, int id, const char *value)
         return true;
     case CTL_VOLUME_FACTOR:
         return ctl_parse_between(value, 0, 1, &args->factor);
-    case CTL_VOLUME_INTO:
-        args->into = value;
-        return true;
-    case CTL_VOLUME_BAND:
-        return ctl_parse_between(value, 0, 1600, &args->band);
-    case CTL_VOLUME_SUBVOLUME:
-        return ctl_parse_between(value, 0, 1000000, &args->subvolume);
-    case CTL_VOLUME_ROUNDS:
-        return ctl_parse_u32(value, 1, 100, &args->rounds);
-    case CTL_VOLUME_ITERATIONS:
-        return ctl_parse_u32(value, 1, 1000, &args->iterations);
-    case CTL_VOLUME_UPSAMPLE:
-        return ctl_parse_u32(value, 0, 3, &args->upsample);
     case CTL_VOLUME_POSES:
         args->poses = value;
-        return true;
-    case CTL_VOLUME_EVERY:
-        args->every = value;
         return true;
     case CTL_VOLUME_METHOD:
         args->method = value;
@@ -218,6 +193,9 @@ static bool take(void *user, int id, const char *value)
         return true;
     case CTL_VOLUME_TRAJECTORY:
         args->trajectory = value;
+        return true;
+    case CTL_VOLUME_EVERY:
+        args->every = value;
         return true;
     case CTL_VOLUME_RETRY:
         return ctl_parse_between(value, 0, 3600, &args->retry);
@@ -336,24 +314,6 @@ void ctl_volume_copy_request(const struct ctl_volume_args *args,
 {
     out->volume = args->words[0];
     out->ttl_s = args->ttl;
-    out->durable = ctl_volume_has(args, CTL_VOLUME_DURABLE);
-    out->fsync = args->durable;
-    out->journal_max_bytes = args->journal_max_bytes;
-}
-
-void ctl_volume_refine_request(const struct ctl_volume_args *args,
-                               struct voxeld_volume_refine_request *out)
-{
-    out->volume = args->words[0];
-    out->into = args->into;
-    out->band_m = args->band;
-    out->min_weight = args->min_weight;
-    out->subvolume_m = args->subvolume;
-    out->depth_max_m = args->depth_max;
-    out->rounds = args->rounds;
-    out->iterations = args->iterations;
-    out->upsample = args->upsample;
-    out->refine_intrinsics = ctl_volume_has(args, CTL_VOLUME_REFINE_INTRINSICS);
     out->durable = ctl_volume_has(args, CTL_VOLUME_DURABLE);
     out->fsync = args->durable;
     out->journal_max_bytes = args->journal_max_bytes;

@@ -52,20 +52,13 @@ enum ctl_volume_option {
     CTL_VOLUME_ALL,
     CTL_VOLUME_OUTSIDE,
     CTL_VOLUME_FACTOR,
-    CTL_VOLUME_INTO,
-    CTL_VOLUME_BAND,
-    CTL_VOLUME_SUBVOLUME,
-    CTL_VOLUME_ROUNDS,
-    CTL_VOLUME_ITERATIONS,
-    CTL_VOLUME_UPSAMPLE,
-    CTL_VOLUME_REFINE_INTRINSICS,
     CTL_VOLUME_POSES,
-    CTL_VOLUME_EVERY,
     CTL_VOLUME_TRACK,
     CTL_VOLUME_METHOD,
     CTL_VOLUME_NAME,
     CTL_VOLUME_OUT,
     CTL_VOLUME_TRAJECTORY,
+    CTL_VOLUME_EVERY,
     CTL_VOLUME_RETRY
 };
 
@@ -110,18 +103,12 @@ struct ctl_volume_args {
     const char *height;
     const char *outside;
     double factor;
-    const char *into;
-    double band;
-    double subvolume;
-    uint32_t rounds;
-    uint32_t iterations;
-    uint32_t upsample;
     const char *poses;
-    const char *every;
     const char *method;
     const char *name;
     const char *out;
     const char *trajectory;
+    const char *every;
     double retry;
 };
 
@@ -136,9 +123,6 @@ extern const struct ctl_manual ctl_volume_render_manual;
 extern const struct ctl_manual ctl_volume_clear_manual;
 extern const struct ctl_manual ctl_volume_decay_manual;
 extern const struct ctl_manual ctl_volume_copy_manual;
-extern const struct ctl_manual ctl_volume_refine_manual;
-extern const struct ctl_manual ctl_volume_progress_manual;
-extern const struct ctl_manual ctl_volume_cancel_manual;
 extern const struct ctl_manual ctl_volume_run_manual;
 extern const char ctl_volume_help[];
 extern const char ctl_volume_summary[];
@@ -170,8 +154,6 @@ void ctl_volume_decay_request(const struct ctl_volume_args *args,
                               struct voxeld_volume_decay_request *out);
 void ctl_volume_copy_request(const struct ctl_volume_args *args,
                              struct voxeld_volume_copy_request *out);
-void ctl_volume_refine_request(const struct ctl_volume_args *args,
-                               struct voxeld_volume_refine_request *out);
 
 /* Print a record as JSON to standard output. */
 void ctl_volume_print_json(const struct voxeld_volume_info *volume);
@@ -179,6 +161,5 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r);
 void ctl_volume_scan_json(const struct voxeld_volume_change *r);
 void ctl_volume_clear_json(const struct voxeld_volume_change *r);
 void ctl_volume_decay_json(const struct voxeld_volume_change *r);
-void ctl_volume_refine_json(const struct voxeld_volume_refined *r);
 
 #endif

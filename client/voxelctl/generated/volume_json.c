@@ -90,12 +90,3 @@ void ctl_volume_decay_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     (void)fputs("}\n", stdout);
 }
-
-void ctl_volume_refine_json(const struct voxeld_volume_refined *r)
-{
-    (void)fputc('{', stdout);
-    ctl_json_member_count(stdout, true, "n_voxels", r->n_voxels);
-    ctl_json_member_count(stdout, false, "n_subvolumes", r->n_subvolumes);
-    ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
-    (void)fputs("}\n", stdout);
-}

@@ -330,94 +330,6 @@ const struct ctl_manual ctl_volume_copy_manual = {
     .n_max = 2,
 };
 
-const struct ctl_manual ctl_volume_refine_manual = {
-    .command =
-        {.name = "volume refine",
-         .help =
-             "voxelctl volume refine - refines the surface by the shading of colour "
-             "images\n"
-             "\n"
-             "usage: voxelctl volume refine NAME DIR --intrinsics FILE [OPTIONS]\n"
-             "\n"
-             "DIR has images and poses as of `run`; --intrinsics is of the colour "
-             "camera. It takes\n"
-             "seconds to minutes (see --timeout), during which the volume stays as it "
-             "was;\n"
-             "progress says how far it is, cancel ends it. Without --into the volume has "
-             "to\n"
-             "keep albedo (create --albedo). `extract --albedo` shows what was found.\n"
-             "\n"
-             "  --into NAME        make a new volume of this name; default: change the "
-             "volume\n"
-             "                     itself\n"
-             "  --band METRES      refine voxels nearer to the surface; default 3 "
-             "voxels\n"
-             "  --min-weight W     leave voxels of a lower weight alone\n"
-             "  --subvolume METRES edge of the cubes of light; default: one light for "
-             "all\n"
-             "  --depth-max METRES keyframes see no farther; default 1000\n"
-             "  --rounds N         find visibility and light so often; default 2\n"
-             "  --iterations N     joint steps a round; default 5\n"
-             "  --upsample N       halve the voxels so often, and refine them again\n"
-             "  --refine-intrinsics\n"
-             "                     refine focal lengths and principal points\n"
-             "  --durable WHEN     keep the new volume on the server's disk, as in "
-             "create\n"
-             "  --journal-max-bytes N\n"
-             "                     write a snapshot file after so much; default 256 MiB\n"
-             "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
-             "  --poses FILE       TUM: a line a pose, stamp x y z qx qy qz qw; default\n"
-             "                     DIR/groundtruth.txt. 7-Scenes: a line a frame, the "
-             "12\n"
-             "                     numbers of KITTI's; default the frames' own files\n"
-             "  --every N          take one image in N; default 1\n"
-             "\n"
-             "example\n"
-             "  voxelctl volume refine statue images --intrinsics K.txt --into "
-             "statue-fine --upsample 1 --every 10\n"},
-    .options =
-        CTL_VOLUME_BIT(CTL_VOLUME_INTO) | CTL_VOLUME_BIT(CTL_VOLUME_BAND) |
-        CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_SUBVOLUME) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_ROUNDS) |
-        CTL_VOLUME_BIT(CTL_VOLUME_ITERATIONS) | CTL_VOLUME_BIT(CTL_VOLUME_UPSAMPLE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_REFINE_INTRINSICS) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES) |
-        CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSES) |
-        CTL_VOLUME_BIT(CTL_VOLUME_EVERY),
-    .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
-    .n_min = 2,
-    .n_max = 2,
-};
-
-const struct ctl_manual ctl_volume_progress_manual = {
-    .command = {.name = "volume progress",
-                .help = "voxelctl volume progress - how far a refinement is\n"
-                        "\n"
-                        "usage: voxelctl volume progress NAME [OPTIONS]\n"
-                        "\n"
-                        "\n"
-                        "\n"
-                        "example\n"
-                        "  voxelctl volume progress statue\n"},
-    .n_min = 1,
-    .n_max = 1,
-};
-
-const struct ctl_manual ctl_volume_cancel_manual = {
-    .command = {.name = "volume cancel",
-                .help = "voxelctl volume cancel - ends a refinement\n"
-                        "\n"
-                        "usage: voxelctl volume cancel NAME [OPTIONS]\n"
-                        "\n"
-                        "The volume stays as it was.\n"
-                        "\n"
-                        "example\n"
-                        "  voxelctl volume cancel statue\n"},
-    .n_min = 1,
-    .n_max = 1,
-};
-
 const struct ctl_manual ctl_volume_run_manual = {
     .command =
         {.name = "volume run",
@@ -511,9 +423,6 @@ const char ctl_volume_help[] =
     "  clear NAME           forgets some of it, or all\n"
     "  decay NAME           lowers weights, removes blocks of little\n"
     "  copy NAME TO         a copy under another name\n"
-    "  refine NAME DIR      refines by the shading of images\n"
-    "  progress NAME        how far a refinement is\n"
-    "  cancel NAME          ends a refinement\n"
     "  run DIR              a folder of depth images to a mesh\n"
     "\n"
     "INTRINSICS is a text file: the camera's 3 x 3 matrix, or one line with fx fy cx\n"

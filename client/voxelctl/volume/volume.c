@@ -20,9 +20,6 @@ static const struct sub {
     {&ctl_volume_clear_manual, ctl_volume_clear},
     {&ctl_volume_decay_manual, ctl_volume_decay},
     {&ctl_volume_copy_manual, ctl_volume_copy},
-    {&ctl_volume_refine_manual, ctl_volume_refine},
-    {&ctl_volume_progress_manual, ctl_volume_progress},
-    {&ctl_volume_cancel_manual, ctl_volume_cancel},
     {&ctl_volume_run_manual, ctl_volume_run},
 };
 

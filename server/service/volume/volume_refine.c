@@ -73,10 +73,10 @@ static enum vxd_status read_options(const Voxeld__V1__VolumeRefineRequest *input
     VXD_TRY(check_count(input->iterations, "iterations", 1000, err));
     VXD_TRY(check_count(input->cg_iterations, "cg_iterations", 1000, err));
     VXD_TRY(check_count(input->upsample, "upsample", VXD_REFINE_MAX_UPSAMPLE, err));
-    if (protobuf_c_enum_descriptor_get_value(
-            &voxeld__v1__volume_refine_solver__descriptor, (int)input->solver) == NULL) {
+    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__refine_solver__descriptor,
+                                             (int)input->solver) == NULL) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "solver",
-                         "is %d; known: VOLUME_REFINE_GAUSS_NEWTON, VOLUME_REFINE_ADAM",
+                         "is %d; known: REFINE_GAUSS_NEWTON, REFINE_ADAM",
                          (int)input->solver));
     }
     if (input->upsample > 0 && input->into[0] == '\0') {

@@ -11,6 +11,7 @@
 #include "client/files/image/files_image.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
+#include "voxeld/v1/refine.pb-c.h"
 #include "voxeld/v1/volume.pb-c.h"
 
 enum {

@@ -376,15 +376,18 @@ def test_http_and_voxelctl_refine(
     )
     assert reply.status == 200, reply.body
     (tmp_path / "K.txt").write_text(f"{FOCAL} {FOCAL} {CAMERA.cx} {CAMERA.cy}\n")
-    ctl = [BIN / "voxelctl", "--url", daemon.ipc, "volume"]
+    ctl = [BIN / "voxelctl", "--url", daemon.ipc]
     done = run(
-        *ctl, "refine", "v", tmp_path, "--intrinsics", tmp_path / "K.txt",
+        *ctl, "refine", "run", "v", tmp_path, "--intrinsics", tmp_path / "K.txt",
         "--into", "by-ctl", "--iterations", "1", "--rounds", "1", "--json",
     )  # fmt: skip
     assert json.loads(done.stdout)["n_voxels"] > 5_000
     assert state(client.volume("by-ctl")) == state(client.volume("by-http"))
     mesh = tmp_path / "albedo.ply"
-    run(*ctl, "extract", "by-ctl", mesh, "--albedo")
+    run(*ctl, "volume", "extract", "by-ctl", mesh, "--albedo")
     assert b"property uchar red" in mesh.read_bytes()[:600]
-    assert json.loads(run(*ctl, "progress", "v", "--json").stdout)["running"] is False
-    assert "not being" in run(*ctl, "cancel", "v").stdout
+    assert (
+        json.loads(run(*ctl, "refine", "progress", "v", "--json").stdout)["running"]
+        is False
+    )
+    assert "not being" in run(*ctl, "refine", "cancel", "v").stdout

@@ -13,7 +13,6 @@ from .volume_records import (
     VOLUME_COLOURS,
     VOLUME_DEPTHS,
     VOLUME_FSYNCS,
-    VOLUME_REFINE_SOLVERS,
     VOLUME_TRACK_METHODS,
     VOLUME_TRACK_ROBUSTS,
     Camera,
@@ -25,8 +24,6 @@ from .volume_records import (
     VolumeInfo,
     VolumeIntegrated,
     VolumePicture,
-    VolumeRefineStatus,
-    VolumeRefined,
     VolumeTrack,
     VolumeTracked,
     camera_message,
@@ -38,8 +35,6 @@ from .volume_records import (
     volume_info_of,
     volume_integrated_of,
     volume_picture_of,
-    volume_refine_status_of,
-    volume_refined_of,
     volume_track_of,
     volume_tracked_of,
 )
@@ -603,136 +598,6 @@ def copy(
     )
     reply = exchange.change(self._client, "volume_copy", message, timeout, request_id, sequence)
     return volume_info_of(reply.volume)
-
-
-def refine_messages(
-    self: exchange.Noun,
-    keyframes: Sequence[volume_pb2.VolumeKeyframe],
-    *,
-    into: str = "",
-    band_m: float = 0.0,
-    min_weight: float = 0.0,
-    subvolume_m: float = 0.0,
-    depth_max_m: float = 0.0,
-    smooth: float = 0.0,
-    init: float = 0.0,
-    chroma: float = 0.0,
-    light: float = 0.0,
-    solver: str = "gauss_newton",
-    learning_rate: float = 0.0,
-    rounds: int = 0,
-    iterations: int = 0,
-    cg_iterations: int = 0,
-    upsample: int = 0,
-    keep_distances: bool = False,
-    keep_albedo: bool = False,
-    keep_poses: bool = False,
-    refine_intrinsics: bool = False,
-    max_unknowns: int = 0,
-    durable: str | None = None,
-    journal_max_bytes: int = 0,
-    timeout: float | None = None,
-    request_id: str | None = None,
-    sequence: int = 0,
-) -> VolumeRefined:
-    """Refines distances by the shading that keyframes show, and finds the albedo; keyframes are
-    messages.
-
-    keyframes          1 to 256
-    into               the name of the new volume. Empty: the volume itself is changed
-    band_m             voxels nearer to the surface are refined: 2 to 16 voxels, at most the
-                       truncation; metres; 0 to 1600; 0: 3 voxels
-    min_weight         voxels of a lower weight are left alone; 0 to 65535; 0: any weight above
-                       0
-    subvolume_m        edge of the cubes at whose corners the light is found, 2 voxels or more;
-                       metres; 0 to 1000000; 0: one light for all
-    depth_max_m        keyframes see no farther; metres; 0 to 1000; 0: 1000
-    smooth             weights of the terms: the distances' Laplacian; their change; differences
-                       of albedo where colours do not change; differences of light between
-                       neighbouring corners; 0 to 1000000; 0: 0.0002
-    init               0 to 1000000; 0: 0.00002
-    chroma             0 to 1000000; 0: 5
-    light              0 to 1000000; 0: 0.05
-    solver             "gauss_newton" or "adam"
-    learning_rate      of Adam: voxels, and albedo, a step; 0 to 1; 0: 0.01
-    rounds             visibility and light are found anew in each; 0 to 100; 0: 2
-    iterations         joint steps a round; of all rounds at most 1000; 0: 5
-    cg_iterations      of conjugate gradients, a step; 0 to 1000; 0: 10
-    upsample           how often voxels are halved, and refined again. Needs `into`; 0 to 3
-    keep_distances     what is not refined
-    refine_intrinsics  focal lengths and principal points too
-    max_unknowns       distances and albedo of one level; 0: as many as fit into memory
-    durable            of the new volume, as in volume_create
-    journal_max_bytes  0: 256 MiB
-
-    Raises NotFound (no such volume), InvalidArgument (also where a keyframe sees nothing of the
-    surface, which the field names), FailedPrecondition (the volume is empty, keeps no albedo
-    and `into` is empty, or is being refined), AlreadyExists (there is a volume named `into`),
-    ResourceExhausted (more unknowns than max_unknowns, or memory; nothing has changed), Aborted
-    (the volume was changed meanwhile, or the refinement was cancelled).
-    """
-    exchange.check_with(journal_max_bytes, durable, "journal_max_bytes", "durable")
-    message = exchange.message_of(
-        volume_pb2.VolumeRefineRequest,
-        name=self.name,
-        keyframes=list(keyframes),
-        into=into,
-        band_m=band_m,
-        min_weight=min_weight,
-        subvolume_m=subvolume_m,
-        depth_max_m=depth_max_m,
-        smooth=smooth,
-        init=init,
-        chroma=chroma,
-        light=light,
-        solver=exchange.choice_of(solver, VOLUME_REFINE_SOLVERS, "solver"),
-        learning_rate=learning_rate,
-        rounds=rounds,
-        iterations=iterations,
-        cg_iterations=cg_iterations,
-        upsample=upsample,
-        keep_distances=keep_distances,
-        keep_albedo=keep_albedo,
-        keep_poses=keep_poses,
-        refine_intrinsics=refine_intrinsics,
-        max_unknowns=max_unknowns,
-        durable=durable is not None,
-        fsync=exchange.choice_of(durable, VOLUME_FSYNCS, "durable"),
-        journal_max_bytes=journal_max_bytes,
-    )
-    reply = exchange.change(self._client, "volume_refine", message, timeout, request_id, sequence)
-    return volume_refined_of(reply)
-
-
-def refine_status(
-    self: exchange.Noun,
-    *,
-    timeout: float | None = None,
-    request_id: str | None = None,
-) -> VolumeRefineStatus:
-    """How far a refinement of the volume is.
-
-    Raises NotFound (no such volume)."""
-    message = exchange.message_of(volume_pb2.VolumeRefineStatusRequest, name=self.name)
-    reply = exchange.ask(self._client, "volume_refine_status", message, timeout, request_id)
-    return volume_refine_status_of(reply)
-
-
-def refine_cancel(
-    self: exchange.Noun,
-    *,
-    timeout: float | None = None,
-    request_id: str | None = None,
-    sequence: int = 0,
-) -> bool:
-    """Ends a refinement; False where none was running.
-
-    Raises NotFound (no such volume)."""
-    message = exchange.message_of(volume_pb2.VolumeRefineCancelRequest, name=self.name)
-    reply = exchange.change(
-        self._client, "volume_refine_cancel", message, timeout, request_id, sequence
-    )
-    return bool(reply.was_running)
 
 
 def drop(

@@ -22,7 +22,6 @@ VOLUME_FULLS = ("unspecified", "refuse", "forget_farthest")
 VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
 VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
 VOLUME_TRACK_STATUSS = ("ok", "lost")
-VOLUME_REFINE_SOLVERS = ("gauss_newton", "adam")
 VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far")
 
 
@@ -326,69 +325,6 @@ class VolumeTrack:
 
 
 @dataclasses.dataclass(frozen=True)
-class VolumeRefineLoss:
-    """Energies before one joint step of a refinement.
-
-    level     0: voxels as they were; each later level has voxels of half the edge
-    data      differences of shading and images between neighbouring voxels
-    light     mean square difference of shading and the images' intensities when the light was
-              found
-    rejected  the step before made the energy greater, and was taken back
-    """
-
-    level: int
-    round: int
-    data: float
-    smooth: float
-    init: float
-    chroma: float
-    light: float
-    rejected: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class VolumeRefinedKeyframe:
-    """A keyframe as it was refined."""
-
-    camera: Camera | None
-    T_map_camera: exchange.Pose
-
-
-@dataclasses.dataclass(frozen=True)
-class VolumeRefined:
-    """The outcome of refine.
-
-    volume     the volume with the result
-    keyframes  in the request's order
-    n_voxels   voxels and cubes of light of the last level
-    """
-
-    volume: VolumeInfo | None
-    losses: tuple[VolumeRefineLoss, ...]
-    keyframes: tuple[VolumeRefinedKeyframe, ...]
-    n_voxels: int
-    n_subvolumes: int
-    engine_ms: float
-
-
-@dataclasses.dataclass(frozen=True)
-class VolumeRefineStatus:
-    """How far a refinement is.
-
-    running   none is running: all else is 0
-    fraction  joint steps done, 0 to 1
-    energy    the sum of the last step's energies
-    """
-
-    running: bool
-    fraction: float
-    level: int
-    n_voxels: int
-    n_losses: int
-    energy: float
-
-
-@dataclasses.dataclass(frozen=True)
 class VolumeCleared:
     """The outcome of clear.
 
@@ -612,48 +548,6 @@ def volume_track_of(reply: exchange.Reply, request: Any, n: int) -> VolumeTrack:
         n_inliers=message.n_inliers,
         n_iterations=message.n_iterations,
         engine_ms=message.engine_ms,
-    )
-
-
-def volume_refine_loss_of(message: Any) -> VolumeRefineLoss:
-    return VolumeRefineLoss(
-        level=message.level,
-        round=message.round,
-        data=message.data,
-        smooth=message.smooth,
-        init=message.init,
-        chroma=message.chroma,
-        light=message.light,
-        rejected=message.rejected,
-    )
-
-
-def volume_refined_keyframe_of(message: Any) -> VolumeRefinedKeyframe:
-    return VolumeRefinedKeyframe(
-        camera=camera_of(message.camera) if message.HasField("camera") else None,
-        T_map_camera=exchange.pose_in(message.T_map_camera),
-    )
-
-
-def volume_refined_of(message: Any) -> VolumeRefined:
-    return VolumeRefined(
-        volume=volume_info_of(message.volume) if message.HasField("volume") else None,
-        losses=tuple(volume_refine_loss_of(m) for m in message.losses),
-        keyframes=tuple(volume_refined_keyframe_of(m) for m in message.keyframes),
-        n_voxels=message.n_voxels,
-        n_subvolumes=message.n_subvolumes,
-        engine_ms=message.engine_ms,
-    )
-
-
-def volume_refine_status_of(message: Any) -> VolumeRefineStatus:
-    return VolumeRefineStatus(
-        running=message.running,
-        fraction=message.fraction,
-        level=message.level,
-        n_voxels=message.n_voxels,
-        n_losses=message.n_losses,
-        energy=message.energy,
     )
 
 

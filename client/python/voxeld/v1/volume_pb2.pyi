@@ -21,8 +21,6 @@ VOLUME_FULL_FORGET_FARTHEST: VolumeFull
 VOLUME_FULL_REFUSE: VolumeFull
 VOLUME_FULL_UNSPECIFIED: VolumeFull
 VOLUME_PLY: VolumeFormat
-VOLUME_REFINE_ADAM: VolumeRefineSolver
-VOLUME_REFINE_GAUSS_NEWTON: VolumeRefineSolver
 VOLUME_TRACK_FOUND: VolumeTrackReason
 VOLUME_TRACK_HUBER: VolumeTrackRobust
 VOLUME_TRACK_HYBRID: VolumeTrackMethod
@@ -497,18 +495,6 @@ class VolumeIntegrateResponse(_message.Message):
     stamp: int
     def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., n_carved: _Optional[int] = ...) -> None: ...
 
-class VolumeKeyframe(_message.Message):
-    __slots__ = ["T_map_camera", "camera", "colour", "colour_type"]
-    CAMERA_FIELD_NUMBER: _ClassVar[int]
-    COLOUR_FIELD_NUMBER: _ClassVar[int]
-    COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
-    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
-    T_map_camera: _common_pb2.Pose
-    camera: VolumeCamera
-    colour: bytes
-    colour_type: VolumeColour
-    def __init__(self, camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
-
 class VolumeLidar(_message.Message):
     __slots__ = ["azimuth_begin_deg", "azimuth_span_deg", "bottom_deg", "columns", "elevations_deg", "rows", "top_deg"]
     AZIMUTH_BEGIN_DEG_FIELD_NUMBER: _ClassVar[int]
@@ -540,138 +526,6 @@ class VolumeListResponse(_message.Message):
     n_bytes: int
     volumes: _containers.RepeatedCompositeFieldContainer[VolumeInfo]
     def __init__(self, volumes: _Optional[_Iterable[_Union[VolumeInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
-
-class VolumeRefineCancelRequest(_message.Message):
-    __slots__ = ["name"]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
-
-class VolumeRefineCancelResponse(_message.Message):
-    __slots__ = ["was_running"]
-    WAS_RUNNING_FIELD_NUMBER: _ClassVar[int]
-    was_running: bool
-    def __init__(self, was_running: bool = ...) -> None: ...
-
-class VolumeRefineLoss(_message.Message):
-    __slots__ = ["chroma", "data", "init", "level", "light", "rejected", "round", "smooth"]
-    CHROMA_FIELD_NUMBER: _ClassVar[int]
-    DATA_FIELD_NUMBER: _ClassVar[int]
-    INIT_FIELD_NUMBER: _ClassVar[int]
-    LEVEL_FIELD_NUMBER: _ClassVar[int]
-    LIGHT_FIELD_NUMBER: _ClassVar[int]
-    REJECTED_FIELD_NUMBER: _ClassVar[int]
-    ROUND_FIELD_NUMBER: _ClassVar[int]
-    SMOOTH_FIELD_NUMBER: _ClassVar[int]
-    chroma: float
-    data: float
-    init: float
-    level: int
-    light: float
-    rejected: bool
-    round: int
-    smooth: float
-    def __init__(self, level: _Optional[int] = ..., round: _Optional[int] = ..., data: _Optional[float] = ..., smooth: _Optional[float] = ..., init: _Optional[float] = ..., chroma: _Optional[float] = ..., light: _Optional[float] = ..., rejected: bool = ...) -> None: ...
-
-class VolumeRefineRequest(_message.Message):
-    __slots__ = ["band_m", "cg_iterations", "chroma", "depth_max_m", "durable", "fsync", "init", "into", "iterations", "journal_max_bytes", "keep_albedo", "keep_distances", "keep_poses", "keyframes", "learning_rate", "light", "max_unknowns", "min_weight", "name", "refine_intrinsics", "rounds", "smooth", "solver", "subvolume_m", "upsample"]
-    BAND_M_FIELD_NUMBER: _ClassVar[int]
-    CG_ITERATIONS_FIELD_NUMBER: _ClassVar[int]
-    CHROMA_FIELD_NUMBER: _ClassVar[int]
-    DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
-    DURABLE_FIELD_NUMBER: _ClassVar[int]
-    FSYNC_FIELD_NUMBER: _ClassVar[int]
-    INIT_FIELD_NUMBER: _ClassVar[int]
-    INTO_FIELD_NUMBER: _ClassVar[int]
-    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
-    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
-    KEEP_ALBEDO_FIELD_NUMBER: _ClassVar[int]
-    KEEP_DISTANCES_FIELD_NUMBER: _ClassVar[int]
-    KEEP_POSES_FIELD_NUMBER: _ClassVar[int]
-    KEYFRAMES_FIELD_NUMBER: _ClassVar[int]
-    LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
-    LIGHT_FIELD_NUMBER: _ClassVar[int]
-    MAX_UNKNOWNS_FIELD_NUMBER: _ClassVar[int]
-    MIN_WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    REFINE_INTRINSICS_FIELD_NUMBER: _ClassVar[int]
-    ROUNDS_FIELD_NUMBER: _ClassVar[int]
-    SMOOTH_FIELD_NUMBER: _ClassVar[int]
-    SOLVER_FIELD_NUMBER: _ClassVar[int]
-    SUBVOLUME_M_FIELD_NUMBER: _ClassVar[int]
-    UPSAMPLE_FIELD_NUMBER: _ClassVar[int]
-    band_m: float
-    cg_iterations: int
-    chroma: float
-    depth_max_m: float
-    durable: bool
-    fsync: VolumeFsync
-    init: float
-    into: str
-    iterations: int
-    journal_max_bytes: int
-    keep_albedo: bool
-    keep_distances: bool
-    keep_poses: bool
-    keyframes: _containers.RepeatedCompositeFieldContainer[VolumeKeyframe]
-    learning_rate: float
-    light: float
-    max_unknowns: int
-    min_weight: float
-    name: str
-    refine_intrinsics: bool
-    rounds: int
-    smooth: float
-    solver: VolumeRefineSolver
-    subvolume_m: float
-    upsample: int
-    def __init__(self, name: _Optional[str] = ..., keyframes: _Optional[_Iterable[_Union[VolumeKeyframe, _Mapping]]] = ..., into: _Optional[str] = ..., band_m: _Optional[float] = ..., min_weight: _Optional[float] = ..., subvolume_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., smooth: _Optional[float] = ..., init: _Optional[float] = ..., chroma: _Optional[float] = ..., light: _Optional[float] = ..., solver: _Optional[_Union[VolumeRefineSolver, str]] = ..., learning_rate: _Optional[float] = ..., rounds: _Optional[int] = ..., iterations: _Optional[int] = ..., cg_iterations: _Optional[int] = ..., upsample: _Optional[int] = ..., keep_distances: bool = ..., keep_albedo: bool = ..., keep_poses: bool = ..., refine_intrinsics: bool = ..., max_unknowns: _Optional[int] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ...) -> None: ...
-
-class VolumeRefineResponse(_message.Message):
-    __slots__ = ["engine_ms", "keyframes", "losses", "n_subvolumes", "n_voxels", "volume"]
-    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
-    KEYFRAMES_FIELD_NUMBER: _ClassVar[int]
-    LOSSES_FIELD_NUMBER: _ClassVar[int]
-    N_SUBVOLUMES_FIELD_NUMBER: _ClassVar[int]
-    N_VOXELS_FIELD_NUMBER: _ClassVar[int]
-    VOLUME_FIELD_NUMBER: _ClassVar[int]
-    engine_ms: float
-    keyframes: _containers.RepeatedCompositeFieldContainer[VolumeRefinedKeyframe]
-    losses: _containers.RepeatedCompositeFieldContainer[VolumeRefineLoss]
-    n_subvolumes: int
-    n_voxels: int
-    volume: VolumeInfo
-    def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ..., losses: _Optional[_Iterable[_Union[VolumeRefineLoss, _Mapping]]] = ..., keyframes: _Optional[_Iterable[_Union[VolumeRefinedKeyframe, _Mapping]]] = ..., n_voxels: _Optional[int] = ..., n_subvolumes: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
-
-class VolumeRefineStatusRequest(_message.Message):
-    __slots__ = ["name"]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
-
-class VolumeRefineStatusResponse(_message.Message):
-    __slots__ = ["energy", "fraction", "level", "n_losses", "n_voxels", "running"]
-    ENERGY_FIELD_NUMBER: _ClassVar[int]
-    FRACTION_FIELD_NUMBER: _ClassVar[int]
-    LEVEL_FIELD_NUMBER: _ClassVar[int]
-    N_LOSSES_FIELD_NUMBER: _ClassVar[int]
-    N_VOXELS_FIELD_NUMBER: _ClassVar[int]
-    RUNNING_FIELD_NUMBER: _ClassVar[int]
-    energy: float
-    fraction: float
-    level: int
-    n_losses: int
-    n_voxels: int
-    running: bool
-    def __init__(self, running: bool = ..., fraction: _Optional[float] = ..., level: _Optional[int] = ..., n_voxels: _Optional[int] = ..., n_losses: _Optional[int] = ..., energy: _Optional[float] = ...) -> None: ...
-
-class VolumeRefinedKeyframe(_message.Message):
-    __slots__ = ["T_map_camera", "camera"]
-    CAMERA_FIELD_NUMBER: _ClassVar[int]
-    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
-    T_map_camera: _common_pb2.Pose
-    camera: VolumeCamera
-    def __init__(self, camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeTrackAndIntegrateRequest(_message.Message):
     __slots__ = ["T_depth_colour", "T_map_camera", "camera", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "intensity_m", "intensity_scale", "inverse_square", "iterations", "levels", "max_distance_m", "max_pixels", "max_rotation_deg", "max_translation_m", "method", "min_agreement", "min_constraint", "min_fitness", "min_weight", "name", "no_filter", "predict_colours", "predict_depth", "predict_normals", "reset", "robust", "robust_scale_m", "weight"]
@@ -900,7 +754,4 @@ class VolumeTrackStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
 
 class VolumeTrackReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = []
-
-class VolumeRefineSolver(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -16,11 +16,11 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "refine run --durable") words="always everysec off" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
     "volume copy --durable") words="always everysec off" ;;
-    "volume refine --durable") words="always everysec off" ;;
     "volume run --block") words="8 16" ;;
     "volume run --when-full") words="unspecified refuse forget_farthest" ;;
     "volume run --durable") words="always everysec off" ;;

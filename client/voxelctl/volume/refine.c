@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl volume refine: a folder's colour images refine a volume. */
+/* voxelctl refine: a folder's colour images refine a volume. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "client/voxelctl/generated/refine_args.h"
 #include "client/voxelctl/volume/volume_commands.h"
+#include "client/voxelctl/volume/voxelctl_volume.h"
 
-int ctl_volume_progress(struct voxeld_client *client, const struct ctl_globals *globals,
-                        const struct ctl_volume_args *args)
+static int show_progress(struct voxeld_client *client, const struct ctl_globals *globals,
+                         const struct ctl_refine_args *args)
 {
     const char *name = args->words[0];
     struct voxeld_volume_refine_status *status;
@@ -33,8 +36,8 @@ int ctl_volume_progress(struct voxeld_client *client, const struct ctl_globals *
     return ctl_flush();
 }
 
-int ctl_volume_cancel(struct voxeld_client *client, const struct ctl_globals *globals,
-                      const struct ctl_volume_args *args)
+static int cancel(struct voxeld_client *client, const struct ctl_globals *globals,
+                  const struct ctl_refine_args *args)
 {
     const char *name = args->words[0];
     struct voxeld_error error;
@@ -88,7 +91,7 @@ static int refine(struct voxeld_client *client, const struct ctl_globals *global
         return ctl_failed(request->volume, &error);
     }
     if (globals->json) {
-        ctl_volume_refine_json(refined);
+        ctl_refine_run_json(refined);
     } else {
         const struct voxeld_volume_refine_loss *losses = refined->losses;
 
@@ -108,7 +111,7 @@ static int refine(struct voxeld_client *client, const struct ctl_globals *global
 }
 
 static int refine_folder(struct voxeld_client *client, const struct ctl_globals *globals,
-                         const struct ctl_volume_args *args,
+                         const struct ctl_refine_args *args,
                          const struct ctl_folder *folder, uint32_t every)
 {
     struct voxeld_volume_refine_request request = {0};
@@ -116,7 +119,7 @@ static int refine_folder(struct voxeld_client *client, const struct ctl_globals 
     struct voxeld_volume_camera camera = {0};
     int result = ctl_volume_read_camera(args->intrinsics, &camera);
 
-    ctl_volume_refine_request(args, &request);
+    ctl_refine_run_request(args, &request);
     if (result == CTL_OK) {
         keyframes = calloc(folder->n + 1, sizeof *keyframes);
         result = keyframes != NULL ? read_keyframes(folder, every, &camera, keyframes,
@@ -139,15 +142,15 @@ static int refine_folder(struct voxeld_client *client, const struct ctl_globals 
     return result;
 }
 
-int ctl_volume_refine(struct voxeld_client *client, const struct ctl_globals *globals,
-                      const struct ctl_volume_args *args)
+static int run_refine(struct voxeld_client *client, const struct ctl_globals *globals,
+                      const struct ctl_refine_args *args)
 {
     struct ctl_folder folder = {0};
     uint32_t every = 1;
     int result;
 
     if (args->every != NULL && !ctl_parse_u32(args->every, 1, UINT32_MAX, &every)) {
-        return ctl_usage("volume refine", "--every %s: a number from 1 on is right",
+        return ctl_usage("refine run", "--every %s: a number from 1 on is right",
                          args->every);
     }
     result = ctl_folder_read(args->words[1], args->poses, &folder);
@@ -157,3 +160,54 @@ int ctl_volume_refine(struct voxeld_client *client, const struct ctl_globals *gl
     ctl_folder_clear(&folder);
     return result;
 }
+
+static const struct sub {
+    const struct ctl_manual *manual;
+    int (*run)(struct voxeld_client *client, const struct ctl_globals *globals,
+               const struct ctl_refine_args *args);
+} subs[] = {
+    {&ctl_refine_run_manual, run_refine},
+    {&ctl_refine_progress_manual, show_progress},
+    {&ctl_refine_cancel_manual, cancel},
+};
+
+static int run(struct ctl_globals *globals, int argc, char **argv)
+{
+    struct ctl_refine_args args = {0};
+    const struct sub *sub = NULL;
+    struct voxeld_client *client;
+    int result = CTL_OK;
+
+    if (argc < 2) {
+        return ctl_usage("refine", "no subcommand");
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        (void)fputs(ctl_refine_help, stdout);
+        return ctl_flush();
+    }
+    for (size_t i = 0; i < sizeof subs / sizeof subs[0] && sub == NULL; i++) {
+        if (strcmp(strchr(subs[i].manual->command.name, ' ') + 1, argv[1]) == 0) {
+            sub = &subs[i];
+        }
+    }
+    if (sub == NULL) {
+        return ctl_usage("refine", "no subcommand \"%s\"", argv[1]);
+    }
+    if (!ctl_refine_parse(globals, sub->manual, argc - 1, argv + 1, &args, &result)) {
+        return result;
+    }
+    client = ctl_connect(globals);
+    if (client == NULL) {
+        return CTL_FAILED;
+    }
+    result = sub->run(client, globals, &args);
+    voxeld_close(client);
+    return result;
+}
+
+const struct ctl_command ctl_refine = {
+    .name = "refine",
+    .summary = ctl_refine_summary,
+    .help = ctl_refine_help,
+    .run = run,
+};
