@@ -518,7 +518,9 @@ void vxd_refine_get_progress(const struct vxd_refine *refine,
         .level = refine->level,
         .n_voxels = refine->n,
         .n_subvolumes = refine->n_cubes,
-        .n_losses = refine->n_losses};
+        .n_losses = refine->n_losses,
+        .light_passes = refine->light_pass,
+        .is_finding_light = refine->phase == VXD_REFINE_SOLVE_LIGHT};
 }
 
 const struct vxd_refine_loss *vxd_refine_losses(const struct vxd_refine *refine)

@@ -98,6 +98,8 @@ struct vxd_refine_progress {
     size_t n_voxels; /* of the level */
     size_t n_subvolumes;
     size_t n_losses;
+    int light_passes; /* of the level's first round: how often the light was solved for */
+    bool is_finding_light; /* the next step goes on with that */
 };
 
 /* Checks everything and prepares a refinement, without reading voxels. The volume does not change

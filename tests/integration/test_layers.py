@@ -39,7 +39,7 @@ PUBLIC = {
     "client/c/include/voxeld_mesh.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
     "client/c/include/voxeld_token.h": ("voxeld.h",),
-    "client/c/include/voxeld_refine.h": ("voxeld.h",),
+    "client/c/include/voxeld_refine.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),
     "client/c/include/voxeld_why.h": ("voxeld.h",),

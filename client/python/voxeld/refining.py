@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from voxeld.v1 import refine_pb2
 
 from . import exchange
+from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
 from .generated.volume_records import (
@@ -23,10 +24,14 @@ from .generated.volume_records import (
     volume_info_of,
 )
 
-if TYPE_CHECKING:
-    from .volumes import Volume
-
 SOLVERS = {"gauss_newton": 0, "adam": 1}
+
+
+class Refinable(Protocol):
+    """A volume, as far as its refinement needs it."""
+
+    name: str
+    _client: Calls
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ def _loss_of(message: Any) -> RefineLoss:
 
 
 def refine(
-    self: Volume,
+    self: Refinable,
     keyframes: Sequence[Keyframe],
     *,
     into: str = "",
@@ -190,7 +195,7 @@ def refine(
 
 
 def refine_status(
-    self: Volume, *, timeout: float | None = None, request_id: str | None = None
+    self: Refinable, *, timeout: float | None = None, request_id: str | None = None
 ) -> RefineStatus:
     """How far a refinement of the volume is."""
     message = refine_pb2.VolumeRefineStatusRequest(name=self.name)
@@ -208,7 +213,7 @@ def refine_status(
 
 
 def refine_cancel(
-    self: Volume,
+    self: Refinable,
     *,
     timeout: float | None = None,
     request_id: str | None = None,

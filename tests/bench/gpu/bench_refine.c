@@ -7,10 +7,10 @@
  *                [--smooth W] [--init W] [--chroma W] [--light W] [--shake-mm MM] [--band-mm MM]
  *                [--poses 0|1] [--intrinsics 0|1] [--zoom F] [--work-ms MS]
  *
- * "light" is the time from the means of what is seen to the light's solution, "epoch" that of a joint
- * step with its linearisation and the movement of keyframes, medians of all. --shake moves each
- * keyframe's given position, --zoom multiplies the focal length. Scores are those of the surface's
- * vertices. */
+ * "epoch" is the time of a joint step with its linearisation and the movement of keyframes, the median
+ * of all; "begin" that from the first step to the first loss: voxel set, images, visibility, and light
+ * six times over, "light" that of one of these times. "CPU" is the time of all threads. --shake moves each keyframe's given position,
+ * --zoom multiplies the focal length. Scores are those of the surface's vertices. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +32,22 @@ struct options {
     struct vxd_refine_options refine;
 };
 
-static double now_ms(void)
+static double clock_ms(clockid_t clock)
 {
     struct timespec t;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    (void)clock_gettime(clock, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static double now_ms(void)
+{
+    return clock_ms(CLOCK_MONOTONIC);
+}
+
+static double cpu_ms(void)
+{
+    return clock_ms(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static bool parse(int argc, char **argv, struct options *out)
@@ -132,11 +142,15 @@ static enum vxd_status run(struct vxd_queue *queue, const struct options *option
                            struct vxd_err *err)
 {
     static double epochs[MAX_TIMES];
+    static double cpus[MAX_TIMES];
     struct vxd_refine_progress progress = {0};
     const struct vxd_refine_loss *losses;
     double begin = now_ms();
     double last = begin;
+    double last_cpu = cpu_ms();
+    double first[2] = {0, 0};
     double longest = 0;
+    double light = 0;
     size_t n = 0;
     bool is_done = false;
     enum vxd_status status = VXD_OK;
@@ -144,22 +158,31 @@ static enum vxd_status run(struct vxd_queue *queue, const struct options *option
     while (!is_done) {
         double start = now_ms();
         size_t n_losses = progress.n_losses;
+        bool is_finding_light = progress.is_finding_light;
 
         VXD_TRY(vxd_refine_step(queue, refine, volume, options->work_ms * 1e6, &is_done,
                                 err));
         longest = fmax(longest, now_ms() - start);
+        light += is_finding_light && n_losses == 0 ? now_ms() - start : 0;
         vxd_refine_get_progress(refine, &progress);
         if (progress.n_losses != n_losses) {
             losses = vxd_refine_losses(refine);
             if (n_losses > 0 && n < MAX_TIMES &&
                 losses[progress.n_losses - 1].round == losses[n_losses - 1].round &&
                 losses[progress.n_losses - 1].level == losses[n_losses - 1].level) {
+                cpus[n] = (cpu_ms() - last_cpu) / (double)(progress.n_losses - n_losses);
                 epochs[n++] = (now_ms() - last) / (double)(progress.n_losses - n_losses);
             }
+            if (n_losses == 0) {
+                first[0] = now_ms() - begin;
+                first[1] = cpu_ms() - last_cpu;
+            }
             last = now_ms();
+            last_cpu = cpu_ms();
         }
     }
     qsort(epochs, n, sizeof *epochs, by_time);
+    qsort(cpus, n, sizeof *cpus, by_time);
     losses = vxd_refine_losses(refine);
     for (size_t i = 0; i < progress.n_losses; i++) {
         (void)printf("  level %d round %d: data %.5g smooth %.4g init %.4g chroma %.4g "
@@ -168,10 +191,12 @@ static enum vxd_status run(struct vxd_queue *queue, const struct options *option
                      losses[i].init, losses[i].chroma, losses[i].light,
                      losses[i].rejected ? " (taken back)" : "");
     }
-    (void)printf("%zu voxels, %zu subvolumes; all %.1f ms, epoch %.2f ms, longest stage "
-                 "%.1f ms\n",
-                 progress.n_voxels, progress.n_subvolumes, now_ms() - begin,
-                 n > 0 ? epochs[n / 2] : 0, longest);
+    (void)printf("%zu voxels, %zu subvolumes; all %.1f ms, begin %.1f ms (CPU %.1f), "
+                 "light %.2f ms, epoch "
+                 "%.2f ms (CPU %.2f), longest stage %.1f ms\n",
+                 progress.n_voxels, progress.n_subvolumes, now_ms() - begin, first[0],
+                 first[1], light / fmax(progress.light_passes, 1),
+                 n > 0 ? epochs[n / 2] : 0, n > 0 ? cpus[n / 2] : 0, longest);
 out:
     return status;
 }

@@ -134,3 +134,5 @@ add_test(NAME bench_surface_smoke COMMAND bench_surface --backend cpu --images 2
 add_test(NAME bench_volume_smoke COMMAND bench_volume --backend cpu --n 1 --voxel-mm 30)
 add_test(NAME bench_render_smoke COMMAND bench_render --backend cpu --depth 8 --repeat 1
   --width 40 --height 24)
+add_test(NAME bench_refine_smoke COMMAND bench_refine --backend cpu --radius-mm 20 --keyframes 3
+  --height 36 --iterations 1)
