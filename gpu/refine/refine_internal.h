@@ -118,7 +118,7 @@ struct vxd_refine_op {
 
 #define VXD_REFINE_MAX_OPS 128
 
-/* Device memory by name, all freed alike. */
+/* Device memory by name. */
 enum vxd_refine_buffer {
     VXD_REFINE_ENTRIES,
     VXD_REFINE_COUNTS,
