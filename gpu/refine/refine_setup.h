@@ -571,9 +571,12 @@ VXD_HD void vxd_refine_read_albedo_item(const struct vxd_refine_view *view,
     }
 }
 
+/* Stamps the blocks that have voxels of the set, or all where no counts are given. */
 VXD_HD void vxd_refine_stamp_item(const struct vxd_refine_set_call *call, size_t b)
 {
-    call->volume.stamps[call->entries[b]] = call->version;
+    if (call->counts == NULL || call->counts[b] != call->counts[b + 1]) {
+        call->volume.stamps[call->entries[b]] = call->version;
+    }
 }
 
 #endif

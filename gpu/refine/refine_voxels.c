@@ -270,6 +270,8 @@ out:
 enum vxd_status vxd_refine_list_voxels(struct vxd_queue *queue, struct vxd_refine *refine,
                                        struct vxd_volume *volume, struct vxd_err *err)
 {
+    /* Its arrays may have grown since the last part. */
+    vxd_volume_get_view(volume, &refine->call.set.volume);
     switch (refine->part++) {
     case 0:
         return count_voxels(queue, refine, volume, err);

@@ -30,6 +30,8 @@ struct refine_job {
     struct vxd_refine_options options;
     struct vxd_volume_terms terms; /* of the new volume */
     uint64_t version;
+    const struct vxd_volume
+        *engine; /* the volume's, which a failure of the disk replaces */
     Voxeld__V1__VolumeRefineResponse *reply;
 };
 
@@ -227,6 +229,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
             err));
     }
     job->version = info.version;
+    job->engine = volume->volume;
     VXD_TRY(vxd_refine_create(queue, volume->volume, job->keyframes, job->n_keyframes,
                               &job->options, &job->refining.refine, err));
     volume->refining = &job->refining;
@@ -249,7 +252,7 @@ static enum vxd_status check_unchanged(const struct vxd_request *request,
     if (job->refining.is_cancelled) {
         return vxd_fail(err, VXD_ABORTED, NULL, "the refinement was cancelled");
     }
-    if (info.version != job->version ||
+    if (info.version != job->version || volume->volume != job->engine ||
         vxd_volumes_peek(request->server->volumes, volume->terms.name) != volume) {
         return vxd_fail(err, VXD_ABORTED, NULL,
                         "the volume \"%s\" was changed while it was refined",
