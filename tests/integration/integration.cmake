@@ -59,6 +59,7 @@ set(integration_tests
   client/python
   client/python_errors
   client/python_maps
+  client/python_pipeline
   client/python_scenes
   client/python_versions
   client/readme
@@ -93,6 +94,7 @@ set(integration_tests
   network/networks
   scene/mesh
   scene/pictures
+  scene/scene_cast
   scene/scene_durable
   scene/scene_fusion
   scene/scene_histories
@@ -161,6 +163,7 @@ set_tests_properties(integration_overload integration_load integration_bench int
 
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
+             integration_python_pipeline
              integration_python_scenes integration_semantic_clients
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable

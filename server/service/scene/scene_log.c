@@ -258,8 +258,8 @@ enum vxd_status vxd_scene_branch_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_branch(job->base.scene, &job->base.state, &terms, queue,
                              &job->base.made, err));
     VXD_TRY(vxd_scene_reserve(request, "new_name", err));
-    VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_BRANCH, NULL, 0,
-                              job->base.state.version, err));
+    VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_BRANCH, job->base.state.version,
+                              err));
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->base.made, true), NULL,
                                &job->base.arena, err));
     VXD_TRY(vxd_scene_new_info(job->base.arena, job->base.made, true, &job->reply->scene,
