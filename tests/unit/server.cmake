@@ -24,6 +24,9 @@ voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS
   server_fair           fair
   server_scheduler      scheduler)
 
+voxeld_add_tests(unit/server/transport LIBRARIES voxeld_server TESTS
+  server_parsers        parsers)
+
 voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS
   server_voxelize       voxelize)
 

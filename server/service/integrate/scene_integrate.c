@@ -614,6 +614,30 @@ out:
     return status;
 }
 
+/* Keeps where the scan's sensor was, for those who look at the scene. */
+static void note_sensor(const struct integrate_job *job)
+{
+    const Voxeld__V1__Pose *pose = job->cloud->t_map_sensor;
+    struct vxd_scene_sensor sensor = {
+        .stamp_ns = job->cloud->stamp_ns > 0 ? job->cloud->stamp_ns : vxd_clock_unix_ns(),
+        .turn = {0, 0, 0, 1}};
+
+    if (pose != NULL && pose->translation != NULL) {
+        sensor.place[0] = pose->translation->x;
+        sensor.place[1] = pose->translation->y;
+        sensor.place[2] = pose->translation->z;
+    }
+    if (pose != NULL && pose->rotation != NULL &&
+        (pose->rotation->x != 0 || pose->rotation->y != 0 || pose->rotation->z != 0 ||
+         pose->rotation->w != 0)) {
+        sensor.turn[0] = pose->rotation->x;
+        sensor.turn[1] = pose->rotation->y;
+        sensor.turn[2] = pose->rotation->z;
+        sensor.turn[3] = pose->rotation->w;
+    }
+    vxd_scene_set_sensor(job->base.scene, &sensor);
+}
+
 enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
                                            struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -625,6 +649,7 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
     if (job->cloud->stamp_ns > log_odds->newest_ns) {
         log_odds->newest_ns = job->cloud->stamp_ns; /* decays by time go up to here */
     }
+    note_sensor(job);
     vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     if (job->network.message != NULL) {

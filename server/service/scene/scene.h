@@ -16,6 +16,7 @@
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
+#include "voxeld/v1/scene_version.pb-c.h"
 
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_SCENE_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
@@ -143,6 +144,10 @@ enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err
  * last. */
 size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
                             size_t *done);
+
+/* Makes a message of a version, whose texts the message shows. */
+void vxd_scene_show_version(struct vxd_scene_version *version,
+                            Voxeld__V1__SceneVersion *message);
 
 /* Frees the blocks before release does; nothing queued may use the host's. */
 void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue);
