@@ -48,6 +48,9 @@ struct vxd_volume_spec {
     bool has_colour;
     /* Votes for labels 1 to 255: four pairs of label and count as uint16, 8 bytes a voxel. */
     bool has_labels;
+    /* r, g, b as colours, and 1 where it is known: 8 bytes a voxel. Only a refinement writes them
+     * (gpu/refine). */
+    bool has_albedo;
     double max_weight; /* where weights end, 1 to 65535; 0 = 255 */
     size_t capacity;   /* blocks to reserve at once; 0 is fine */
     size_t max_bytes;  /* device memory that the blocks may ever take, the copies made by
@@ -95,8 +98,8 @@ void vxd_volume_begin_version(struct vxd_volume *volume, uint64_t version);
 void vxd_volume_get_info(const struct vxd_volume *volume, struct vxd_volume_info *out);
 
 /* The hash map behind a volume, for export; borrowed. Its value arrays are, in this order,
- * the stamps (uint64), the distances, the weights, and the colours and then the labels where the
- * volume has them. */
+ * the stamps (uint64), the distances, the weights, and the colours, the labels and then the albedo
+ * where the volume has them. */
 struct vxd_hashmap *vxd_volume_map(struct vxd_volume *volume);
 
 /* Makes a volume from a map that vxd_volume_map gave once (through an image, for example) and
@@ -498,6 +501,7 @@ struct vxd_volume_view {
     void *weights;     /* float32 or uint8 */
     uint16_t *colours; /* r, g, b, weight; NULL: none */
     uint16_t *labels;  /* four votes (volume_math.h); NULL: none */
+    uint16_t *albedo;  /* r, g, b, 0 or 1; NULL: none */
     /* 27 entries an entry, as vxd_volume_neighbours; NULL: they are found by the table */
     const int32_t *neighbours;
     int edge;  /* voxels a block's side */

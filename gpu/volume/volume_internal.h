@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-/* Value arrays of the map. The labels come behind the colours, or in their place. */
+/* Value arrays of the map. Labels and albedo come behind the colours, or in
+ * their place. */
 enum vxd_volume_array {
     VXD_VOLUME_STAMPS = 0,
     VXD_VOLUME_DISTANCES = 1,

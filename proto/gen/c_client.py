@@ -339,6 +339,7 @@ out:
         is_list = any(
             f.is_repeated and f.of is message
             for m in self.schema.messages.values()
+            if message.name not in self.face.get("shared", []) or m.file == self.source
             for f in m.fields
         )
         if is_list:

@@ -38,6 +38,7 @@ FILES = (
     "grid",
     "render",
     "mesh",
+    "refine",
     "watch",
     "why",
     "backup",

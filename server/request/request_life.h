@@ -160,6 +160,9 @@ struct vxd_request {
     /* Set by the method's functions. */
     bool bulk;
     bool more;
+    /* With more and bulk, of a request that changes something: it has changed nothing yet. So others
+     * run before its next stage, and it can be given up. */
+    bool is_preparing;
     /* With more: it needs what another request makes. Others go first, and the next stage comes
      * after a moment. */
     bool is_waiting;

@@ -111,7 +111,7 @@ static bool begin_request(struct vxd_request *request)
 static bool is_given_up(const struct vxd_request *request)
 {
     return vxd_scheduler_all_answered(request) &&
-           !(request->changes && request->submitted);
+           !(request->changes && request->submitted && !request->is_preparing);
 }
 
 /* Keeps the outcome for those who wait for it and for those who ask later, then answers. */

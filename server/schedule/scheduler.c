@@ -123,7 +123,8 @@ static bool is_first(const struct vxd_request *request)
     bool ends_soon = !request->bulk && !request->is_waiting;
 
     return request->submitted &&
-           (ends_soon || request->changes || atomic_load(&request->answered) != 0);
+           (ends_soon || (request->changes && !request->is_preparing) ||
+            atomic_load(&request->answered) != 0);
 }
 
 static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begun,
@@ -256,7 +257,8 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
     /* Lanes with nothing but requests that wait for others are idle in between. */
     request->ready_ns = request->is_waiting ? request->ran_ns + RETRY_NS : 0;
     scheduler->n_queued += request->is_waiting && !request->method->waits_apart ? 1 : 0;
-    if (lane->kind == VXD_LANE_WRITE && (request->changes || !request->bulk)) {
+    if (lane->kind == VXD_LANE_WRITE &&
+        ((request->changes && !request->is_preparing) || !request->bulk)) {
         request->next = scheduler->first;
         request->queued = true;
         scheduler->first = request;

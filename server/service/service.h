@@ -364,6 +364,23 @@ enum vxd_status vxd_volume_track_and_integrate_finish(struct vxd_request *reques
                                                       struct vxd_err *err);
 void vxd_volume_track_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_volume_track_forget(struct vxd_request *request);
+enum vxd_status vxd_volume_refine_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_volume_refine_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_volume_refine_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+void vxd_volume_refine_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_volume_refine_forget(struct vxd_request *request);
+enum vxd_status vxd_volume_refine_status_check(struct vxd_request *request,
+                                               struct vxd_err *err);
+enum vxd_status vxd_volume_refine_status_submit(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
+enum vxd_status vxd_volume_refine_cancel_check(struct vxd_request *request,
+                                               struct vxd_err *err);
+enum vxd_status vxd_volume_refine_cancel_submit(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
 enum vxd_status vxd_volume_done(struct vxd_request *request, struct vxd_queue *queue,
                                 struct vxd_err *err);
 void vxd_volume_release(struct vxd_request *request, struct vxd_queue *queue);

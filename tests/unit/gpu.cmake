@@ -11,6 +11,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/hash/hash_model.c
   support/hash/hash_run.c
   support/hash/hash_update.c
+  support/refine/refine_scene.c
   support/sparse/coord_set_model.c
   support/sparse/layer_rows.c
   support/sparse/net_helpers.c
@@ -77,6 +78,10 @@ voxeld_add_gpu_tests(/volume
   volume_integrate    volume_integrate
     volume_keep         volume_keep
     volume_scan         volume_scan)
+
+voxeld_add_gpu_tests(/refine
+  refine              refine
+  refine_math         refine_math)
 
 voxeld_add_gpu_tests(/track
     track               track)

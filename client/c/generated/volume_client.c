@@ -94,6 +94,7 @@ static enum vxd_status build_volume_create(struct vxd_exchange *call,
     out->journal_max_bytes = in->journal_max_bytes;
     out->when_full = (Voxeld__V1__VolumeFull)in->when_full;
     out->labels = in->labels;
+    out->albedo = in->albedo;
 out:
     return status;
 }
@@ -129,6 +130,7 @@ static enum vxd_status read_volume_info(struct vxd_reply *reply,
     out->unavailable = in->unavailable;
     out->when_full = (enum voxeld_volume_full)in->when_full;
     out->labels = in->labels;
+    out->albedo = in->albedo;
     return VXD_OK;
 }
 
@@ -608,6 +610,7 @@ build_volume_extract(struct vxd_exchange *call,
                              : VOXELD__V1__VOLUME_FORMAT__VOLUME_ARRAYS;
     out->first = in->first;
     out->limit = in->limit;
+    out->albedo = in->albedo;
 out:
     return status;
 }

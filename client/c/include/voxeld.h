@@ -604,6 +604,7 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #include "voxeld_map.h"
 #include "voxeld_mesh.h"
 #include "voxeld_net.h"
+#include "voxeld_refine.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"
 #include "voxeld_token.h"

@@ -174,6 +174,7 @@ struct voxeld_volume_info {
     bool unavailable;
     enum voxeld_volume_full when_full;
     bool labels;
+    bool albedo;
 };
 
 /* The rows and columns of a lidar's beams. Its frame is x forward, y left, z up. Row
@@ -244,6 +245,8 @@ struct voxeld_volume_create_request {
      * counts. A label that got more than a fifth of the votes is always among them; when
      * a count would pass 255 all are halved */
     bool labels;
+    /* The albedo that VolumeRefine finds is kept, 8 bytes a voxel */
+    bool albedo;
     struct voxeld_call call;
 };
 
@@ -344,6 +347,9 @@ struct voxeld_volume_extract_request {
     uint64_t first;
     /* 0: all */
     uint64_t limit;
+    /* Colours are the albedo that VolumeRefine found, without light and shadow. Volumes
+     * with albedo */
+    bool albedo;
     struct voxeld_call call;
 };
 

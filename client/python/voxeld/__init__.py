@@ -75,6 +75,7 @@ from .generated.volume_records import (
     VolumeTracked,
 )
 from .maps import Map, Merge
+from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -186,6 +187,11 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Keyframe",
+    "RefineLoss",
+    "RefineStatus",
+    "Refined",
+    "RefinedKeyframe",
     "Lidar",
     "Log",
     "LogOdds",

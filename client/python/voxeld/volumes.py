@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from voxeld.v1 import volume_pb2
 
-from . import exchange, meshes, wire
+from . import exchange, meshes, refining, wire
 from .calls import Calls
 from .cloud import Pose
 from .errors import InvalidArgument
@@ -43,7 +43,9 @@ def _images(
             f"{depth.dtype} of shape {depth.shape}; height x width uint16 or float32 is right",
             "depth",
         )
-    if colour is not None and (colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)):
+    if colour is not None and (
+        colour.dtype != np.uint8 or colour.shape != (*depth.shape, 3)
+    ):
         raise InvalidArgument(
             f"{colour.dtype} of shape {colour.shape}; uint8 {(*depth.shape, 3)} is right",
             "colour",
@@ -86,6 +88,9 @@ class Volume:
     stamp = volume_methods.stamp
     import_scene = volume_methods.import_scene
     distance = volume_methods.distance
+    refine = refining.refine
+    refine_status = refining.refine_status
+    refine_cancel = refining.refine_cancel
     drop = volume_methods.drop
 
     def copy(self, to: str, **more: Any) -> Volume:
@@ -148,7 +153,10 @@ class Volume:
         more    the other arguments of track_bytes
         The others are as of track_and_integrate.
         """
-        return self.track_bytes(**_images(depth, camera, colour), T_map_camera=T_map_camera, **more)
+        return self.track_bytes(
+            **_images(depth, camera, colour), T_map_camera=T_map_camera, **more
+        )
+
     def integrate_points(
         self,
         points: Points,
@@ -208,7 +216,9 @@ class Volume:
             inverse_square=inverse_square,
             by_angle=by_angle,
             label_field=label_field,
-            labels=b"" if labels is None else np.asarray(labels).astype(np.uint8).tobytes(),
+            labels=b""
+            if labels is None
+            else np.asarray(labels).astype(np.uint8).tobytes(),
         )
         number = volume_pb2.VolumeIntegratePointsRequest.CLOUD_FIELD_NUMBER
         parts = wire.cloud_parts(clouds[0], "cloud", number)
@@ -246,7 +256,9 @@ class Volume:
         if box is not None:
             message.box.low.CopyFrom(wire.vec3(box.low, "box.low"))
             message.box.high.CopyFrom(wire.vec3(box.high, "box.high"))
-        reply = exchange.ask(self._client, "volume_extract", message, timeout, request_id)
+        reply = exchange.ask(
+            self._client, "volume_extract", message, timeout, request_id
+        )
         meshes.write_whole(path, reply.ply)
         return int(reply.n_vertices)
 

@@ -37,6 +37,7 @@ static const struct ctl_own_option known[] = {
     {.name = "journal-max-bytes", .right = "a whole number"},
     {.name = "when-full", .right = "unspecified, refuse or forget_farthest"},
     {.name = "labels", .right = "", .is_flag = true},
+    {.name = "albedo", .right = "", .is_flag = true},
     {.name = "missing-ok", .right = "", .is_flag = true},
     {.name = "depth-scale", .right = "0 to 1000000"},
     {.name = "depth-min", .right = "metres, 0 to 1000"},
@@ -259,6 +260,7 @@ void ctl_volume_create_request(const struct ctl_volume_args *args,
     out->journal_max_bytes = args->journal_max_bytes;
     out->when_full = args->when_full;
     out->labels = ctl_volume_has(args, CTL_VOLUME_LABELS);
+    out->albedo = ctl_volume_has(args, CTL_VOLUME_ALBEDO);
 }
 
 void ctl_volume_integrate_request(const struct ctl_volume_args *args,
@@ -295,6 +297,7 @@ void ctl_volume_extract_request(const struct ctl_volume_args *args,
     out->volume = args->words[0];
     out->points = ctl_volume_has(args, CTL_VOLUME_POINTS);
     out->min_weight = args->min_weight;
+    out->albedo = ctl_volume_has(args, CTL_VOLUME_ALBEDO);
 }
 
 void ctl_volume_render_request(const struct ctl_volume_args *args,

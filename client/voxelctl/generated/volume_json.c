@@ -41,6 +41,7 @@ void ctl_volume_print_json(const struct voxeld_volume_info *volume)
     (void)printf(", \"unavailable\": %s", volume->unavailable ? "true" : "false");
     ctl_json_member_count(stdout, false, "when_full", volume->when_full);
     (void)printf(", \"labels\": %s", volume->labels ? "true" : "false");
+    (void)printf(", \"albedo\": %s", volume->albedo ? "true" : "false");
     (void)fputc('}', stdout);
 }
 

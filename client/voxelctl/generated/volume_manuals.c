@@ -39,6 +39,7 @@ const struct ctl_manual ctl_volume_create_manual = {
              "default, or\n"
              "                     forget_farthest\n"
              "  --labels           keep votes for labels\n"
+             "  --albedo           keep what refinement finds of the albedo\n"
              "\n"
              "example\n"
              "  voxelctl volume create kitchen --size 0.01 --colour\n"},
@@ -48,7 +49,8 @@ const struct ctl_manual ctl_volume_create_manual = {
                CTL_VOLUME_BIT(CTL_VOLUME_MAX_BYTES) | CTL_VOLUME_BIT(CTL_VOLUME_TTL) |
                CTL_VOLUME_BIT(CTL_VOLUME_ORIGIN) | CTL_VOLUME_BIT(CTL_VOLUME_DURABLE) |
                CTL_VOLUME_BIT(CTL_VOLUME_JOURNAL_MAX_BYTES) |
-               CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS),
+               CTL_VOLUME_BIT(CTL_VOLUME_WHEN_FULL) | CTL_VOLUME_BIT(CTL_VOLUME_LABELS) |
+               CTL_VOLUME_BIT(CTL_VOLUME_ALBEDO),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_SIZE),
     .n_min = 1,
     .n_max = 1,
@@ -209,12 +211,14 @@ const struct ctl_manual ctl_volume_extract_manual = {
                  "\n"
                  "  --points           points instead of a mesh\n"
                  "  --min-weight W     voxels of a lower weight are unknown\n"
+                 "  --albedo           colours without light and shadow, as refinement "
+                 "found them\n"
                  "  --box X,Y,Z,X,Y,Z  only there: low corner and high corner, metres\n"
                  "\n"
                  "example\n"
                  "  voxelctl volume extract kitchen kitchen.ply\n"},
     .options = CTL_VOLUME_BIT(CTL_VOLUME_POINTS) | CTL_VOLUME_BIT(CTL_VOLUME_MIN_WEIGHT) |
-               CTL_VOLUME_BIT(CTL_VOLUME_BOX),
+               CTL_VOLUME_BIT(CTL_VOLUME_ALBEDO) | CTL_VOLUME_BIT(CTL_VOLUME_BOX),
     .n_min = 2,
     .n_max = 2,
 };

@@ -63,7 +63,7 @@ bool vxd_volume_spec_equal(const struct vxd_volume_spec *a,
     return a->voxel_size_m == b->voxel_size_m && a->block_edge == b->block_edge &&
            a->truncation_m == b->truncation_m && a->form == b->form &&
            a->has_colour == b->has_colour && a->has_labels == b->has_labels &&
-           a->max_weight == b->max_weight;
+           a->has_albedo == b->has_albedo && a->max_weight == b->max_weight;
 }
 
 struct vxd_named_volume *vxd_volumes_peek(struct vxd_volumes *volumes, const char *name)

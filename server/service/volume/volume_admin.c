@@ -52,6 +52,7 @@ static enum vxd_status read_spec(const Voxeld__V1__VolumeCreateRequest *input,
         .form = input->compact ? VXD_VOLUME_COMPACT : VXD_VOLUME_FULL,
         .has_colour = input->colour,
         .has_labels = input->labels,
+        .has_albedo = input->albedo,
         .max_weight = input->max_weight > 0 ? input->max_weight : DEFAULT_MAX_WEIGHT};
     if (input
             ->compact) { /* as the engine applies it, so that equal specs compare equal */

@@ -55,6 +55,7 @@ enum vxd_status vxd_volume_new_info(struct vxd_decoder *arena,
     info->generation = volume->generation;
     info->created_ns = volume->created_unix_ns;
     info->labels = spec->has_labels;
+    info->albedo = spec->has_albedo;
     info->origin->x = spec->origin_m[0];
     info->origin->y = spec->origin_m[1];
     info->origin->z = spec->origin_m[2];
@@ -204,6 +205,25 @@ static void quaternion_of(const double r[9], Voxeld__V1__Quaternion *out)
     out->y = rows[best][1] / norm;
     out->z = rows[best][2] / norm;
     out->w = rows[best][3] / norm;
+}
+
+void vxd_volume_show_camera(const struct vxd_volume_camera *camera,
+                            Voxeld__V1__VolumeCamera *out)
+{
+    out->width = (uint32_t)camera->width;
+    out->height = (uint32_t)camera->height;
+    out->fx = camera->fx;
+    out->fy = camera->fy;
+    out->cx = camera->cx;
+    out->cy = camera->cy;
+    out->k1 = camera->distortion[0];
+    out->k2 = camera->distortion[1];
+    out->p1 = camera->distortion[2];
+    out->p2 = camera->distortion[3];
+    out->k3 = camera->distortion[4];
+    out->k4 = camera->distortion[5];
+    out->k5 = camera->distortion[6];
+    out->k6 = camera->distortion[7];
 }
 
 Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,

@@ -12,6 +12,7 @@
 #include "gpu/volume/scan/volume_scan.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
+#include "voxeld/v1/refine.pb-c.h"
 #include "voxeld/v1/volume.pb-c.h"
 
 enum {
@@ -183,6 +184,24 @@ enum vxd_status vxd_volume_read_labels(struct vxd_request *request,
                                        struct vxd_volume_frame *frame,
                                        struct vxd_err *err);
 
+/* The image of a keyframe, decoded into `image`, which the caller clears in forget, or the message's
+ * bytes; its camera and pose. Errors name keyframes[index].
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_read_keyframe(struct vxd_request *request,
+                                         const Voxeld__V1__VolumeKeyframe *keyframe,
+                                         size_t index, struct vxd_image *image,
+                                         struct vxd_volume_camera *camera,
+                                         struct vxd_volume_pose *pose,
+                                         const uint8_t **colour, struct vxd_err *err);
+
+/* --- volume_refine.c ------------------------------------------------------------------- */
+
+/* A refinement that runs, between its stages. */
+struct vxd_volume_refining {
+    struct vxd_refine *refine;
+    bool is_cancelled; /* its next stage is its end */
+};
+
 /* --- volume_info.c: parameters ------------------------------------------------------- */
 
 /* Makes a VolumeInfo in the arena.
@@ -198,6 +217,10 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
                                        const char *field, const struct vxd_image *image,
                                        struct vxd_volume_camera *out,
                                        struct vxd_err *err);
+
+/* The engine's camera as the schema's. */
+void vxd_volume_show_camera(const struct vxd_volume_camera *camera,
+                            Voxeld__V1__VolumeCamera *out);
 
 /* Elevations that a lidar may have, degrees either way: of scans, and of pictures. */
 #define VXD_SCAN_MAX_ELEVATION 89.0

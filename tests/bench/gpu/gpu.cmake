@@ -2,6 +2,10 @@
 # bench_track tracks a camera through a file of frames and prints its errors.
 add_executable(bench_track ${CMAKE_CURRENT_LIST_DIR}/bench_track.c)
 target_link_libraries(bench_track PRIVATE voxeld_build voxeld_engine)
+# bench_refine refines a ball with a relief and compares it with what is known of it.
+add_executable(bench_refine ${CMAKE_CURRENT_LIST_DIR}/bench_refine.c
+  ${PROJECT_SOURCE_DIR}/tests/support/refine/refine_scene.c)
+target_link_libraries(bench_refine PRIVATE voxeld_build voxeld_engine)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c
@@ -142,3 +146,5 @@ foreach(part ${bench_mesh_parts})
 endforeach()
 add_test(NAME bench_render_smoke COMMAND bench_render --backend cpu --depth 8 --repeat 1
   --width 40 --height 24)
+add_test(NAME bench_refine_smoke COMMAND bench_refine --backend cpu --radius-mm 20 --keyframes 3
+  --height 36 --iterations 1)

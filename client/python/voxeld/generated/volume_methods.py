@@ -465,6 +465,7 @@ def extract(
     min_weight: float = 0.0,
     first: int = 0,
     limit: int = 0,
+    albedo: bool = False,
     timeout: float | None = None,
     request_id: str | None = None,
 ) -> Surface:
@@ -481,6 +482,8 @@ def extract(
                 as many on a GPU) are RESOURCE_EXHAUSTED, so that other requests need not wait.
                 A vertex between two parts is in both
     limit       0: all
+    albedo      colours are the albedo that VolumeRefine found, without light and shadow.
+                Volumes with albedo
 
     Raises NotFound (no such volume), ResourceExhausted (the surface is more than a reply holds,
     or is made at once: ask for parts of it).
@@ -494,6 +497,7 @@ def extract(
         min_weight=min_weight,
         first=first,
         limit=limit,
+        albedo=albedo,
     )
     reply = exchange.send(self._client, "volume_extract", message, [], timeout, request_id, None)
     with reply:

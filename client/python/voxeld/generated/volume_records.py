@@ -114,6 +114,7 @@ class VolumeInfo:
     unavailable: bool
     when_full: str
     labels: bool
+    albedo: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -460,6 +461,7 @@ def volume_info_of(message: Any) -> VolumeInfo:
         unavailable=message.unavailable,
         when_full=exchange.name_of(VOLUME_FULLS, message.when_full),
         labels=message.labels,
+        albedo=message.albedo,
     )
 
 

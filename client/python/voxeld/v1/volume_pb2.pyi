@@ -177,7 +177,8 @@ class VolumeCopyResponse(_message.Message):
     def __init__(self, volume: _Optional[_Union[VolumeInfo, _Mapping]] = ...) -> None: ...
 
 class VolumeCreateRequest(_message.Message):
-    __slots__ = ["block", "colour", "compact", "durable", "fsync", "journal_max_bytes", "labels", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m", "when_full"]
+    __slots__ = ["albedo", "block", "colour", "compact", "durable", "fsync", "journal_max_bytes", "labels", "max_bytes", "max_weight", "name", "origin", "truncation_m", "ttl_s", "voxel_size_m", "when_full"]
+    ALBEDO_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +194,7 @@ class VolumeCreateRequest(_message.Message):
     TTL_S_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
     WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
+    albedo: bool
     block: int
     colour: bool
     compact: bool
@@ -208,7 +210,7 @@ class VolumeCreateRequest(_message.Message):
     ttl_s: float
     voxel_size_m: float
     when_full: VolumeFull
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ..., albedo: bool = ...) -> None: ...
 
 class VolumeCreateResponse(_message.Message):
     __slots__ = ["existed", "volume"]
@@ -291,7 +293,8 @@ class VolumeDropResponse(_message.Message):
     def __init__(self, existed: bool = ...) -> None: ...
 
 class VolumeExtractRequest(_message.Message):
-    __slots__ = ["box", "first", "format", "limit", "min_weight", "name", "points", "since"]
+    __slots__ = ["albedo", "box", "first", "format", "limit", "min_weight", "name", "points", "since"]
+    ALBEDO_FIELD_NUMBER: _ClassVar[int]
     BOX_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
@@ -300,6 +303,7 @@ class VolumeExtractRequest(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
+    albedo: bool
     box: VolumeBox
     first: int
     format: VolumeFormat
@@ -308,7 +312,7 @@ class VolumeExtractRequest(_message.Message):
     name: str
     points: bool
     since: int
-    def __init__(self, name: _Optional[str] = ..., points: bool = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., since: _Optional[int] = ..., min_weight: _Optional[float] = ..., format: _Optional[_Union[VolumeFormat, str]] = ..., first: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., points: bool = ..., box: _Optional[_Union[VolumeBox, _Mapping]] = ..., since: _Optional[int] = ..., min_weight: _Optional[float] = ..., format: _Optional[_Union[VolumeFormat, str]] = ..., first: _Optional[int] = ..., limit: _Optional[int] = ..., albedo: bool = ...) -> None: ...
 
 class VolumeExtractResponse(_message.Message):
     __slots__ = ["blocks", "colours", "engine_ms", "is_whole", "labels", "n_blocks", "n_colours", "n_labels", "n_triangles", "n_vertices", "next", "normals", "ply", "stamp", "triangles", "vertices"]
@@ -395,7 +399,8 @@ class VolumeImportSceneResponse(_message.Message):
     def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., n_voxels: _Optional[int] = ..., version: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class VolumeInfo(_message.Message):
-    __slots__ = ["block", "colour", "compact", "created_ns", "durable", "fsync", "generation", "journal_max_bytes", "labels", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "unavailable", "voxel_size_m", "when_full"]
+    __slots__ = ["albedo", "block", "colour", "compact", "created_ns", "durable", "fsync", "generation", "journal_max_bytes", "labels", "max_bytes", "max_weight", "n_blocks", "n_bytes", "n_images", "name", "origin", "owner", "stamp", "truncation_m", "ttl_left_s", "ttl_s", "unavailable", "voxel_size_m", "when_full"]
+    ALBEDO_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COMPACT_FIELD_NUMBER: _ClassVar[int]
@@ -420,6 +425,7 @@ class VolumeInfo(_message.Message):
     UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
     WHEN_FULL_FIELD_NUMBER: _ClassVar[int]
+    albedo: bool
     block: int
     colour: bool
     compact: bool
@@ -444,7 +450,7 @@ class VolumeInfo(_message.Message):
     unavailable: bool
     voxel_size_m: float
     when_full: VolumeFull
-    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ..., albedo: bool = ...) -> None: ...
 
 class VolumeIntegratePointsRequest(_message.Message):
     __slots__ = ["T_map_sensor_end", "by_angle", "carve_m", "cloud", "image_time", "inverse_square", "label_field", "labels", "lidar", "name", "range_max_m", "range_min_m", "time_begin", "time_end", "time_field", "weight"]

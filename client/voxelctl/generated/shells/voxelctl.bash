@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -16,6 +16,7 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "refine run --durable") words="always everysec off" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
@@ -26,7 +27,7 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert infer info log-level map net scene self-test status token volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert infer info log-level map net refine scene self-test status token volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --cert-file --drop --help --json --key-file --list --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --cert-file --check --cloud --concurrency --count --csv --duration --format --help --json --key-file --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
     "convert") words="--ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
@@ -53,6 +54,10 @@ _voxelctl()
     "net list") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "refine") words="cancel progress run" ;;
+    "refine cancel") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "refine progress") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "refine run") words="--band --ca-file --cert-file --chroma --depth-max --durable --every --help --init --into --intrinsics --iterations --journal-max-bytes --json --keep-albedo --keep-distances --keep-poses --key-file --light --max-unknowns --min-weight --poses --refine-intrinsics --rounds --smooth --subvolume --timeout --timeout-ms --token-file --upsample --url --version" ;;
     "scene") words="branch collect collide costmap create decay diff distance drop edit export frontiers import info integrate list log query redo render repair show snapshot undo verify" ;;
     "scene branch") words="--at --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "scene collect") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
@@ -86,10 +91,10 @@ _voxelctl()
     "volume") words="clear copy create decay drop extract import info integrate list render run scan stamp" ;;
     "volume clear") words="--all --box --ca-file --cert-file --help --json --key-file --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume copy") words="--ca-file --cert-file --durable --help --journal-max-bytes --json --key-file --timeout --timeout-ms --token-file --ttl --url --version" ;;
-    "volume create") words="--block --ca-file --cert-file --colour --compact --durable --help --journal-max-bytes --json --key-file --labels --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version --when-full" ;;
+    "volume create") words="--albedo --block --ca-file --cert-file --colour --compact --durable --help --journal-max-bytes --json --key-file --labels --max-bytes --max-weight --origin --size --timeout --timeout-ms --token-file --truncation --ttl --url --version --when-full" ;;
     "volume decay") words="--all --box --ca-file --cert-file --factor --help --json --key-file --min-weight --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
-    "volume extract") words="--box --ca-file --cert-file --help --json --key-file --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
+    "volume extract") words="--albedo --box --ca-file --cert-file --help --json --key-file --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
     "volume import") words="--at-snapshot --at-version --box --ca-file --cert-file --help --json --key-file --labels --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "volume integrate") words="--ca-file --carve --cert-file --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --key-file --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
