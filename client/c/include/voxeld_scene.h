@@ -140,6 +140,9 @@ struct voxeld_scene_info {
     struct voxeld_scene_log_odds log_odds; /* of LOG_ODDS */
     uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
     uint64_t n_pinned;                     /* voxels; filled by voxeld_scene_get alone */
+    /* The box of all occupied voxels, from voxeld_scene_get; all 0 where there are none. */
+    double occupied_low_m[3];
+    double occupied_high_m[3];
 };
 
 /* All pointers live until the struct is freed. */

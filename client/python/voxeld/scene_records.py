@@ -192,6 +192,8 @@ class SceneInfo:
     fusion      "last" or "log-odds"; log_odds: None with last
     log_odds_bytes  of n_bytes, of all scenes that share it
     n_pinned    voxels that scans and decays leave as they are; from Client.scene and Scene.info
+    occupied_low, occupied_high  corners of the box of all occupied voxels, metres, likewise; None
+                where there are none
     """
 
     name: str
@@ -226,6 +228,8 @@ class SceneInfo:
     log_odds: LogOdds | None
     log_odds_bytes: int
     n_pinned: int
+    occupied_low: tuple[float, float, float] | None = None
+    occupied_high: tuple[float, float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -467,6 +471,11 @@ class SceneReply(Reply):
         )
 
 
+def corner_of(message: scene_pb2.SceneInfo, name: str) -> tuple[float, float, float] | None:
+    corner = getattr(message, name)
+    return (corner.x, corner.y, corner.z) if message.HasField(name) else None
+
+
 def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
     spec = message.spec
     return record_of(
@@ -485,6 +494,8 @@ def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
         journal_max_bytes=message.durability.journal_max_bytes,
         fusion=FUSIONS[spec.fusion],
         log_odds=record_of(LogOdds, spec.log_odds) if spec.HasField("log_odds") else None,
+        occupied_low=corner_of(message, "occupied_low"),
+        occupied_high=corner_of(message, "occupied_high"),
     )
 
 

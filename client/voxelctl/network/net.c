@@ -18,7 +18,7 @@ enum {
  * clients cannot. */
 static const char *const places[] = {"voxeld"};
 
-static const char *const precisions[] = {"", "fp32", "tf32", "fp16", "bf16"};
+static const char *const precisions[] = {"", "fp32", "tf32", "fp16", "bf16", "auto"};
 
 struct net_args {
     const char *name; /* or file; NULL of list */
@@ -303,13 +303,13 @@ static int take_option(struct net_args *args, int id, const char *value)
     } else if (id == OPT_SEED) {
         args->seed = value;
     } else {
-        for (int i = VOXELD_FP32; i <= VOXELD_BF16; i++) {
+        for (int i = VOXELD_FP32; i <= VOXELD_PRECISION_AUTO; i++) {
             if (strcmp(value, precisions[i]) == 0) {
                 args->precision = (enum voxeld_precision)i;
                 return CTL_OK;
             }
         }
-        return ctl_usage("net", "--precision %s: fp32, tf32, fp16 or bf16", value);
+        return ctl_usage("net", "--precision %s: fp32, tf32, fp16, bf16 or auto", value);
     }
     return CTL_OK;
 }
@@ -391,7 +391,9 @@ const struct ctl_command ctl_net = {
         "  load NAME          loads a network, or loads it anew; where its files are "
         "faulty\n"
         "                     the old one stays\n"
-        "      --precision P  fp32, tf32, fp16 or bf16; default: what its config says\n"
+        "      --precision P  fp32, tf32, fp16, bf16, or auto: fp16 on a GPU, else "
+        "fp32;\n"
+        "                     default: what its config says\n"
         "  unload NAME        forgets it (--missing-ok: no error where it is not "
         "loaded)\n"
         "  list               those loaded, and the names of those that may be\n"

@@ -122,6 +122,13 @@ static inline struct vxd_request *vxd_infer_next(const struct vxd_request *leade
 enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *name,
                                         size_t *index, struct vxd_err *err);
 
+/* infer_time.c: whether the request can be in time, as far as the network's speed here is known.
+ * errors  FAILED_PRECONDITION  it cannot: says how long it would take, and what to do */
+enum vxd_status vxd_infer_check_time(struct vxd_request *request,
+                                     struct vxd_network *network,
+                                     const struct vxd_network_work *work,
+                                     struct vxd_err *err);
+
 /* infer_input.c: enqueues making voxels of points; the leader's job->batch is set.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_infer_decode(struct vxd_request *leader, struct vxd_queue *queue,

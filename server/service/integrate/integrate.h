@@ -110,6 +110,12 @@ enum vxd_status vxd_scene_labels_check(struct vxd_request *request,
 enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
                                       const struct vxd_model_output *output,
                                       struct vxd_err *err);
+/* Whether a scene has the materials, before the network runs. Quick: with very many names it looks at
+ * none, and the table finds what is wrong.
+ * errors  INVALID_ARGUMENT  as vxd_scene_labels_table */
+enum vxd_status vxd_scene_labels_check_materials(const struct vxd_scene_network *network,
+                                                 const struct vxd_scene_spec *spec,
+                                                 struct vxd_err *err);
 /* Makes a table of the materials of labels 0 to n_labels - 1 and, behind them, of
  * fill_label, in the request's memory.
  * errors  INVALID_ARGUMENT  the scene has no such material, or fewer than labels
