@@ -22,7 +22,19 @@
 /* While the server's limit is not known, requests below this are sent without a check. */
 #define SURELY_TAKEN_BYTES ((size_t)1 << 20)
 
+enum {
+    /* Of calls that name no timeout: what is asked for at most, and while the server's limit is not
+     * known. */
+    LONGEST_TIMEOUT_MS = 60000,
+    SHORT_TIMEOUT_MS = 5000,
+    /* The server is to answer before the client gives up, since it can say more. */
+    MOST_ANSWER_MS = 100,
+    SHOW_AFTER_MS = 1000,
+    SHOW_EVERY_MS = 250
+};
+
 static void on_aio(void *arg);
+static void on_watched(void *arg);
 
 /* Reserves one of the places in flight. */
 static enum vxd_status reserve(struct voxeld_client *client, uint64_t *id,
@@ -111,9 +123,12 @@ static void fill_header(const struct vxd_call *call, const struct voxeld_call *o
 {
     const struct voxeld_client *client = call->client;
 
+    uint32_t answer_ms = call->timeout_ms / 20;
+
     voxeld__v1__request_header__init(header);
     header->request_id = text(call->request_id);
-    header->timeout_ms = call->timeout_ms;
+    header->timeout_ms =
+        call->timeout_ms - (answer_ms < MOST_ANSWER_MS ? answer_ms : MOST_ANSWER_MS);
     header->token = client->token;
     header->client_id =
         options->client_id != NULL ? text(options->client_id) : client->client_id;
@@ -158,6 +173,7 @@ void vxd_client_learn_limit(struct voxeld_client *client,
     struct voxeld_call call = {0};
     char request_id[VXD_REQUEST_ID_BYTES];
     struct vxd_reply reply = {0};
+    enum vxd_status status;
     bool known;
 
     (void)pthread_mutex_lock(&client->mutex);
@@ -170,9 +186,35 @@ void vxd_client_learn_limit(struct voxeld_client *client,
         call.timeout_ms = options->timeout_ms;
         call.client_id = options->client_id;
     }
-    if (vxd_client_get_info(client, &call, request_id, &reply, NULL) == VXD_OK) {
+    status = vxd_client_get_info(client, &call, request_id, &reply, NULL);
+    if (status == VXD_OK) {
         vxd_reply_close(&reply);
+    } else if (status ==
+               VXD_PERMISSION_DENIED) { /* the token's rules: do not ask again */
+        (void)pthread_mutex_lock(&client->mutex);
+        client->limit_known_for = client->connection_no;
+        (void)pthread_mutex_unlock(&client->mutex);
     }
+}
+
+uint32_t vxd_client_timeout_ms(struct voxeld_client *client,
+                               const struct voxeld_call *options, bool may_wait)
+{
+    uint64_t limit_ms;
+
+    if (client->timeout_ms > 0) {
+        return client->timeout_ms;
+    }
+    if (may_wait) {
+        vxd_client_learn_limit(client, options);
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    limit_ms = client->max_timeout_ms;
+    (void)pthread_mutex_unlock(&client->mutex);
+    if (limit_ms == 0) {
+        return SHORT_TIMEOUT_MS;
+    }
+    return limit_ms < LONGEST_TIMEOUT_MS ? (uint32_t)limit_ms : LONGEST_TIMEOUT_MS;
 }
 
 static enum vxd_status check_size(struct voxeld_client *client,
@@ -306,9 +348,7 @@ static enum vxd_status call_create(struct voxeld_client *client,
     call->client = client;
     call->method = request->method_case;
     call->sequence = options->sequence;
-    call->timeout_ms = options->timeout_ms > 0  ? options->timeout_ms
-                       : default_timeout_ms > 0 ? default_timeout_ms
-                                                : client->timeout_ms;
+    call->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
     if (call->timeout_ms > INT32_MAX) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "call.timeout_ms", "%u; at most %d",
                           (unsigned)call->timeout_ms, INT32_MAX);
@@ -330,7 +370,11 @@ static enum vxd_status call_create(struct voxeld_client *client,
     VXD_TRY(pack(call, options, request, !asynchronous, may_share, err));
     result = nng_ctx_open(&call->ctx, client->socket);
     if (result == 0) {
-        result = nng_aio_alloc(&call->aio, asynchronous ? on_aio : NULL, call);
+        result = nng_aio_alloc(&call->aio,
+                               asynchronous              ? on_aio
+                               : client->waiting != NULL ? on_watched
+                                                         : NULL,
+                               call);
     }
     if (result != 0) {
         status = vxd_client_nng_error(result, "making a call", err);
@@ -470,6 +514,59 @@ static bool is_region_refused(const struct vxd_call *call, const struct vxd_err 
     return call->slot != NULL && strncmp(err->field, field, sizeof field - 1) == 0;
 }
 
+/* On nng's thread: a step of a synchronous call that is watched has ended. */
+static void on_watched(void *arg)
+{
+    struct vxd_call *call = arg;
+
+    (void)pthread_mutex_lock(&call->client->mutex);
+    call->ended = true;
+    (void)pthread_cond_broadcast(&call->client->changed);
+    (void)pthread_mutex_unlock(&call->client->mutex);
+}
+
+/* Waits at most ms for the step to end. */
+static bool wait_ended(struct vxd_call *call, uint32_t ms)
+{
+    struct voxeld_client *client = call->client;
+    struct timespec until;
+    int waited = 0;
+    bool ended;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)ms * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    (void)pthread_mutex_lock(&client->mutex);
+    while (!call->ended && waited == 0) {
+        waited = pthread_cond_timedwait(&client->changed, &client->mutex, &until);
+    }
+    ended = call->ended;
+    (void)pthread_mutex_unlock(&client->mutex);
+    return ended;
+}
+
+/* Waits for the step to end, and shows that it takes long. */
+static void wait_for(struct vxd_call *call)
+{
+    const struct voxeld_client *client = call->client;
+    bool shown = false;
+
+    while (client->waiting != NULL && !wait_ended(call, SHOW_EVERY_MS)) {
+        nng_time began = call->deadline - call->timeout_ms;
+        nng_time waited_ms = nng_clock() - began;
+
+        if (waited_ms >= SHOW_AFTER_MS) {
+            client->waiting(client->waiting_user, (uint32_t)waited_ms, call->timeout_ms);
+            shown = true;
+        }
+    }
+    if (shown) {
+        client->waiting(client->waiting_user, 0, call->timeout_ms);
+    }
+    nng_aio_wait(call->aio);
+}
+
 /* *refused: the same call can be made without shared memory. */
 static enum vxd_status
 call_once(struct voxeld_client *client, const struct voxeld_call *options,
@@ -486,10 +583,11 @@ call_once(struct voxeld_client *client, const struct voxeld_call *options,
     }
     memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);
     start_send(call);
-    nng_aio_wait(call->aio);
+    wait_for(call);
     if (end_send(call)) {
+        call->ended = false;
         start_receive(call);
-        nng_aio_wait(call->aio);
+        wait_for(call);
         end_receive(call);
     }
     status = finish(call, reply, err);
@@ -515,6 +613,12 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
     request_id[0] = '\0';
     options = options != NULL ? options : &defaults;
     err = err != NULL ? err : &own;
+    if (options->timeout_ms == 0 && default_timeout_ms == 0) {
+        bool asks_itself =
+            request->method_case == VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
+
+        default_timeout_ms = vxd_client_timeout_ms(client, options, !asks_itself);
+    }
     status = call_once(client, options, default_timeout_ms, true, request, request_id,
                        reply, &refused, err);
     if (refused) {
@@ -544,6 +648,7 @@ enum vxd_status vxd_client_get_info(struct voxeld_client *client,
     if (status == VXD_OK) {
         (void)pthread_mutex_lock(&client->mutex);
         client->max_message_bytes = reply->response->server_info->max_message_bytes;
+        client->max_timeout_ms = reply->response->server_info->max_timeout_ms;
         client->limit_known_for = connection_no;
         (void)pthread_mutex_unlock(&client->mutex);
     }
@@ -607,7 +712,8 @@ enum vxd_status vxd_client_call_async(struct voxeld_client *client,
     enum vxd_status status;
 
     request_id[0] = '\0';
-    status = call_create(client, options, 0, true, false, request, &call, err);
+    status = call_create(client, options, vxd_client_timeout_ms(client, options, false),
+                         true, false, request, &call, err);
     if (call == NULL) {
         return status;
     }

@@ -37,7 +37,7 @@ static bool pass_token(const struct ctl_globals *globals)
 {
     if (globals->options.token != NULL &&
         setenv("VOXELD_TOKEN", globals->options.token, 1) != 0) {
-        (void)fprintf(stderr, "voxelctl bench: --token-file: %s\n", strerror(errno));
+        (void)ctl_error("bench: --token-file: %s", strerror(errno));
         return false;
     }
     return true;

@@ -50,7 +50,7 @@ static int parse(struct ctl_globals *globals, int argc, char **argv, struct job 
     int id;
 
     *go_on = false;
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("convert", argc, argv, options)) != -1) {
         if (id == OPT_FORMAT) {
             job->format = optarg;
         } else if (id == OPT_OUT_FORMAT) {
@@ -114,7 +114,7 @@ static int write_out(struct job *job)
         return ctl_write_file(job->out, write_cloud, job);
     }
     if (write_cloud(stdout, job, &err) != VXD_OK) {
-        (void)fprintf(stderr, "voxelctl: standard output: %s\n", err.message);
+        (void)ctl_error("standard output: %s", err.message);
         return CTL_FAILED;
     }
     return CTL_OK;

@@ -235,7 +235,7 @@ static int parse(struct ctl_globals *globals, int argc, char **argv, struct job 
     int id;
 
     *go_on = false;
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("voxelize", argc, argv, options)) != -1) {
         if (id >= OPT_SIZE) {
             result = take_option(job, id, optarg);
         } else if (ctl_common_option(globals, &ctl_voxelize, id, optarg, &result)) {

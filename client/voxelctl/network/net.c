@@ -331,7 +331,7 @@ static int parse(struct ctl_globals *globals, const struct sub *sub, int argc,
 
     *go_on = false;
     args->seed = "1";
-    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((id = ctl_next_option("net", argc, argv, options)) != -1) {
         if (id >= OPT_PRECISION && (sub->options & BIT(id)) == 0) {
             return ctl_usage("net", "net %s has no such option", sub->name);
         }
@@ -351,6 +351,16 @@ static int parse(struct ctl_globals *globals, const struct sub *sub, int argc,
     args->name = sub->has_name ? argv[optind] : NULL;
     *go_on = true;
     return CTL_OK;
+}
+
+static int no_subcommand(const char *word)
+{
+    const char *names[sizeof subs / sizeof subs[0]];
+
+    for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {
+        names[i] = subs[i].name;
+    }
+    return ctl_no_subcommand("net", word, names, sizeof subs / sizeof subs[0]);
 }
 
 static int run(struct ctl_globals *globals, int argc, char **argv)
@@ -373,7 +383,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         }
     }
     if (sub == NULL) {
-        return ctl_usage("net", "no subcommand \"%s\"", argv[1]);
+        return no_subcommand(argv[1]);
     }
     result = parse(globals, sub, argc - 1, argv + 1, &args, &go_on);
     return go_on ? sub->run(globals, &args) : result;

@@ -39,7 +39,7 @@ static int input_read(const char *word, bool in_voxels, struct input *in)
     for (size_t i = 0; i < n && in_voxels; i++) {
         if (!(in->numbers[i] >= -1e15 && in->numbers[i] <= 1e15) ||
             in->numbers[i] != (double)(int64_t)in->numbers[i]) {
-            (void)fprintf(stderr, "voxelctl: %s: whole numbers of voxels\n", word);
+            (void)ctl_error("%s: whole numbers of voxels", word);
             return CTL_FAILED;
         }
         in->integers[i] = (int64_t)in->numbers[i];

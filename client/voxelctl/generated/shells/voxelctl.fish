@@ -263,7 +263,7 @@ complete -c voxelctl -n '__voxelctl_at "map merge"' -l max-bytes -d 'device memo
 complete -c voxelctl -n '__voxelctl_at "map merge"' -l no-create -d 'no: then it is an error'
 complete -c voxelctl -n '__voxelctl_at "map merge"' -l no-features -d 'count only'
 complete -c voxelctl -n '__voxelctl_at "map merge"' -l origin -d 'map position of the lattice'\''s zero; default 0,0,0'
-complete -c voxelctl -n '__voxelctl_at "map merge"' -l poses -d 'a line a file with 12 numbers, the upper rows of the 4 x 4 matrix from sensor to map (KITTI'\''s odometry format); default: the files are in the map'\''s frame'
+complete -c voxelctl -n '__voxelctl_at "map merge"' -l poses -d 'the sensor'\''s pose in the map, a line a file: KITTI'\''s 12 numbers, TUM'\''s 8, or the 16 of a 4 x 4 matrix; default: the files are in the map'\''s frame'
 complete -c voxelctl -n '__voxelctl_at "map merge"' -l retry -d 'repeat a request that got no answer for so long; default 10'
 complete -c voxelctl -n '__voxelctl_at "map merge"' -l size -d 'edge of a voxel, metres'
 complete -c voxelctl -n '__voxelctl_at "map merge"' -l timeout

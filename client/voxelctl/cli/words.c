@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Options of the command line, by getopt_long, with what it lacks: words that are negative numbers,
+ * and which option a misspelt one may have meant. */
+#include <string.h>
+
+#include "client/voxelctl/cli/cli.h"
+#include "proto/base/closest.h"
+
+/* "-1", "-.5,2": a coordinate, not an option. */
+static bool is_negative(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' && strchr("0123456789.", word[1]) != NULL;
+}
+
+static bool is_word(const char *word)
+{
+    return word[0] != '-' || word[1] == '\0' || is_negative(word);
+}
+
+/* Whether "--name", which may be shortened, takes the next word as its value. */
+static bool takes_value(const struct option *options, const char *word)
+{
+    size_t n = strlen(word + 2);
+    const struct option *found = NULL;
+
+    if (word[1] != '-' || strchr(word, '=') != NULL) {
+        return false;
+    }
+    for (const struct option *option = options; option->name != NULL; option++) {
+        if (strncmp(option->name, word + 2, n) == 0) {
+            found = option;
+            if (option->name[n] == '\0') {
+                break;
+            }
+        }
+    }
+    return found != NULL && found->has_arg == required_argument;
+}
+
+/* Moves the word at `from` to `to`, before those in between. */
+static void move_forward(char **argv, int from, int to)
+{
+    char *word = argv[from];
+
+    memmove(&argv[to + 1], &argv[to], sizeof *argv * (size_t)(from - to));
+    argv[to] = word;
+}
+
+void ctl_words_last(int argc, char **argv, const struct option *options)
+{
+    int n_options = 1; /* options and their values so far, behind the command's name */
+    int at = 1;
+
+    while (at < argc && strcmp(argv[at], "--") != 0) {
+        bool has_value;
+
+        if (is_word(argv[at])) {
+            at++;
+            continue;
+        }
+        has_value = takes_value(options, argv[at]) && at + 1 < argc;
+        move_forward(argv, at++, n_options++);
+        if (has_value) {
+            move_forward(argv, at++, n_options++);
+        }
+    }
+    if (at < argc) { /* all after it are words */
+        move_forward(argv, at, n_options);
+    }
+}
+
+/* Reports what getopt_long did not take. */
+static void report(const char *command, int id, char **argv, int at,
+                   const struct option *options)
+{
+    const char *word = argv[at];
+    struct vxd_closest closest = {.word = word + strspn(word, "-")};
+    char name[VXD_CLOSEST_BYTES];
+    char meant[VXD_CLOSEST_BYTES + 24];
+
+    if (id == ':') {
+        (void)ctl_usage(command, "%s needs a value", word);
+        return;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(closest.word, "="),
+                   closest.word);
+    closest.word = name;
+    for (const struct option *option = options; option->name != NULL; option++) {
+        size_t n = strlen(name);
+
+        if (n > 0 && strncmp(option->name, name, n) == 0) {
+            (void)ctl_usage(command, "%s: %s", word,
+                            option->has_arg == no_argument && strchr(word, '=') != NULL
+                                ? "it takes no value"
+                                : "several options begin so");
+            return;
+        }
+        vxd_closest_offer(&closest, option->name);
+    }
+    if (closest.found[0] != '\0') {
+        (void)snprintf(meant, sizeof meant, ". Did you mean --%s?", closest.found);
+    } else {
+        meant[0] = '\0';
+    }
+    (void)ctl_usage(command, "there is no option %s%s", word, meant);
+}
+
+int ctl_next_option(const char *command, int argc, char **argv,
+                    const struct option *options)
+{
+    int at;
+    int id;
+
+    if (optind == 0) { /* getopt_long begins anew */
+        ctl_words_last(argc, argv, options);
+    }
+    at = optind > 0 ? optind : 1;
+    if (at >= argc || is_word(argv[at])) {
+        optind = at;
+        return -1;
+    }
+    opterr = 0;
+    id = getopt_long(argc, argv, "+:h", options, NULL);
+    if (id == '?' || id == ':') {
+        report(command, id, argv, at, options);
+        return '?';
+    }
+    return id;
+}
