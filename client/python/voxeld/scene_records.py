@@ -22,6 +22,7 @@ from .exchange import Array, Reply
 from .fusion import FUSIONS, LogOdds
 from .networks import Timings
 from .reply import bad, record_of
+from .shown import shown
 
 ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy", "keep")
 PINS = {"": 0, "pinned": 1, "unpinned": 2}
@@ -90,6 +91,7 @@ class HalfSpace:
     offset: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class PointList:
     """A list of voxels: n x 3 integers are voxel indices, floating-point numbers metres.
@@ -99,6 +101,7 @@ class PointList:
     materials: npt.ArrayLike | None = None
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Heightfield:
     """Columns that reach from low_z up to heights (n_x x n_y, NaN: no column there) above square
@@ -287,6 +290,7 @@ class Integrated:
     n_sparse: int
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VoxelValues:
     """states: uint8 n, a VoxelState each. materials: uint16 n, 0 where not
@@ -308,6 +312,7 @@ class VoxelValues:
         return (self.states & VoxelState.FREE) != 0
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class RayHits:
     """distances: float32 n, metres, -1 = nothing. voxels: int32 n x 3, -1 = nothing. normals:
@@ -328,6 +333,7 @@ class RayHits:
         return self.distances >= 0
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class NearestVoxels:
     """Nearest occupied voxels; distances, voxels and materials as of RayHits."""
@@ -341,6 +347,7 @@ class NearestVoxels:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Overlap:
     """states: uint8 n, the VoxelStates in each shape.
@@ -354,6 +361,7 @@ class Overlap:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
     """Cells in Morton order. The low corner of cell (x, y, z) is origin + (x, y, z) *
@@ -383,6 +391,7 @@ class Cells:
         return np.asarray(np.add(self.origin, (self.cells + 0.5) * self.cell_size), np.float64)
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dense:
     """states: uint8 n_x x n_y x n_z, sets of states. materials: uint16, None in scenes

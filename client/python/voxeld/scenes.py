@@ -80,7 +80,11 @@ class Scene(SceneVersions, SceneWatches):
         self.palette = info.palette
 
     def __repr__(self) -> str:
-        return f"<voxeld.Scene {self.name!r} at {self._client.url}>"
+        side = self.voxel_size * 2**self.depth
+        return (
+            f"<voxeld.Scene {self.name!r}: voxels of {self.voxel_size:g} m in a cube of {side:g} m"
+            f"{', free space' if self.track_free else ''}; at {self._client.url}>"
+        )
 
     def info(
         self,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from voxeld.v1 import volume_pb2
 
 from .. import exchange, wire
+from ..shown import shown
 
 VOLUME_DEPTHS = ("file", "uint16", "float32")
 VOLUME_COLOURS = ("file", "rgb")
@@ -181,6 +182,7 @@ class VolumeScanned:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumePicture:
     """What a camera sees: rows of pixels from the top, a row of each array a pixel.
@@ -208,6 +210,7 @@ class VolumePicture:
     image = exchange.image_of
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Surface:
     """A surface, as a mesh or as points.
@@ -245,6 +248,7 @@ class Surface:
     n_labels: int
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeTracked:
     """The outcome of track_and_integrate: status is "ok" or "lost".
@@ -294,6 +298,7 @@ class VolumeTracked:
     arrays_dropped: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeTrack:
     """Where an image was taken: status is "ok" or "lost".
