@@ -78,6 +78,7 @@ static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule 
 {
     struct vxd_voxel_lattice lattice = run->call->lattice;
     const float *positions = run->call->args.positions;
+    const double *exact = run->call->args.exact;
     int32_t *inverse = run->call->out.inverse;
     uint64_t *keys = run->keys + piece_begin;
     uint32_t *indices = run->indices + piece_begin;
@@ -90,7 +91,8 @@ static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule 
     for (size_t i = begin; i < end; i++) {
         int32_t c[3] = {0, 0, 0};
         enum vxd_point_class point_class =
-            vxd_voxel_coord(&lattice, positions + 3 * i, c);
+            rule == VXD_RULE_DOUBLE ? vxd_voxel_coord_exact(&lattice, exact + 3 * i, c)
+                                    : vxd_voxel_coord(&lattice, positions + 3 * i, c);
 
         if (point_class == VXD_POINT_KEPT) {
             sign |= c[0] | c[1] | c[2];
@@ -131,6 +133,8 @@ static void key_piece(void *args, size_t begin, size_t end)
 
             if (run->call->args.rule == VXD_RULE_SPCONV) {
                 key_points(run, VXD_RULE_SPCONV, begin, i, stop, totals, piece);
+            } else if (run->call->args.rule == VXD_RULE_DOUBLE) {
+                key_points(run, VXD_RULE_DOUBLE, begin, i, stop, totals, piece);
             } else {
                 key_points(run, VXD_RULE_MINKOWSKI, begin, i, stop, totals, piece);
             }

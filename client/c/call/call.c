@@ -127,8 +127,11 @@ static void fill_header(const struct vxd_call *call, const struct voxeld_call *o
 
     voxeld__v1__request_header__init(header);
     header->request_id = text(call->request_id);
-    header->timeout_ms =
-        call->timeout_ms - (answer_ms < MOST_ANSWER_MS ? answer_ms : MOST_ANSWER_MS);
+    /* The question for the server's limit is not to exceed it: the server's default is fine. */
+    if (!call->asks_limit) {
+        header->timeout_ms =
+            call->timeout_ms - (answer_ms < MOST_ANSWER_MS ? answer_ms : MOST_ANSWER_MS);
+    }
     header->token = client->token;
     header->client_id =
         options->client_id != NULL ? text(options->client_id) : client->client_id;
@@ -348,6 +351,8 @@ static enum vxd_status call_create(struct voxeld_client *client,
     call->client = client;
     call->method = request->method_case;
     call->sequence = options->sequence;
+    call->asks_limit = options->timeout_ms == 0 && client->timeout_ms == 0 &&
+                       call->method == VOXELD__V1__REQUEST__METHOD_SERVER_INFO;
     call->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : default_timeout_ms;
     if (call->timeout_ms > INT32_MAX) {
         status = vxd_fail(err, VXD_INVALID_ARGUMENT, "call.timeout_ms", "%u; at most %d",

@@ -84,6 +84,8 @@ struct vxd_call {
     nng_msg *message; /* the request until it is sent, then the reply */
     bool sent;
     bool
+        asks_limit; /* it asks for what the server allows, within the server's default time */
+    bool
         ended; /* guarded by the client's mutex: the aio's callback has come (watched calls) */
     nng_time deadline; /* nng_clock() */
     uint32_t timeout_ms;

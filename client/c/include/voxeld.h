@@ -454,7 +454,8 @@ VOXELD_API void voxeld_cloud_free(struct voxeld_cloud *cloud);
 enum voxeld_rule {
     VOXELD_RULE_UNSPECIFIED = 0, /* SPCONV when a range is given, else MINKOWSKI */
     VOXELD_RULE_SPCONV = 1,
-    VOXELD_RULE_MINKOWSKI = 2
+    VOXELD_RULE_MINKOWSKI = 2,
+    VOXELD_RULE_DOUBLE = 3 /* MINKOWSKI in float64: voxeld/v1/voxelize.proto */
 };
 
 enum voxeld_order {

@@ -167,6 +167,13 @@ VOXELD_API enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
                                                const char *scene,
                                                struct voxeld_scenes **out,
                                                struct voxeld_error *error);
+/* As voxeld_scene_get, without walking the scene: what that alone fills stays empty, but for the
+ * palette. */
+VOXELD_API enum voxeld_status voxeld_scene_describe(struct voxeld_client *client,
+                                                    const struct voxeld_call *call,
+                                                    const char *scene,
+                                                    struct voxeld_scenes **out,
+                                                    struct voxeld_error *error);
 VOXELD_API enum voxeld_status voxeld_scene_list(struct voxeld_client *client,
                                                 const struct voxeld_call *call,
                                                 struct voxeld_scenes **out,

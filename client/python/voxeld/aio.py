@@ -7,7 +7,7 @@
         voxels = await client.voxelize(np.load("scan.npy"), size=0.1)
         yard = await client.scene_create("yard", voxel_size=0.1, track_free=True)
         await asyncio.gather(*(yard.integrate(scan) for scan in scans))
-        async for change in client.watch("yard"):
+        async for change in yard.watch():
             ...
 
 Each call runs on a thread of the client's own, at most max_in_flight at once; others wait for one.

@@ -213,7 +213,9 @@ class Calls:
         self._check_size(n_bytes, timeout_s)
         header.request_id = request_id or f"{self._id_prefix}-{next(self._ids)}"
         answer_s = min(timeout_s / 20, MOST_ANSWER_S)
-        header.timeout_ms = max(round((timeout_s - answer_s) * 1000), 1)
+        # The question for the server's limit is not to exceed it: the server's default is fine.
+        asks_limit = method == "server_info" and timeout is None and self._timeout is None
+        header.timeout_ms = 0 if asks_limit else max(round((timeout_s - answer_s) * 1000), 1)
         header.token = self._token
         header.client_id = self._client_id
         header.traceparent = _traceparent.get()
@@ -301,7 +303,7 @@ class Calls:
             return SHORT_TIMEOUT_S
         if self._limit[0] != self._connection.number:
             try:
-                self._get_server_info(SHORT_TIMEOUT_S, None)
+                self._get_server_info(None, None)
             except PermissionDenied:  # the token's rules: do not ask again
                 with self._mutex:
                     self._limit = (self._connection.number, 0, 0)

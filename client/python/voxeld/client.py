@@ -286,8 +286,9 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         size        voxel edge in metres, one number or one an axis
         range       (low, high) corners in metres, or their six numbers; low included
         rule        "spconv" (floor((p - low) / size) within the range's grid; needs a
-                    range) or "minkowski" (floor(p / size); a range only crops). None:
-                    spconv when a range is given
+                    range), "minkowski" (floor(p / size); a range only crops) or "double"
+                    (that in float64, as Open3D's voxel_down_sample). None: spconv when a
+                    range is given
         order       of the voxels of an item: "morton" (None) or "first_point"
         origin      map position of the lattice's zero
         features    names of the channels: fields, "x" "y" "z", "dt". None: x, y, z and all

@@ -22,7 +22,7 @@ Record = TypeVar("Record")
 INT32_MAX = 2**31 - 1
 REDUCTIONS = ("mean", "sum", "min", "max", "first")
 OUTPUTS = ("coords", "counts", "inverse", "points", "first_index")
-RULES = ("", "spconv", "minkowski")
+RULES = ("", "spconv", "minkowski", "double")
 
 
 @dataclasses.dataclass(frozen=True)

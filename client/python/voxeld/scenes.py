@@ -633,7 +633,7 @@ class SceneCalls(Calls):
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> Scene:
         """Returns the scene of this name. Raises NotFound."""
-        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name))
+        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name, uncounted=True))
         response = self._call("scene_get", request, timeout, request_id)
         return Scene(self, info_of(response.scene_get.scene))
 

@@ -135,7 +135,9 @@ void ctl_status_print_slow(const struct voxeld_server_status *s, size_t n_most)
         ctl_table_cell(&table, "%s", voxeld_status_name(slow->code));
         ctl_table_cell(&table, "%.1f", slow->total_ms);
         ctl_table_cell(&table, "%.1f", slow->queue_ms);
-        ctl_table_cell(&table, "%s", ctl_duration(ago_s > 0 ? ago_s : 0, text));
+        ctl_table_cell(&table, "%s",
+                       slow->finished_ns > 0 ? ctl_duration(ago_s > 0 ? ago_s : 0, text)
+                                             : "-");
     }
     ctl_table_end(&table);
 }

@@ -70,8 +70,9 @@ int ctl_globals_defaults(struct ctl_globals *globals);
 
 /* words.c ------------------------------------------------------------------------------ */
 
-/* Moves options before words, so that words may be negative numbers; what follows "--" stays behind. */
-void ctl_words_last(int argc, char **argv, const struct option *options);
+/* Moves options before words, so that words may be negative numbers; what follows "--" stays behind.
+ * Returns the last option where it lacks its value, else NULL. */
+const char *ctl_words_last(int argc, char **argv, const struct option *options);
 
 /* Takes the next option of the command line as getopt_long does, in optarg and optind; -1: the words
  * begin at argv[optind]; '?' after a message. Where optind is 0 it begins anew. */

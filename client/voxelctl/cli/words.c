@@ -46,7 +46,7 @@ static void move_forward(char **argv, int from, int to)
     argv[to] = word;
 }
 
-void ctl_words_last(int argc, char **argv, const struct option *options)
+const char *ctl_words_last(int argc, char **argv, const struct option *options)
 {
     int n_options = 1; /* options and their values so far, behind the command's name */
     int at = 1;
@@ -58,7 +58,10 @@ void ctl_words_last(int argc, char **argv, const struct option *options)
             at++;
             continue;
         }
-        has_value = takes_value(options, argv[at]) && at + 1 < argc;
+        has_value = takes_value(options, argv[at]);
+        if (has_value && at + 1 == argc) {
+            return argv[at];
+        }
         move_forward(argv, at++, n_options++);
         if (has_value) {
             move_forward(argv, at++, n_options++);
@@ -67,6 +70,7 @@ void ctl_words_last(int argc, char **argv, const struct option *options)
     if (at < argc) { /* all after it are words */
         move_forward(argv, at, n_options);
     }
+    return NULL;
 }
 
 /* Reports what getopt_long did not take. */
@@ -112,7 +116,12 @@ int ctl_next_option(const char *command, int argc, char **argv,
     int id;
 
     if (optind == 0) { /* getopt_long begins anew */
-        ctl_words_last(argc, argv, options);
+        const char *lacking = ctl_words_last(argc, argv, options);
+
+        if (lacking != NULL) {
+            (void)ctl_usage(command, "%s needs a value", lacking);
+            return '?';
+        }
     }
     at = optind > 0 ? optind : 1;
     if (at >= argc || is_word(argv[at])) {

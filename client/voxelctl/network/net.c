@@ -174,6 +174,33 @@ static int unload(struct ctl_globals *globals, const struct net_args *args)
     return result == CTL_OK ? ctl_flush() : result;
 }
 
+static void print_table(const struct voxeld_networks *networks)
+{
+    struct ctl_table table;
+    char text[CTL_NUMBER_BYTES];
+
+    ctl_table_begin(&table, "network|digest|>parameters|type|>memory|>requests|>last ms");
+    for (size_t i = 0; i < networks->n_networks; i++) {
+        const struct voxeld_network_info *network = &networks->networks[i];
+        const struct voxeld_network_timings *last = &network->last;
+
+        ctl_table_cell(&table, "%s", network->name);
+        ctl_table_cell(&table, "%.12s", network->digest);
+        ctl_table_cell(&table, "%s", ctl_thousands(network->n_parameters, text));
+        ctl_table_cell(&table, "%s", precision_name(network->precision));
+        ctl_table_cell(&table, "%s", ctl_bytes(network->n_bytes, text));
+        ctl_table_cell(&table, "%s", ctl_thousands(network->n_requests, text));
+        if (network->n_requests > 0) {
+            ctl_table_cell(&table, "%.1f",
+                           last->voxelize_ms + last->sets_ms + last->layers_ms +
+                               last->outputs_ms);
+        } else {
+            ctl_table_cell(&table, "-");
+        }
+    }
+    ctl_table_end(&table);
+}
+
 static void print_list(const struct voxeld_networks *networks, bool json)
 {
     char used[32];
@@ -182,13 +209,12 @@ static void print_list(const struct voxeld_networks *networks, bool json)
     if (json) {
         (void)fputs("{\"networks\": [", stdout);
     }
-    for (size_t i = 0; i < networks->n_networks; i++) {
-        if (json) {
-            (void)fputs(i > 0 ? ", " : "", stdout);
-            print_json(&networks->networks[i]);
-        } else {
-            print_line(&networks->networks[i]);
-        }
+    for (size_t i = 0; i < networks->n_networks && json; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        print_json(&networks->networks[i]);
+    }
+    if (!json && networks->n_networks > 0) {
+        print_table(networks);
     }
     (void)fputs(json ? "], \"available\": [" : "available:", stdout);
     for (size_t i = 0; i < networks->n_available; i++) {

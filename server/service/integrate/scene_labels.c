@@ -126,10 +126,18 @@ static enum vxd_status bind_entry(const struct vxd_model_output *output, size_t 
     return VXD_OK;
 }
 
+/* Returns the row of the table that a label has. */
+static size_t row_of(const struct vxd_scene_network *network, int32_t label)
+{
+    return (size_t)(label >= 0 && label < network->n_labels ? label : network->n_labels);
+}
+
 enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
                                       const struct vxd_model_output *output,
                                       struct vxd_err *err)
 {
+    bool seen[VXD_SCENE_MAX_LABELS + 1] = {false};
+
     if (output->n_channels > VXD_SCENE_MAX_LABELS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "network",
                         "has %d labels, at most %d are possible", output->n_channels,
@@ -139,10 +147,16 @@ enum vxd_status vxd_scene_labels_bind(struct vxd_scene_network *network,
     network->fill_label = output->fill_label;
     for (size_t i = 0; i < network->n_entries; i++) {
         enum vxd_status status = bind_entry(output, i, &network->entries[i], err);
+        size_t row;
 
         if (status != VXD_OK) {
             return status;
         }
+        row = row_of(network, network->entries[i].label);
+        if (seen[row]) {
+            return fail_entry(err, i, "label", "stands here for the second time");
+        }
+        seen[row] = true;
     }
     return VXD_OK;
 }
@@ -192,12 +206,6 @@ static enum vxd_status find_material(const struct vxd_scene_spec *spec,
     return VXD_OK;
 }
 
-/* Returns the row of the table that a label has. */
-static size_t row_of(const struct vxd_scene_network *network, int32_t label)
-{
-    return (size_t)(label >= 0 && label < network->n_labels ? label : network->n_labels);
-}
-
 /* Without label_to_material, label i takes material i. */
 static enum vxd_status check_numbers(const struct vxd_scene_network *network,
                                      const struct vxd_scene_spec *spec,
@@ -239,17 +247,13 @@ enum vxd_status vxd_scene_labels_check_materials(const struct vxd_scene_network 
 
 static enum vxd_status fill_table(const struct vxd_scene_network *network,
                                   const struct vxd_scene_spec *spec, int32_t *table,
-                                  bool *seen, struct vxd_err *err)
+                                  struct vxd_err *err)
 {
     for (size_t i = 0; i < network->n_entries; i++) {
         size_t row = row_of(network, network->entries[i].label);
-        enum vxd_status status;
+        enum vxd_status status =
+            find_material(spec, &network->entries[i], i, &table[row], err);
 
-        if (seen[row]) {
-            return fail_entry(err, i, "label", "stands here for the second time");
-        }
-        seen[row] = true;
-        status = find_material(spec, &network->entries[i], i, &table[row], err);
         if (status != VXD_OK) {
             return status;
         }
@@ -265,19 +269,16 @@ enum vxd_status vxd_scene_labels_table(struct vxd_request *request,
     size_t n = (size_t)network->n_labels + 1;
     int32_t *table;
     void *block;
-    void *seen;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_take_host(request, n, sizeof *table, &block, err));
-    VXD_TRY(vxd_scene_take_host(request, n, sizeof(bool), &seen, err));
     table = block;
-    memset(seen, 0, n * sizeof(bool));
     for (size_t i = 0; i < n; i++) {
         table[i] = VXD_SCENE_NO_MATERIAL;
     }
     *out = table;
     if (network->n_entries > 0) {
-        return fill_table(network, spec, table, seen, err);
+        return fill_table(network, spec, table, err);
     }
     VXD_TRY(check_numbers(network, spec, err));
     for (int32_t i = 0; i < network->n_labels; i++) {

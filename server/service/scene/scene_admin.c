@@ -341,7 +341,7 @@ enum vxd_status vxd_scene_get_check(struct vxd_request *request, struct vxd_err 
     enum vxd_status status =
         vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err);
 
-    request->bulk = true; /* it walks the whole scene */
+    request->bulk = !input->uncounted; /* it walks the whole scene */
     return status == VXD_OK ? vxd_scene_check_at(input->at, "at", err) : status;
 }
 
@@ -389,7 +389,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     struct vxd_scene_job *job = request->state;
     Voxeld__V1__SceneGetResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__scene_get_response__descriptor, err);
-    struct vxd_svdag_summary summary;
+    struct vxd_svdag_summary summary = {0};
     struct vxd_svdag_summary pinned = {0};
     Voxeld__V1__SceneInfo *info;
     char digest[33];
@@ -399,8 +399,11 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
-    VXD_TRY(vxd_svdag_verify(queue, job->state.svdag, job->state.root, &summary, err));
-    if (job->state.pins != VXD_SVDAG_EMPTY) {
+    if (!input->uncounted) {
+        VXD_TRY(
+            vxd_svdag_verify(queue, job->state.svdag, job->state.root, &summary, err));
+    }
+    if (!input->uncounted && job->state.pins != VXD_SVDAG_EMPTY) {
         VXD_TRY(vxd_svdag_verify(queue, job->state.svdag, job->state.pins, &pinned, err));
     }
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->scene, true), NULL, &job->arena,
@@ -408,7 +411,8 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_scene_new_info(job->arena, job->scene, true, &info, err));
     (void)snprintf(digest, sizeof digest, "%016" PRIx64 "%016" PRIx64, summary.digest[0],
                    summary.digest[1]);
-    info->digest = vxd_message_text(job->arena, digest, strlen(digest), err);
+    info->digest =
+        vxd_message_text(job->arena, digest, input->uncounted ? 0 : strlen(digest), err);
     if (info->digest == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }

@@ -275,12 +275,14 @@ class SceneFilter(_message.Message):
     def __init__(self, ground: bool = ..., ground_distance_m: _Optional[float] = ..., ground_angle: _Optional[float] = ..., ground_z: _Optional[float] = ..., ground_z_tolerance_m: _Optional[float] = ..., min_hits: _Optional[int] = ..., no_speckles: bool = ...) -> None: ...
 
 class SceneGetRequest(_message.Message):
-    __slots__ = ["at", "name"]
+    __slots__ = ["at", "name", "uncounted"]
     AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    UNCOUNTED_FIELD_NUMBER: _ClassVar[int]
     at: SceneAt
     name: str
-    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
+    uncounted: bool
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ..., uncounted: bool = ...) -> None: ...
 
 class SceneGetResponse(_message.Message):
     __slots__ = ["scene"]

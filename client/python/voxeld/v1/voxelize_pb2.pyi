@@ -8,6 +8,7 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+DOUBLE: VoxelRule
 FIRST_POINT: VoxelOrder
 MINKOWSKI: VoxelRule
 MORTON: VoxelOrder
