@@ -34,7 +34,7 @@ DEFAULT_IN_FLIGHT = 16
 MAX_IN_FLIGHT = 1024
 DEFAULT_REPLY_BYTES = 1 << 30
 MAX_TIMEOUT_S = (2**31 - 1) / 1000
-# Of calls that name no timeout: what is asked for at most, and while the server's limit is not known.
+# Of calls that name no timeout: what is asked for at most, and while the limit is not known.
 LONGEST_TIMEOUT_S = 60.0
 SHORT_TIMEOUT_S = 5.0
 # The server is to answer before the client gives up, since it can say more.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How results look at a prompt and in a notebook: their sizes and units in place of their numbers."""
+"""How results look at a prompt and in a notebook: sizes and units in place of numbers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def text_of(value: Any) -> str:
         return f"{value.dtype} {' x '.join(map(str, value.shape)) or 'scalar'}"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name!r}: {text_of(v)}" for name, v in value.items()) + "}"
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, bytes | bytearray | memoryview):
         return f"{len(value)} bytes"
-    if isinstance(value, (list, tuple)) and len(value) > MOST_ITEMS:
+    if isinstance(value, list | tuple) and len(value) > MOST_ITEMS:
         return f"{len(value)} x {type(value[0]).__name__}"
     if isinstance(value, float):
         return f"{value:.6g}"

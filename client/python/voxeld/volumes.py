@@ -74,7 +74,8 @@ class Volume:
 
     def __repr__(self) -> str:
         return (
-            f"<voxeld.Volume {self.name!r}: voxels of {self.voxel_size_m:g} m; at {self._client.url}>"
+            f"<voxeld.Volume {self.name!r}: voxels of {self.voxel_size_m:g} m; "
+            f"at {self._client.url}>"
         )
 
     info = volume_methods.info

@@ -170,10 +170,16 @@ enum vxd_status vxd_infer_submit(struct vxd_request *request, struct vxd_queue *
         batch->stage = VXD_INFER_OUTPUTS;
         return vxd_infer_fetch_counts(request, queue, err);
     case VXD_INFER_OUTPUTS:
+        request->more = batch->network->precision == VXD_NET_FP16;
+        batch->stage = VXD_INFER_JUDGE;
+        return vxd_infer_fetch_outputs(request, queue, err);
+    case VXD_INFER_JUDGE:
+        request->more = !vxd_infer_all_finite(request);
+        return request->more ? vxd_infer_begin_trace(request, queue, err) : VXD_OK;
+    case VXD_INFER_TRACE:
         break;
     }
-    request->more = false;
-    return vxd_infer_fetch_outputs(request, queue, err);
+    return vxd_net_run_step(queue, batch->run, &request->more, err);
 }
 
 enum vxd_status vxd_infer_finish(struct vxd_request *request, struct vxd_queue *queue,
@@ -183,8 +189,10 @@ enum vxd_status vxd_infer_finish(struct vxd_request *request, struct vxd_queue *
     struct vxd_infer_batch *batch = job->batch;
     enum vxd_status status = VXD_OK;
 
-    (void)queue;
     take_time(request, batch, &batch->timings.outputs_ns);
+    if (batch->stage == VXD_INFER_TRACE) {
+        status = vxd_infer_end_trace(request, queue, err);
+    }
     for (struct vxd_request *r = request; r != NULL && status == VXD_OK;
          r = vxd_infer_next(request, r)) {
         status = vxd_infer_reply(r, batch, err);

@@ -137,7 +137,8 @@ enum vxd_status vxd_scene_network_run(struct vxd_request *request,
                                       struct vxd_scene_network *network,
                                       struct vxd_err *err);
 /* Keeps Infer's reply.
- * errors  RESOURCE_EXHAUSTED  also where the network reports it */
+ * errors  RESOURCE_EXHAUSTED  also where the network reports it
+ *         FAILED_PRECONDITION  its activations overflow */
 enum vxd_status vxd_scene_network_take(struct vxd_request *request,
                                        const ProtobufCMessage *answer, size_t n_points,
                                        struct vxd_scene_network *network,

@@ -153,6 +153,10 @@ enum vxd_status vxd_scene_network_take(struct vxd_request *request,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "cloud", "%s",
                         reply->items[0]->message);
     }
+    if (reply->items[0]->code == VOXELD__V1__CODE__DATA_LOSS) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "network", "%s",
+                        reply->items[0]->message);
+    }
     if (labels == NULL || labels->data.len != n_bytes) {
         return vxd_fail(err, VXD_INTERNAL, NULL, "the network gave no labels");
     }

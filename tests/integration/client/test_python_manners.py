@@ -90,9 +90,9 @@ def test_asyncio_calls_run_beside_each_other(daemon: Daemon) -> None:
             assert (await yard.info()).n_occupied > 0
             events = [e async for e in yard.watch(duration=0.2)]
             assert events
-            with voxeld.trace(f"00-{TRACE}-b7ad6b7169203331-01"):
-                with pytest.raises(voxeld.NotFound) as failed:
-                    await client.scene("nothing")
+            parent = f"00-{TRACE}-b7ad6b7169203331-01"
+            with voxeld.trace(parent), pytest.raises(voxeld.NotFound) as failed:
+                await client.scene("nothing")
             assert (await client.why(failed.value.request_id)).trace_id == TRACE
             with pytest.raises(AttributeError):
                 client.no_such_method  # noqa: B018

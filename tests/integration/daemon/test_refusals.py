@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import voxeld
 from harness import SLOW, SOURCE, Daemon, running
-from networks import write_network
+from networks import CONFIG, write_files, write_network
 from semantic import LABELS, some_points, write_signs
 
 PALETTE = [("road", 0x808080), ("wall", 0xFF0000), ("tree", 0x00FF00)]
@@ -106,13 +106,16 @@ def test_names_of_others_are_not_shown(directory: Path) -> None:
     ]
     tokens.write_text("".join(lines))
     tokens.chmod(0o600)
-    with running(directory / "d", {"auth": {"tokens_file": str(tokens)}}) as daemon:
-        with voxeld.connect(daemon.ipc, "ann") as ann, voxeld.connect(daemon.ipc, "ben") as ben:
-            ann.scene_create("ann-yard", 0.1)
-            with pytest.raises(voxeld.NotFound) as error:
-                ben.scene("ben-yard")
-            assert "ann" not in error.value.message
-            assert "there are no scenes" in error.value.message
+    with (
+        running(directory / "d", {"auth": {"tokens_file": str(tokens)}}) as daemon,
+        voxeld.connect(daemon.ipc, "ann") as ann,
+        voxeld.connect(daemon.ipc, "ben") as ben,
+    ):
+        ann.scene_create("ann-yard", 0.1)
+        with pytest.raises(voxeld.NotFound) as error:
+            ben.scene("ben-yard")
+        assert "ann" not in error.value.message
+        assert "there are no scenes" in error.value.message
 
 
 def test_labels_and_materials_are_refused_before_the_network_runs(
@@ -153,32 +156,31 @@ def test_what_cannot_be_in_time_is_refused_with_advice(
     write_wide(folder, layers)
     scan = some_points(200_000, seed=3)
     config = {"networks_dir": str(folder), "networks": ["wide"]}
-    with running(tmp_path_factory.mktemp("d"), config) as daemon:
-        with voxeld.connect(daemon.ipc, timeout=60 * SLOW) as client:
-            client.infer("wide", scan)
-            whole_s = client.infer("wide", scan).engine_ms / 1000
-            began = time.monotonic()
-            with pytest.raises(voxeld.FailedPrecondition) as error:
+    with (
+        running(tmp_path_factory.mktemp("d"), config) as daemon,
+        voxeld.connect(daemon.ipc, timeout=60 * SLOW) as client,
+    ):
+        client.infer("wide", scan)
+        whole_s = client.infer("wide", scan).engine_ms / 1000
+        began = time.monotonic()
+        with pytest.raises(voxeld.FailedPrecondition) as error:
+            client.infer("wide", scan, timeout=whole_s / 20)
+        assert time.monotonic() - began < whole_s
+        assert error.value.field == "header.timeout_ms"
+        assert "takes at least" in error.value.message
+        assert "(--timeout" in error.value.message
+        # The estimate is lowered until one is tried, and a longer time is always fine.
+        for _ in range(60):
+            with pytest.raises((voxeld.FailedPrecondition, voxeld.DeadlineExceeded)) as last:
                 client.infer("wide", scan, timeout=whole_s / 20)
-            assert time.monotonic() - began < whole_s
-            assert error.value.field == "header.timeout_ms"
-            assert "takes at least" in error.value.message
-            assert "(--timeout" in error.value.message
-            # The estimate is lowered until one is tried, and a longer time is always fine.
-            for _ in range(60):
-                with pytest.raises((voxeld.FailedPrecondition, voxeld.DeadlineExceeded)) as last:
-                    client.infer("wide", scan, timeout=whole_s / 20)
-                if isinstance(last.value, voxeld.DeadlineExceeded):
-                    break
-            assert isinstance(last.value, voxeld.DeadlineExceeded)
-            assert "timeout" in last.value.message
-            client.infer("wide", scan)
+            if isinstance(last.value, voxeld.DeadlineExceeded):
+                break
+        assert isinstance(last.value, voxeld.DeadlineExceeded)
+        assert "timeout" in last.value.message
+        client.infer("wide", scan)
 
 
 def write_wide(folder: Path, layers: list[dict[str, object]]) -> None:
-    from networks import write_files
-    from semantic import CONFIG
-
     rng = np.random.default_rng(1)
     tensors = {}
     n_in = 2
@@ -258,3 +260,75 @@ def test_voxelize_says_what_its_channels_count_from(client: voxeld.Client) -> No
     centres = moved.centres()[:, 0]
     means = moved.mean[:, 0] + 10
     assert np.abs(centres - means).max() <= 0.25 + 1e-4
+
+
+def test_overflow_of_fp16_names_the_layer_and_the_item(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("o")
+    layer = {"op": "linear", "act": None, "bn": None, "layout": "torch"}
+    config = {
+        **CONFIG,
+        "name": "steep",
+        "precision": "fp16",
+        "weights": {"file": "steep.safetensors", "layout": "krsc"},
+        "input": {**CONFIG["input"], "features": ["x", "z"]},
+        "layers": [{**layer, "name": name, "ch": 3} for name in ("a", "b", "c")],
+        "outputs": [
+            {"name": "rows", "from": "c", "as": "voxels"},
+            {"name": "labels", "from": "c", "as": "points", "argmax": True, "fill": -1,
+             "labels": LABELS},
+        ],
+    }  # fmt: skip
+    tensors = {
+        "a.weight": np.full((3, 2), 100, np.float32), "b.weight": np.full((3, 3), 100, np.float32),
+        "c.weight": np.array([[1, -1, 0], [0, 1, -1], [1, 0, 0]], np.float32),
+        **{f"{name}.bias": np.zeros(3, np.float32) for name in "abc"},
+    }  # fmt: skip
+    write_files(folder, config, tensors)
+    near = np.random.default_rng(1).uniform(-0.4, 0.4, (50, 3)).astype(np.float32)
+    far = near + np.float32([30, 0, 0])  # 30 * 100 * 300 = 900,000 > 65,504
+    with (
+        running(tmp_path_factory.mktemp("d"), {"networks_dir": str(folder)}) as daemon,
+        voxeld.connect(daemon.ipc, timeout=60 * SLOW) as client,
+    ):
+        client.network_load("steep")
+        both = client.infer("steep", [near, far], outputs="*")
+        assert both.items[0].code == voxeld.Code.OK
+        assert both.items[1].code == voxeld.Code.DATA_LOSS
+        assert 'from the layer "b" on: it overflows fp16' in both.items[1].message
+        alone = client.infer("steep", near, outputs="*")
+        assert alone.items[0].code == voxeld.Code.OK
+        n = len(alone.outputs["rows"].values)
+        assert np.array_equal(both.outputs["rows"].values[:n], alone.outputs["rows"].values)
+        scene = client.scene_create("steep", 0.5, material_bits=4)
+        with pytest.raises(voxeld.FailedPrecondition, match='layer "b"'):
+            scene.integrate(far, network="steep")
+        assert scene.info().n_occupied == 0
+        # fp32 and bf16 hold these values, but FLOAT16 in the reply does not.
+        for precision in ("fp32", "bf16"):
+            client.network_load("steep", precision=precision)
+            fits = client.infer("steep", [near, far], outputs="*")
+            assert [item.code for item in fits.items] == [voxeld.Code.OK] * 2
+            assert np.isfinite(fits.outputs["rows"].values).all()
+
+
+def test_rule_double_follows_numpy_and_open3d(client: voxeld.Client) -> None:
+    """Open3D's voxel_down_sample: floor((p - (lowest - size / 2)) / size), all in float64."""
+    scan = np.load(SOURCE / "tests/data/spconv_benchmark_pc.npy")[:, :3]
+    for size in (0.1, 0.05):
+        origin = scan.min(0).astype(np.float64) - size / 2
+        voxels = client.voxelize(
+            scan, size=size, rule="double", origin=origin, outputs=("coords", "inverse")
+        )
+        expected = np.floor((scan.astype(np.float64) - origin) / size).astype(int)
+        assert voxels.rule == "double"
+        assert np.array_equal(voxels.coords[voxels.inverse, 1:], expected)
+        assert len(voxels) == len(np.unique(expected, axis=0))
+    # Points on borders: float32 has 3 * 0.1f below 0.3, float64 has 0.1 * 3 above it.
+    borders = np.arange(-2000, 2000)[:, None] * np.array([0.1, 0.2, 0.7])
+    voxels = client.voxelize(borders, size=0.1, rule="double", outputs=("coords", "inverse"))
+    assert np.array_equal(voxels.coords[voxels.inverse, 1:], np.floor(borders / 0.1).astype(int))
+    single = client.voxelize(borders, size=0.1, outputs=("coords", "inverse"))
+    differ = voxels.coords[voxels.inverse] != single.coords[single.inverse]
+    assert 0 < differ.any(1).sum() < len(borders)

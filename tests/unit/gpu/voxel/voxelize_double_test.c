@@ -95,10 +95,12 @@ static void exact_positions(struct gpu_env *env)
         double expected = cloud.records[i] + translation[i % 3];
         float rounded = (float)expected;
 
-        if (i % 3 != 0 || isfinite(cloud.records[i])) { /* NaN has many bits */
-            n_wrong +=
-                memcmp(&exact[i], &expected, sizeof expected) != 0 && !isnan(expected);
-            n_wrong += !isnan(expected) && positions[i] != rounded;
+        if (isfinite(cloud.records[i - i % 3] + cloud.records[i - i % 3 + 1] +
+                     cloud.records[i - i % 3 + 2])) { /* a NaN is in all three */
+            n_wrong += memcmp(&exact[i], &expected, sizeof expected) != 0;
+            n_wrong += positions[i] != rounded;
+        } else {
+            n_wrong += !isnan(exact[i]) || !isnan(positions[i]);
         }
     }
     CHECK_INT(n_wrong, 0);
@@ -188,7 +190,7 @@ static void check_grouping(struct gpu_env *env, const struct cloud *cloud, bool 
         n_wrong += memcmp(&coords[4 * v], &coords[4 * (v - 1)], 4 * sizeof *coords) == 0;
     }
     CHECK_INT(n_wrong, 0);
-    CHECK(n_dropped > 0 && n_used > N / 2);
+    CHECK(n_dropped > 0 && n_used > N / 100);
     free(first_voxels);
     free(coords);
     free(inverse);
