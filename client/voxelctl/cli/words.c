@@ -27,12 +27,16 @@ static bool takes_value(const struct option *options, const char *word)
         return false;
     }
     for (const struct option *option = options; option->name != NULL; option++) {
-        if (strncmp(option->name, word + 2, n) == 0) {
-            found = option;
-            if (option->name[n] == '\0') {
-                break;
-            }
+        if (strncmp(option->name, word + 2, n) != 0) {
+            continue;
         }
+        if (option->name[n] == '\0') {
+            return option->has_arg == required_argument;
+        }
+        if (found != NULL && found->val != option->val) {
+            return false; /* getopt_long refuses it */
+        }
+        found = option;
     }
     return found != NULL && found->has_arg == required_argument;
 }
@@ -73,38 +77,61 @@ const char *ctl_words_last(int argc, char **argv, const struct option *options)
     return NULL;
 }
 
+/* Writes the options that `name` may mean as "--a, --b", and returns how many. */
+static int list_options(const struct option *options, const char *name, char *list,
+                        size_t n_bytes)
+{
+    size_t n_written = 0;
+    int n_found = 0;
+
+    list[0] = '\0';
+    for (const struct option *option = options; option->name != NULL; option++) {
+        if (strcmp(option->name, name) == 0) {
+            (void)snprintf(list, n_bytes, "--%s", name);
+            return 1;
+        }
+        if (strncmp(option->name, name, strlen(name)) == 0) {
+            n_found++;
+            n_written += (size_t)snprintf(list + n_written, n_bytes - n_written, "%s--%s",
+                                          n_written > 0 ? ", " : "", option->name);
+            n_written = n_written < n_bytes ? n_written : n_bytes - 1;
+        }
+    }
+    return n_found;
+}
+
 /* Reports what getopt_long did not take. */
 static void report(const char *command, int id, char **argv, int at,
                    const struct option *options)
 {
     const char *word = argv[at];
-    struct vxd_closest closest = {.word = word + strspn(word, "-")};
+    const char *typed = word + strspn(word, "-");
+    struct vxd_closest closest = {0};
     char name[VXD_CLOSEST_BYTES];
-    char meant[VXD_CLOSEST_BYTES + 24];
+    char list[2048];
+    char meant[VXD_CLOSEST_BYTES + 24] = "";
+    int n_found;
 
     if (id == ':') {
         (void)ctl_usage(command, "%s needs a value", word);
         return;
     }
-    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(closest.word, "="),
-                   closest.word);
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(typed, "="), typed);
+    n_found = list_options(options, name, list, sizeof list);
+    if (n_found == 1) {
+        (void)ctl_usage(command, "%s takes no value", list);
+        return;
+    }
+    if (n_found > 1) {
+        (void)ctl_usage(command, "%s may be %s", word, list);
+        return;
+    }
     closest.word = name;
     for (const struct option *option = options; option->name != NULL; option++) {
-        size_t n = strlen(name);
-
-        if (n > 0 && strncmp(option->name, name, n) == 0) {
-            (void)ctl_usage(command, "%s: %s", word,
-                            option->has_arg == no_argument && strchr(word, '=') != NULL
-                                ? "it takes no value"
-                                : "several options begin so");
-            return;
-        }
         vxd_closest_offer(&closest, option->name);
     }
     if (closest.found[0] != '\0') {
         (void)snprintf(meant, sizeof meant, ". Did you mean --%s?", closest.found);
-    } else {
-        meant[0] = '\0';
     }
     (void)ctl_usage(command, "there is no option %s%s", word, meant);
 }

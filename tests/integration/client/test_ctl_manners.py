@@ -132,7 +132,7 @@ def test_faulty_defaults_are_named(
         (["voxelize", "a.pcd", "--sise", "1"], "no option --sise. Did you mean --size?"),
         (["voxelize", "a.pcd", "--si=1", "--sise=2"], "no option --sise=2. Did you mean --size?"),
         (["voxelize", "a.pcd", "--size"], "--size needs a value"),
-        (["status", "--t", "1"], "--t: several options begin so"),
+        (["status", "--t", "1"], "--t may be --token-file, --timeout, --timeout-ms"),
         (["status", "-x"], "no option -x"),
     ],
 )
