@@ -3,7 +3,7 @@
 
 /* Fewer voxels say more about what a run costs whatever its size than about a voxel. */
 #define LEAST_VOXELS 1024.0
-#define LOWERED_BY 0.9
+#define LOWERED_BY 0.75
 
 void vxd_network_speed_note(struct vxd_network_speed *speed, double run_ns,
                             double n_voxels, double n_points)

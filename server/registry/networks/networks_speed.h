@@ -5,8 +5,8 @@
  * The estimate is the best time a voxel that a run took since the network was loaded; on a CPU the
  * first is measured when it is loaded. So it is low rather than high: a machine that is busy for a
  * while has nobody refused for long. Scans in which voxels have fewer neighbours take less time than the
- * best run says: each refusal lowers the estimate by a tenth until a run has ended, so that such a
- * request is tried after some repetitions. */
+ * best run says: each refusal lowers the estimate by a quarter until a run has ended, so that such
+ * a request is tried after some repetitions. */
 #ifndef VXD_SERVER_REGISTRY_NETWORKS_NETWORKS_SPEED_H
 #define VXD_SERVER_REGISTRY_NETWORKS_NETWORKS_SPEED_H
 

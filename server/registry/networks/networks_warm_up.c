@@ -12,7 +12,8 @@ enum {
     /* What is measured: a square of the ground, as scans have it near the sensor. */
     PATCH_BITS = 6,
     PATCH_SIDE = 1 << PATCH_BITS,
-    N_PATCH = PATCH_SIDE * PATCH_SIDE
+    N_PATCH = PATCH_SIDE * PATCH_SIDE,
+    N_MEASURED = 3 /* runs, of which the best counts: other work delays some */
 };
 
 /* A patch's voxels have more neighbours than those of scans, and take about so much more time. */
@@ -71,18 +72,17 @@ out:
     return status;
 }
 
-/* Runs the network on voxels in host memory, which this takes. */
+/* Runs the network on voxels in host memory; blocking. */
 static enum vxd_status run_host(struct vxd_network *network, struct vxd_queue *queue,
-                                struct vxd_buffer *take_host, struct vxd_net_input *input,
-                                size_t features_offset, struct vxd_err *err)
+                                const struct vxd_buffer *host,
+                                struct vxd_net_input *input, size_t features_offset,
+                                struct vxd_err *err)
 {
-    struct vxd_context *context = vxd_queue_context(queue);
     struct vxd_buffer device = {0};
     const void *uploaded;
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_upload(queue, take_host->ptr, take_host->n_bytes, &device, &uploaded, err));
+    VXD_TRY(vxd_upload(queue, host->ptr, host->n_bytes, &device, &uploaded, err));
     input->coords = uploaded;
     input->features =
         (const float *)(const void *)((const uint8_t *)uploaded + features_offset);
@@ -90,7 +90,6 @@ static enum vxd_status run_host(struct vxd_network *network, struct vxd_queue *q
 out:
     vxd_device_free(queue, &device);
     (void)vxd_queue_wait(queue, NULL);
-    vxd_host_free(context, take_host);
     return status;
 }
 
@@ -106,8 +105,10 @@ enum vxd_status vxd_network_warm_up(struct vxd_network *network, struct vxd_queu
         return status;
     }
     input.n_rows = make_voxels(vxd_model_input(network->model), host.ptr);
-    return run_host(network, queue, &host, &input, offsetof(struct voxels, features),
-                    err);
+    status =
+        run_host(network, queue, &host, &input, offsetof(struct voxels, features), err);
+    vxd_host_free(context, &host);
+    return status;
 }
 
 /* --- measuring ---------------------------------------------------------------------------- */
@@ -155,7 +156,6 @@ enum vxd_status vxd_network_measure(struct vxd_network *network, struct vxd_queu
     size_t offset = sizeof(int32_t) * 4 * N_PATCH;
     struct vxd_net_input input = {.n_samples = 1, .n_rows = N_PATCH};
     struct vxd_buffer host = {0};
-    int64_t began_ns;
     enum vxd_status status =
         vxd_host_alloc(context, offset + n_features * sizeof(float), &host, err);
 
@@ -169,12 +169,16 @@ enum vxd_status vxd_network_measure(struct vxd_network *network, struct vxd_queu
     for (size_t i = 0; i < n_features; i++) {
         ((float *)(void *)((uint8_t *)host.ptr + offset))[i] = 1;
     }
-    began_ns = vxd_clock_ns();
-    status = run_host(network, queue, &host, &input, offset, err);
-    if (status == VXD_OK) {
-        vxd_network_speed_note(&network->speed,
-                               (double)(vxd_clock_ns() - began_ns) * PATCH_TO_SCAN,
-                               N_PATCH, 0);
+    for (int i = 0; status == VXD_OK && i < N_MEASURED; i++) {
+        int64_t began_ns = vxd_clock_ns();
+
+        status = run_host(network, queue, &host, &input, offset, err);
+        if (status == VXD_OK) {
+            vxd_network_speed_note(&network->speed,
+                                   (double)(vxd_clock_ns() - began_ns) * PATCH_TO_SCAN,
+                                   N_PATCH, 0);
+        }
     }
+    vxd_host_free(context, &host);
     return status;
 }
