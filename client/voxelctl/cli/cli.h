@@ -22,7 +22,8 @@ enum {
 struct ctl_globals {
     struct voxeld_options options;
     bool json;
-    char token[1024]; /* from --token-file */
+    char token[1024];    /* from --token-file */
+    char texts[4][1024]; /* from the user's defaults */
 };
 
 /* Ids of the shared options, above any character. */

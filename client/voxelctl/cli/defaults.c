@@ -34,26 +34,23 @@ static const char *path_of(char path[PATH_BYTES])
     return path;
 }
 
-/* Keeps a text for the process's life; "~/" becomes the home. NULL where there is no memory. */
-static const char *keep(const char *text)
+/* Copies a text; "~/" becomes the home. */
+static bool copy_text(const struct vxd_json_node *node, char text[PATH_BYTES])
 {
     const char *home = getenv("HOME");
-    char path[PATH_BYTES];
+    bool is_home = node->kind == VXD_JSON_STRING && strncmp(node->text, "~/", 2) == 0 &&
+                   home != NULL;
 
-    if (strncmp(text, "~/", 2) == 0 && home != NULL) {
-        (void)snprintf(path, sizeof path, "%s%s", home, text + 1);
-        text = path;
-    }
-    return strdup(text);
+    return node->kind == VXD_JSON_STRING &&
+           snprintf(text, PATH_BYTES, "%s%s", is_home ? home : "",
+                    node->text + (is_home ? 1 : 0)) < PATH_BYTES;
 }
 
-static bool take_text(const struct vxd_json_node *node, const char **to)
+static bool take_text(struct ctl_globals *globals, const struct vxd_json_node *node,
+                      int slot, const char **to)
 {
-    if (node->kind != VXD_JSON_STRING) {
-        return false;
-    }
-    *to = keep(node->text);
-    return *to != NULL;
+    *to = globals->texts[slot];
+    return copy_text(node, globals->texts[slot]);
 }
 
 static bool take_url(struct ctl_globals *globals, const struct vxd_json_node *node)
@@ -62,18 +59,18 @@ static bool take_url(struct ctl_globals *globals, const struct vxd_json_node *no
 
     return environment != NULL && environment[0] != '\0'
                ? node->kind == VXD_JSON_STRING
-               : take_text(node, &globals->options.url);
+               : take_text(globals, node, 0, &globals->options.url);
 }
 
 static bool take_token_file(struct ctl_globals *globals, const struct vxd_json_node *node)
 {
     const char *environment = getenv("VOXELD_TOKEN");
-    const char *path = NULL;
+    char path[PATH_BYTES];
 
     if (environment != NULL && environment[0] != '\0') {
         return node->kind == VXD_JSON_STRING;
     }
-    return take_text(node, &path) &&
+    return copy_text(node, path) &&
            ctl_global_option(globals, CTL_OPT_TOKEN_FILE, path) == CTL_OK;
 }
 
@@ -92,17 +89,17 @@ static bool take_timeout(struct ctl_globals *globals, const struct vxd_json_node
 
 static bool take_ca(struct ctl_globals *globals, const struct vxd_json_node *node)
 {
-    return take_text(node, &globals->options.tls_ca_file);
+    return take_text(globals, node, 1, &globals->options.tls_ca_file);
 }
 
 static bool take_cert(struct ctl_globals *globals, const struct vxd_json_node *node)
 {
-    return take_text(node, &globals->options.tls_cert_key_file);
+    return take_text(globals, node, 2, &globals->options.tls_cert_key_file);
 }
 
 static bool take_key(struct ctl_globals *globals, const struct vxd_json_node *node)
 {
-    return take_text(node, &globals->options.tls_key_file);
+    return take_text(globals, node, 3, &globals->options.tls_key_file);
 }
 
 static bool take_json(struct ctl_globals *globals, const struct vxd_json_node *node)
