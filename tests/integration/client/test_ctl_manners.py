@@ -263,7 +263,7 @@ def test_top_shows_rates_and_slow_requests(environment: dict[str, str], daemon: 
     thread = threading.Thread(target=load)
     thread.start()
     try:
-        text = run(environment, "top", "--interval", 1, "--times", 2).stdout
+        text = run(environment, "top", "--interval", max(1, SLOW), "--times", 2).stdout
     finally:
         done.set()
         thread.join()
