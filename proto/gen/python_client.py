@@ -277,7 +277,9 @@ class PythonClient:
         if face.get("parts"):
             lines += ["", *(f"    {part}" for part in face["parts"])]
         has_arrays = any(f.is_tensor or f.is_rows for f, _ in self.members(message))
-        decorator = "@dataclasses.dataclass(frozen=True" + (", eq=False)" if has_arrays else ")")
+        decorator = "@dataclasses.dataclass(frozen=True)"
+        if has_arrays:
+            decorator = "@shown\n@dataclasses.dataclass(frozen=True, eq=False)"
         return "\n".join([decorator, f"class {name}:", *lines])
 
     def emit_reader(self, message: Message) -> str:
@@ -351,6 +353,8 @@ class PythonClient:
         imports += f"from .. import {', '.join(ours)}\n" if ours else ""
         if re.search(r"\bDType\b", code):
             imports += "from ..cloud import DType\n"
+        if "@shown" in code:
+            imports += "from ..shown import shown\n"
         return f"{imports.rstrip()}\n\n" + ("" if self.face["choices"] else "\n")
 
     # Methods ----------------------------------------------------------------------------------

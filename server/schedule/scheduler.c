@@ -539,10 +539,13 @@ static void expire(void *context, struct vxd_request *request)
     struct vxd_err err = {0};
 
     if (late) {
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL, "not done within %.0f ms (%s)",
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+                       "not done within %.0f ms (%s); header.timeout_ms, which is "
+                       "X-Voxeld-Timeout-Ms over HTTP, may be up to %u",
                        (double)(request->deadline_ns - request->received_ns) / 1e6,
                        atomic_load(&request->started_ns) != 0 ? "it was running"
-                                                              : "it had not begun");
+                                                              : "it had not begun",
+                       atomic_load(&request->server->limits.max_timeout_ms));
         (void)vxd_request_answer(request, &err, NULL);
     } else if (waiting) {
         (void)vxd_scheduler_check_age(request, &err);

@@ -55,9 +55,11 @@ set(integration_tests
   layers
   names
   client/bench
+  client/ctl_manners
   client/examples
   client/python
   client/python_errors
+  client/python_manners
   client/python_maps
   client/python_pipeline
   client/python_scenes
@@ -76,6 +78,7 @@ set(integration_tests
   daemon/long_start
   daemon/memory
   daemon/overload
+  daemon/refusals
   daemon/soak
   daemon/why
   daemon/walls
@@ -179,5 +182,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_volume_scans integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups
+             integration_ctl_manners integration_python_manners integration_refusals
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -66,6 +66,7 @@ voxeld_add_gpu_tests(/core
 
 voxeld_add_gpu_tests(/voxel
   cloud               cloud
+  voxelize_double     voxelize_double
   facts               voxelize_facts
   voxelize            voxelize)
 

@@ -144,6 +144,9 @@ struct voxeld_scene_info {
     uint64_t log_odds_bytes;               /* of n_bytes, of all scenes that share it */
     uint64_t n_pinned;                     /* voxels; filled by voxeld_scene_get alone */
     uint64_t vote_bytes;                   /* of log_odds_bytes: votes for materials */
+    /* The box of all occupied voxels, from voxeld_scene_get; all 0 where there are none. */
+    double occupied_low_m[3];
+    double occupied_high_m[3];
 };
 
 /* All pointers live until the struct is freed. */
@@ -168,6 +171,13 @@ VOXELD_API enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
                                                const char *scene,
                                                struct voxeld_scenes **out,
                                                struct voxeld_error *error);
+/* As voxeld_scene_get, without walking the scene: what that alone fills stays empty, but for the
+ * palette. */
+VOXELD_API enum voxeld_status voxeld_scene_describe(struct voxeld_client *client,
+                                                    const struct voxeld_call *call,
+                                                    const char *scene,
+                                                    struct voxeld_scenes **out,
+                                                    struct voxeld_error *error);
 VOXELD_API enum voxeld_status voxeld_scene_list(struct voxeld_client *client,
                                                 const struct voxeld_call *call,
                                                 struct voxeld_scenes **out,

@@ -66,6 +66,8 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
         out->journal_max_bytes = in->durability->journal_max_bytes;
     }
     vxd_reply_vec3(in->spec->origin, out->origin_m);
+    vxd_reply_vec3(in->occupied_low, out->occupied_low_m);
+    vxd_reply_vec3(in->occupied_high, out->occupied_high_m);
     return VXD_OK;
 }
 

@@ -18,6 +18,7 @@ from .calls import Calls
 from .cloud import OF_NUMPY, DType, Pose
 from .errors import Error, Internal, InvalidArgument
 from .reply import WIRE_TYPES, array_of, bad
+from .shown import Named
 
 # A type, or a type and elements an entry.
 ArraySpec = npt.DTypeLike | tuple[npt.DTypeLike, int]
@@ -137,10 +138,11 @@ class Reply:
         return array.view(np.bool_)
 
     def all_rows(self, n: int) -> dict[str, Array]:
-        return {
-            rows.name: self.rows(f"values[{i}].rows", rows.rows, n)
+        rows = (
+            (rows.name, self.rows(f"values[{i}].rows", rows.rows, n))
             for i, rows in enumerate(self.message.values)
-        }
+        )
+        return Named(rows, "array")
 
     def rows(self, path: str, tensor: common_pb2.Tensor, n: int) -> Array:
         """Takes n rows of any type and width."""

@@ -96,6 +96,10 @@ class Picture:
         """Writes the PNG file."""
         Path(path).write_bytes(self.png())
 
+    def __repr__(self) -> str:
+        height, width = self.pixels.shape[:2]
+        return f"Picture({width} x {height} pixels of version {self.version})"
+
     def _repr_png_(self) -> bytes:
         return self.png()
 

@@ -80,7 +80,11 @@ class Scene(SceneVersions, SceneWatches):
         self.palette = info.palette
 
     def __repr__(self) -> str:
-        return f"<voxeld.Scene {self.name!r} at {self._client.url}>"
+        side = self.voxel_size * 2**self.depth
+        return (
+            f"<voxeld.Scene {self.name!r}: voxels of {self.voxel_size:g} m in a cube of {side:g} m"
+            f"{', free space' if self.track_free else ''}; at {self._client.url}>"
+        )
 
     def info(
         self,
@@ -632,7 +636,7 @@ class SceneCalls(Calls):
         self, name: str, *, timeout: float | None = None, request_id: str | None = None
     ) -> Scene:
         """Returns the scene of this name. Raises NotFound."""
-        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name))
+        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name, uncounted=True))
         response = self._call("scene_get", request, timeout, request_id)
         return Scene(self, info_of(response.scene_get.scene))
 

@@ -75,7 +75,10 @@ class Volume:
         self.origin = info.origin
 
     def __repr__(self) -> str:
-        return f"<voxeld.Volume {self.name!r} at {self._client.url}>"
+        return (
+            f"<voxeld.Volume {self.name!r}: voxels of {self.voxel_size_m:g} m; "
+            f"at {self._client.url}>"
+        )
 
     info = volume_methods.info
     integrate_bytes = volume_methods.integrate_bytes

@@ -403,7 +403,7 @@ static int find_frontiers(struct voxeld_client *client, const struct ctl_globals
     }
     if (frontiers->sizes.dtype != VOXELD_UINT64 ||
         frontiers->centroids.dtype != VOXELD_FLOAT64) {
-        (void)fputs("voxelctl: a reply with other types than the schema's\n", stderr);
+        (void)ctl_error("a reply with other types than the schema's");
         result = CTL_FAILED;
     } else if (args->out != NULL) {
         result = write_frontiers(frontiers, args->out);

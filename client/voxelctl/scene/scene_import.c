@@ -222,12 +222,12 @@ static int send_all(struct voxeld_client *client, const struct import_args *args
     bool has_colours = has_palette && !args->has_material;
 
     if (triangles == NULL || vertices == NULL || colours == NULL) {
-        (void)fputs("voxelctl: no memory for triangles\n", stderr);
+        (void)ctl_error("no memory for triangles");
         result = CTL_FAILED;
     }
     while (result == CTL_OK && n > 0) {
         if (vxd_mesh_next(mesh, triangles, PART_TRIANGLES, &n, &err) != VXD_OK) {
-            (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
+            (void)ctl_error("%s: %s", path, err.message);
             result = CTL_FAILED;
         }
         for (size_t i = 0; result == CTL_OK && i < n;) {
@@ -279,11 +279,11 @@ static int import_file(struct ctl_globals *globals, const struct import_args *ar
     int result = CTL_FAILED;
 
     if (stream == NULL) {
-        (void)fprintf(stderr, "voxelctl: cannot read %s\n", path);
+        (void)ctl_error("cannot read %s", path);
         return CTL_FAILED;
     }
     if (vxd_mesh_open(stream, format, MOST_VERTICES, &mesh, &err) != VXD_OK) {
-        (void)fprintf(stderr, "voxelctl: %s: %s\n", path, err.message);
+        (void)ctl_error("%s: %s", path, err.message);
         goto out;
     }
     ctl_scene_client_id(id);
@@ -295,8 +295,7 @@ static int import_file(struct ctl_globals *globals, const struct import_args *ar
     }
     result = send_all(client, args, path, &mesh, &totals);
     if (result == CTL_OK && totals.version == 0) {
-        (void)fprintf(stderr, "voxelctl: %s: no triangle has a voxel in the scene\n",
-                      path);
+        (void)ctl_error("%s: no triangle has a voxel in the scene", path);
         result = CTL_FAILED;
     }
     if (totals.version > 0) {

@@ -162,17 +162,34 @@ static int check(const struct ctl_scene_args *args)
 }
 
 /* With --size a missing scene is created. */
-static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args)
+static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args,
+                      bool *is_new)
 {
     struct voxeld_scene_create_request create =
         ctl_scene_create_request(args, args->scene);
+    struct voxeld_scenes *made = NULL;
     struct voxeld_error error;
 
-    if (ctl_scene_has(args, CTL_SCENE_SIZE) &&
-        voxeld_scene_create(client, &create, NULL, &error) != VOXELD_OK) {
+    *is_new = false;
+    if (!ctl_scene_has(args, CTL_SCENE_SIZE)) {
+        return CTL_OK;
+    }
+    if (voxeld_scene_create(client, &create, &made, &error) != VOXELD_OK) {
         return ctl_failed(args->scene, &error);
     }
+    *is_new = !made->existed;
+    voxeld_scenes_free(made);
     return CTL_OK;
+}
+
+/* Nothing went into a scene that was made for it: it goes, too. */
+static void drop_scene(struct voxeld_client *client, const char *name)
+{
+    struct voxeld_error error;
+
+    if (voxeld_scene_drop(client, NULL, name, true, NULL, &error) != VOXELD_OK) {
+        (void)ctl_failed(name, &error);
+    }
 }
 
 static int integrate_all(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -215,19 +232,23 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
         .user = &integrate,
     };
     struct voxeld_pose *poses = NULL;
+    bool is_new;
     int result;
 
     if (args->poses != NULL &&
         ctl_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
     }
-    if (make_scene(client, args) != CTL_OK) {
+    if (make_scene(client, args, &is_new) != CTL_OK) {
         free(poses);
         return CTL_FAILED;
     }
     drive.poses = poses;
     result = ctl_drive_send(&drive);
     free(poses);
+    if (integrate.totals.n_files == 0 && is_new) {
+        drop_scene(client, args->scene);
+    }
     if (integrate.totals.n_files > 0) {
         int printed = print_totals(globals, args->scene, &integrate.totals);
 
@@ -269,10 +290,9 @@ const struct ctl_scene_sub ctl_scene_integrate = {
              "  --size METRES      make it where it is missing, with voxels of this "
              "edge\n"
              "                     and the other options of voxelctl scene create\n"
-             "  --poses FILE       a line a file with 12 numbers, the upper rows of the "
-             "4 x "
-             "4\n"
-             "                     matrix from sensor to map (KITTI's odometry format);\n"
+             "  --poses FILE       the sensor's pose in the map, a line a file: KITTI's "
+             "12\n"
+             "                     numbers, TUM's 8, or the 16 of a 4 x 4 matrix;\n"
              "                     default: the files are in the map's frame\n"
              "  --no-carve         add points only\n"
              "  --max-range M      rays end here, and farther points hit nothing\n"

@@ -43,10 +43,9 @@ int ctl_volume_read_camera(const char *path, struct voxeld_volume_camera *out)
         out->k5 = m[10];
         out->k6 = m[11];
     } else {
-        (void)fprintf(stderr,
-                      "voxelctl: %s: no camera; a 3 x 3 matrix is right, or one line fx "
-                      "fy cx cy with 0, 4, 5 or 8 numbers of distortion\n",
-                      path);
+        (void)ctl_error("%s: no camera; a 3 x 3 matrix is right, or one line fx "
+                        "fy cx cy with 0, 4, 5 or 8 numbers of distortion",
+                        path);
         result = CTL_FAILED;
     }
     ctl_array_clear(&file);

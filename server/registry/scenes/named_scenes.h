@@ -237,6 +237,16 @@ bool vxd_scenes_get_version(struct vxd_scenes *scenes, const char *name,
 /* Copies up to n_most scenes in order of their names, each held; returns how many. */
 size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t n_most);
 
+/* Calls `look` with a scene's spec while the list is locked, so it must be quick; false: there is no
+ * such scene. From any thread. */
+bool vxd_scenes_look(struct vxd_scenes *scenes, const char *name,
+                     void (*look)(void *user, const struct vxd_scene_spec *spec),
+                     void *user);
+
+/* Copies the name that follows `name` in order, "" being before the first; false: there is none.
+ * From any thread. */
+bool vxd_scenes_next_name(struct vxd_scenes *scenes, char name[VXD_NAME_BYTES]);
+
 /* Takes the name away if this scene still has it; the caller holds the scene. A queue of
  * NULL, on the write lane, means the list's own. */
 void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,

@@ -38,6 +38,7 @@ struct vxd_clouds {
     double unit_m;        /* positions are in units of so many metres; 0 = 1 */
     /* n_points x 3, device: decoding writes where the sensor was at each point. NULL: not. */
     float *origins;
+    double *exact; /* likewise, positions before they are rounded */
     /* Set by vxd_clouds_check. */
     size_t n_points;
     uint32_t *starts; /* n_clouds + 1: first point of each, its sweeps' included */

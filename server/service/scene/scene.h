@@ -113,6 +113,13 @@ enum vxd_status vxd_scene_fetch_output(struct vxd_request *request,
                                        struct vxd_scene_output *output,
                                        struct vxd_err *err);
 
+/* scene_bounds.c: finds the box of the occupied voxels of the pinned version, which has some; half-open,
+ * voxels from the low corner. Blocking.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_find_bounds(struct vxd_request *request,
+                                      struct vxd_queue *queue, int64_t low[3],
+                                      int64_t high[3], struct vxd_err *err);
+
 /* Makes a tensor of n rows that shows bytes which live as long as the job; with columns 0
  * it has one extent.
  * errors  RESOURCE_EXHAUSTED */

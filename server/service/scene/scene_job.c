@@ -5,6 +5,7 @@
 #include "proto/base/name.h"
 #include "gpu/svdag/edit/edit.h"
 #include "server/instance/instance.h"
+#include "server/service/existing/existing.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 
@@ -52,7 +53,7 @@ enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
 
     job->scene = vxd_scenes_find(request->server->scenes, name);
     if (job->scene == NULL) {
-        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"", name);
+        return vxd_missing_scene(request, "name", name, err);
     }
     return vxd_scene_pin(job->scene, &which, &job->state, err);
 }

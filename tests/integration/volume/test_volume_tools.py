@@ -196,7 +196,7 @@ def test_what_is_wrong_is_said(daemon: Daemon, directory: Path, intrinsics: Path
         (("render", name, directory / "p.jpg", *use), 2, "FILE.png"),
         (("clear", name), 2, "--all"),
         (("clear", name, "--outside", "0,0,0,-1"), 2, "radius"),
-        (("create", name, "--size", "0.03"), 1, "other parameters"),
+        (("create", name, "--size", "0.03"), 1, "voxel_size_m is 0.02, not 0.03"),
         (("run", directory, *use, "--name", "x"), 1, "no images"),
         (("run", directory, *use), 2, "--out, --trajectory, --name or --watch"),
         (("info", "nobody"), 1, "no volume"),

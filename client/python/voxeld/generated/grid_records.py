@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import exchange
+from ..shown import shown
 
 GRID_KINDS = ("costmap", "projected", "height", "slice", "distance")
 GRID_UNKNOWNS = ("", "kept", "free", "lethal")
 GRID_FORMATS = ("tensor", "png", "pgm", "yaml", "occupancy")
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Grid:
     """A grid of a scene: rows are y, ascending, and columns x. cells: costs (uint8) or occupancy
@@ -51,6 +53,7 @@ class Grid:
     file: bytes
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Frontiers:
     """Clusters of frontier cells, largest first.

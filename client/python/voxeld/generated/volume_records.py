@@ -13,6 +13,7 @@ import numpy.typing as npt
 from voxeld.v1 import volume_pb2
 
 from .. import exchange, wire
+from ..shown import shown
 
 VOLUME_DEPTHS = ("file", "uint16", "float32")
 VOLUME_COLOURS = ("file", "rgb")
@@ -183,6 +184,7 @@ class VolumeScanned:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumePicture:
     """What a camera sees: rows of pixels from the top, a row of each array a pixel.
@@ -210,6 +212,7 @@ class VolumePicture:
     image = exchange.image_of
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class Surface:
     """A surface, as a mesh or as points.
@@ -247,6 +250,7 @@ class Surface:
     n_labels: int
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeTracked:
     """The outcome of track_and_integrate: status is "ok" or "lost".
@@ -296,6 +300,7 @@ class VolumeTracked:
     arrays_dropped: bool
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeTrack:
     """Where an image was taken: status is "ok" or "lost".
@@ -389,6 +394,7 @@ class VolumeImported:
     engine_ms: float
 
 
+@shown
 @dataclasses.dataclass(frozen=True, eq=False)
 class VolumeDistances:
     """Distances at points.

@@ -275,12 +275,14 @@ class SceneFilter(_message.Message):
     def __init__(self, ground: bool = ..., ground_distance_m: _Optional[float] = ..., ground_angle: _Optional[float] = ..., ground_z: _Optional[float] = ..., ground_z_tolerance_m: _Optional[float] = ..., min_hits: _Optional[int] = ..., no_speckles: bool = ...) -> None: ...
 
 class SceneGetRequest(_message.Message):
-    __slots__ = ["at", "name"]
+    __slots__ = ["at", "name", "uncounted"]
     AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    UNCOUNTED_FIELD_NUMBER: _ClassVar[int]
     at: SceneAt
     name: str
-    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
+    uncounted: bool
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ..., uncounted: bool = ...) -> None: ...
 
 class SceneGetResponse(_message.Message):
     __slots__ = ["scene"]
@@ -311,7 +313,7 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["T_map_sensor", "changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "sensor_ns", "spec", "version", "vote_bytes"]
+    __slots__ = ["T_map_sensor", "changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "occupied_high", "occupied_low", "oldest_version", "owner", "retention", "sensor_ns", "spec", "version", "vote_bytes"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -329,6 +331,8 @@ class SceneInfo(_message.Message):
     N_PINNED_FIELD_NUMBER: _ClassVar[int]
     N_SHARING_FIELD_NUMBER: _ClassVar[int]
     N_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    OCCUPIED_HIGH_FIELD_NUMBER: _ClassVar[int]
+    OCCUPIED_LOW_FIELD_NUMBER: _ClassVar[int]
     OLDEST_VERSION_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
@@ -355,6 +359,8 @@ class SceneInfo(_message.Message):
     n_snapshots: int
     name: str
     node_bytes: int
+    occupied_high: _common_pb2.Vec3
+    occupied_low: _common_pb2.Vec3
     oldest_version: int
     owner: str
     retention: SceneRetention
@@ -362,7 +368,7 @@ class SceneInfo(_message.Message):
     spec: SceneSpec
     version: int
     vote_bytes: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ..., vote_bytes: _Optional[int] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., sensor_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ..., vote_bytes: _Optional[int] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., sensor_ns: _Optional[int] = ..., occupied_low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., occupied_high: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
     __slots__ = ["carve", "cloud", "expect_digest", "filter", "if_version", "label_to_material", "name", "network", "output", "rule"]

@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
+        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -27,10 +27,11 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert infer info log-level map net refine scene self-test status token volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert demo infer info log-level map net refine scene self-test status token top volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --cert-file --drop --help --json --key-file --list --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --cert-file --check --cloud --concurrency --count --csv --duration --format --help --json --key-file --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
-    "convert") words="--ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
+    "convert") words="--add --ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
+    "demo") words="--ca-file --cert-file --help --json --keep --key-file --out --scene --timeout --timeout-ms --token-file --url --version" ;;
     "infer") words="--ca-file --cert-file --digest --format --half --help --json --key-file --out --output --timeout --timeout-ms --token-file --url --version" ;;
     "info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "log-level") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
@@ -88,6 +89,7 @@ _voxelctl()
     "status") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "token") words="issue" ;;
     "token issue") words="--ca-file --cert-file --help --json --key-file --prefixes --scopes --timeout --timeout-ms --token-file --ttl --url --version" ;;
+    "top") words="--ca-file --cert-file --help --interval --json --key-file --timeout --timeout-ms --times --token-file --url --version" ;;
     "volume") words="clear copy create decay drop extract import info integrate list render run scan stamp" ;;
     "volume clear") words="--all --box --ca-file --cert-file --help --json --key-file --outside --timeout --timeout-ms --token-file --url --version" ;;
     "volume copy") words="--ca-file --cert-file --durable --help --journal-max-bytes --json --key-file --timeout --timeout-ms --token-file --ttl --url --version" ;;
