@@ -27,17 +27,19 @@ struct vxd_supernode {
     uint32_t parent;     /* supernode; UINT32_MAX: a root */
     uint32_t first_leaf; /* the subtree is the supernodes from there on */
     size_t rows;         /* index of its rows in `rows`, ascending */
-    size_t to_parent;    /* index in `positions`: where its rows below are in the parent's rows */
-    size_t first_pair;   /* index in `pairs_of` of the pairs that it takes, to the next one's */
-    size_t panel;        /* index of its panel, in blocks */
-    double work;         /* multiplications of blocks */
+    size_t
+        to_parent; /* index in `positions`: where its rows below are in the parent's rows */
+    size_t
+        first_pair; /* index in `pairs_of` of the pairs that it takes, to the next one's */
+    size_t panel;   /* index of its panel, in blocks */
+    double work;    /* multiplications of blocks */
 };
 
 /* A subtree that one thread factors. */
 struct vxd_subtree {
     uint32_t first;
-    uint32_t last;   /* supernode; the root of the subtree */
-    size_t stack;    /* blocks of its stack of updates, from `stack_offset` on */
+    uint32_t last; /* supernode; the root of the subtree */
+    size_t stack;  /* blocks of its stack of updates, from `stack_offset` on */
     size_t stack_offset;
 };
 
@@ -51,8 +53,9 @@ struct vxd_block_plan {
     struct vxd_supernode *supernodes; /* n_supernodes + 1, the last for its first_pair */
     uint32_t *rows;
     uint32_t *positions;
-    uint32_t *pairs_of;  /* pairs by supernode, ascending in each */
-    uint32_t *pair_row;  /* n_pairs: where the pair's later node is in its supernode's rows */
+    uint32_t *pairs_of; /* pairs by supernode, ascending in each */
+    uint32_t
+        *pair_row; /* n_pairs: where the pair's later node is in its supernode's rows */
     uint32_t *supernode; /* of each column */
     size_t n_panel_blocks;
     bool *is_apart; /* by supernode: the root of a subtree that one thread factors */

@@ -9,14 +9,16 @@
 
 #define LANES 8
 #define TILE_COLUMNS 4
-#define STRIP 24 /* columns of a panel that are factored before the ones behind them are updated */
+#define STRIP                                                                            \
+    24 /* columns of a panel that are factored before the ones behind them are updated */
 
 typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
 
 /* C[r, c] -= sum over k of A[r, k] B[c, k], for 8 n rows and 4 columns; n is 1 or 2. */
-static inline __attribute__((always_inline)) void
-subtract_tile(int n, const double *a, const double *b, size_t ld, size_t n_k, double *c,
-              size_t ld_c)
+static inline __attribute__((always_inline)) void subtract_tile(int n, const double *a,
+                                                                const double *b,
+                                                                size_t ld, size_t n_k,
+                                                                double *c, size_t ld_c)
 {
     lanes sums[2][TILE_COLUMNS];
 
@@ -133,9 +135,10 @@ factor_any(double *panel, size_t ld, size_t n_rows, size_t n_columns)
     return n_columns;
 }
 
-static inline __attribute__((always_inline)) void
-update_any(const double *a, size_t ld_a, size_t n, size_t n_k, double *c, size_t ld_c,
-           size_t begin, size_t end)
+static inline __attribute__((always_inline)) void update_any(const double *a, size_t ld_a,
+                                                             size_t n, size_t n_k,
+                                                             double *c, size_t ld_c,
+                                                             size_t begin, size_t end)
 {
     subtract(a + begin, a + begin, ld_a, n_k, c + begin * ld_c + begin, ld_c, n - begin,
              end - begin, true);

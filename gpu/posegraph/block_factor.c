@@ -77,9 +77,8 @@ static void add_child(const struct run *run, const struct vxd_supernode *child,
     for (size_t j = 0; j < n; j++) {
         bool in_panel = places[j] < s->n_columns;
         size_t to_ld = in_panel ? ld : ld_update;
-        double *column =
-            in_panel ? panel + places[j] * b * ld
-                     : update + (places[j] - s->n_columns) * b * ld_update;
+        double *column = in_panel ? panel + places[j] * b * ld
+                                  : update + (places[j] - s->n_columns) * b * ld_update;
 
         for (size_t c = 0; c < b; c++) {
             const double *from_column = from + (j * b + c) * n * b;
@@ -199,9 +198,9 @@ static void factor_subtrees(void *args, size_t begin, size_t end)
 
     for (size_t t = begin; t < end; t++) {
         const struct vxd_subtree *tree = &factor->plan->subtrees[t];
-        struct stack stack = {.base = factor->stacks + tree->stack_offset *
-                                                           (size_t)(factor->b *
-                                                                    factor->b)};
+        struct stack stack = {.base =
+                                  factor->stacks +
+                                  tree->stack_offset * (size_t)(factor->b * factor->b)};
 
         for (uint32_t s = tree->first; s <= tree->last; s++) {
             if (!factor_supernode(run, s, &stack, false)) {
@@ -217,8 +216,8 @@ uint32_t vxd_block_factor_run(struct vxd_block_factor *factor, const double *dia
     const struct vxd_block_plan *plan = factor->plan;
     struct run run = {
         .factor = factor, .diagonal = diagonal, .pairs = pairs, .named = named};
-    struct stack stack = {
-        .base = factor->stacks + plan->top_offset * (size_t)(factor->b * factor->b)};
+    struct stack stack = {.base = factor->stacks +
+                                  plan->top_offset * (size_t)(factor->b * factor->b)};
     uint_fast32_t failed;
 
     atomic_init(&run.failed, UINT32_MAX);
@@ -339,7 +338,8 @@ enum vxd_status vxd_block_factor_create(const struct vxd_block_plan *plan,
         factor->x == NULL) {
         vxd_block_factor_destroy(factor);
         *out = NULL;
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a factor of %zu bytes",
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory for a factor of %zu bytes",
                         vxd_block_factor_bytes(plan, b));
     }
     return VXD_OK;

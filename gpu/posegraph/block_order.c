@@ -11,11 +11,11 @@
 #define NONE UINT32_MAX
 
 struct node {
-    size_t list;         /* index of its neighbours in `lists`, and elements in `of_nodes` */
+    size_t list; /* index of its neighbours in `lists`, and elements in `of_nodes` */
     uint32_t n_elements;
     uint32_t n_neighbours;
-    uint32_t degree;     /* an upper bound */
-    uint32_t next;       /* in the list of its degree */
+    uint32_t degree; /* an upper bound */
+    uint32_t next;   /* in the list of its degree */
     uint32_t previous;
     bool is_eliminated;
 };
@@ -33,7 +33,7 @@ struct ordering {
     uint32_t n;
     struct node *nodes;
     uint32_t *lists;
-    uint32_t *of_nodes; /* elements */
+    uint32_t *of_nodes;       /* elements */
     struct element *elements; /* by the node that was eliminated */
     uint32_t *pool;
     size_t n_pool;

@@ -29,8 +29,9 @@ struct making {
     uint32_t **below;
     uint32_t *n_below;
     uint32_t n_supernodes;
-    uint32_t *children; /* by column: the first supernode whose first row below is there */
-    uint32_t *sibling;  /* by supernode: the next one of these */
+    uint32_t
+        *children;     /* by column: the first supernode whose first row below is there */
+    uint32_t *sibling; /* by supernode: the next one of these */
 };
 
 static enum vxd_status no_memory(const struct vxd_block_plan *plan, struct vxd_err *err)
@@ -252,8 +253,8 @@ static enum vxd_status store_supernodes(struct making *m, struct vxd_err *err)
     plan->rows = malloc((n_rows + 1) * sizeof *plan->rows);
     plan->positions = malloc((n_rows + 1) * sizeof *plan->positions);
     plan->supernode = malloc(((size_t)plan->n + 1) * sizeof *plan->supernode);
-    plan->n_bytes = 2 * n_rows * sizeof *plan->rows +
-                    m->n_supernodes * sizeof *plan->supernodes;
+    plan->n_bytes =
+        2 * n_rows * sizeof *plan->rows + m->n_supernodes * sizeof *plan->supernodes;
     if (plan->supernodes == NULL || plan->rows == NULL || plan->positions == NULL ||
         plan->supernode == NULL) {
         return no_memory(plan, err);

@@ -283,9 +283,16 @@ static enum vxd_status start(struct vxd_posegraph_solver *solver, struct vxd_err
         solver->is_done = true;
         solver->stats.converged = true;
     } else if (solver->options.start == VXD_POSEGRAPH_CHORDAL) {
+        double cost;
+
         VXD_TRY(vxd_posegraph_start_chordal(solver, err));
-        memcpy(solver->trial, solver->poses, solver->n_nodes * sizeof *solver->poses);
-        solver->stats.cost = vxd_posegraph_cost(solver, solver->poses);
+        cost = vxd_posegraph_cost(solver, solver->poses);
+        if (cost < solver->stats.cost) {
+            memcpy(solver->trial, solver->poses, solver->n_nodes * sizeof *solver->poses);
+            solver->stats.cost = cost;
+        } else {
+            memcpy(solver->poses, solver->trial, solver->n_nodes * sizeof *solver->poses);
+        }
     }
 out:
     return status;
@@ -413,8 +420,8 @@ enum vxd_status vxd_posegraph_solver_step(struct vxd_posegraph_solver *solver, b
         solver->is_done = true; /* no step lowers the cost */
         solver->stats.converged = true;
     }
-    solver->is_done = solver->is_done ||
-                      solver->stats.n_iterations >= solver->options.max_iterations;
+    solver->is_done =
+        solver->is_done || solver->stats.n_iterations >= solver->options.max_iterations;
     *done = solver->is_done;
 out:
     return status;
@@ -426,6 +433,12 @@ const struct vxd_rigid *
 vxd_posegraph_solver_poses(const struct vxd_posegraph_solver *solver)
 {
     return solver->poses;
+}
+
+void vxd_posegraph_solver_get_progress(const struct vxd_posegraph_solver *solver,
+                                       struct vxd_posegraph_stats *out)
+{
+    *out = solver->stats;
 }
 
 void vxd_posegraph_solver_get_stats(const struct vxd_posegraph_solver *solver,

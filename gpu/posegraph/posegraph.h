@@ -41,7 +41,7 @@ enum vxd_posegraph_robust {
     VXD_POSEGRAPH_SQUARES = 0, /* s */
     VXD_POSEGRAPH_HUBER = 1,   /* s up to width^2, then linear in its root */
     VXD_POSEGRAPH_CAUCHY = 2,  /* width^2 log(1 + s / width^2) */
-    VXD_POSEGRAPH_DCS = 3      /* dynamic covariance scaling with Phi = width^2: bounded */
+    VXD_POSEGRAPH_DCS = 3 /* dynamic covariance scaling with Phi = width^2: bounded */
 };
 
 struct vxd_posegraph_edge {
@@ -67,8 +67,8 @@ struct vxd_posegraph_prior {
 struct vxd_posegraph {
     size_t n_nodes;
     const struct vxd_rigid *T_map_node; /* where the search begins */
-    const uint64_t *ids; /* of nodes, for errors; NULL: their indexes */
-    const bool *fixed;   /* poses that are not moved; NULL: none */
+    const uint64_t *ids;                /* of nodes, for errors; NULL: their indexes */
+    const bool *fixed;                  /* poses that are not moved; NULL: none */
     size_t n_edges;
     const struct vxd_posegraph_edge *edges;
     size_t n_priors;
@@ -77,26 +77,28 @@ struct vxd_posegraph {
 
 /* Where the search begins. */
 enum vxd_posegraph_start {
-    VXD_POSEGRAPH_KEEP = 0,   /* at the poses of the graph */
-    VXD_POSEGRAPH_CHORDAL = 1 /* at the solution of the relaxed problem: rotations as free 3 x 3
-                               * matrices, then positions. It needs no good poses */
+    VXD_POSEGRAPH_KEEP = 0, /* at the poses of the graph */
+    VXD_POSEGRAPH_CHORDAL =
+        1 /* at the solution of the relaxed problem (rotations as free 3 x 3
+                               * matrices, then positions), which needs no good poses, unless the
+                               * graph's cost less */
 };
 
 struct vxd_posegraph_options {
     enum vxd_posegraph_start start;
-    int max_iterations;         /* 1 to VXD_POSEGRAPH_MAX_ITERATIONS; 0 = 100 */
-    double relative_tolerance;  /* it ends when the cost falls by less; 0 = 1e-5 */
-    size_t max_bytes;           /* of host memory; 0 = no limit */
+    int max_iterations;        /* 1 to VXD_POSEGRAPH_MAX_ITERATIONS; 0 = 100 */
+    double relative_tolerance; /* it ends when the cost falls by less; 0 = 1e-5 */
+    size_t max_bytes;          /* of host memory; 0 = no limit */
 };
 
 struct vxd_posegraph_stats {
-    int n_iterations;     /* steps tried, with those that were rejected */
-    bool converged;       /* else max_iterations ended it */
-    double initial_cost;  /* at the graph's own poses */
-    double cost;          /* at the present ones */
-    size_t n_outliers;    /* edges whose robust weight is below 0.5 */
-    size_t n_free;        /* poses that are moved */
-    size_t n_bytes;       /* that the solver takes */
+    int n_iterations;    /* steps tried, with those that were rejected */
+    bool converged;      /* else max_iterations ended it */
+    double initial_cost; /* at the graph's own poses */
+    double cost;         /* at the present ones */
+    size_t n_outliers;   /* edges whose robust weight is below 0.5 */
+    size_t n_free;       /* poses that are moved */
+    size_t n_bytes;      /* that the solver takes */
 };
 
 struct vxd_posegraph_solver;
@@ -131,6 +133,10 @@ enum vxd_status vxd_posegraph_solver_step(struct vxd_posegraph_solver *solver, b
 const struct vxd_rigid *
 vxd_posegraph_solver_poses(const struct vxd_posegraph_solver *solver);
 
+/* The statistics without n_outliers, which takes a look at every edge. */
+void vxd_posegraph_solver_get_progress(const struct vxd_posegraph_solver *solver,
+                                       struct vxd_posegraph_stats *out);
+
 void vxd_posegraph_solver_get_stats(const struct vxd_posegraph_solver *solver,
                                     struct vxd_posegraph_stats *out);
 
@@ -149,6 +155,16 @@ void vxd_posegraph_solver_get_edges(const struct vxd_posegraph_solver *solver,
 enum vxd_status vxd_posegraph_solver_covariance(struct vxd_posegraph_solver *solver,
                                                 const uint32_t *nodes, size_t n,
                                                 double *covariance, struct vxd_err *err);
+
+/* a b, and the inverse of a; out may be either. */
+void vxd_rigid_compose(const struct vxd_rigid *a, const struct vxd_rigid *b,
+                       struct vxd_rigid *out);
+void vxd_rigid_inverse(const struct vxd_rigid *a, struct vxd_rigid *out);
+
+/* An edge's e^T information e between two poses, and its robust weight there. */
+double vxd_posegraph_edge_square(const struct vxd_posegraph_edge *edge,
+                                 const struct vxd_rigid *T_map_from,
+                                 const struct vxd_rigid *T_map_to, double *weight);
 
 /* Whether a matrix may be an edge's information. What is wrong with it, NULL = nothing. */
 const char *vxd_posegraph_check_information(const double information[36], bool definite);

@@ -83,9 +83,9 @@ static enum vxd_status check_robust(enum vxd_posegraph_robust robust, double wid
         return VXD_OK;
     }
     (void)snprintf(field, sizeof field, "%s[%zu].robust", what, i);
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                    "the width of a robust cost must be above 0 and at most 1e9; it is %g",
-                    width);
+    return vxd_fail(
+        err, VXD_INVALID_ARGUMENT, field,
+        "the width of a robust cost must be above 0 and at most 1e9; it is %g", width);
 }
 
 static enum vxd_status check_edge(const struct vxd_posegraph *graph, size_t i,
@@ -112,11 +112,12 @@ static enum vxd_status check_edge(const struct vxd_posegraph *graph, size_t i,
     }
     wrong = vxd_posegraph_check_information(edge->information, true);
     if (wrong != NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "the information of the edge from node %llu to node %llu %s; it must "
-                        "be symmetric and positive definite",
-                        vxd_posegraph_id(graph->ids, edge->from),
-                        vxd_posegraph_id(graph->ids, edge->to), wrong);
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, field,
+            "the information of the edge from node %llu to node %llu %s; it must "
+            "be symmetric and positive definite",
+            vxd_posegraph_id(graph->ids, edge->from),
+            vxd_posegraph_id(graph->ids, edge->to), wrong);
     }
     return check_robust(edge->robust, edge->width, "edges", i, err);
 }
@@ -141,10 +142,11 @@ static enum vxd_status check_prior(const struct vxd_posegraph *graph, size_t i,
     }
     wrong = vxd_posegraph_check_information(prior->information, false);
     if (wrong != NULL) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                        "the information of the prior of node %llu %s; it must be symmetric "
-                        "and positive semidefinite",
-                        vxd_posegraph_id(graph->ids, prior->node), wrong);
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, field,
+            "the information of the prior of node %llu %s; it must be symmetric "
+            "and positive semidefinite",
+            vxd_posegraph_id(graph->ids, prior->node), wrong);
     }
     return check_robust(prior->robust, prior->width, "priors", i, err);
 }
@@ -196,10 +198,11 @@ static enum vxd_status check_connected(const struct vxd_posegraph *graph, bool *
     }
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
         if (!is_known[find_root(parents, i)]) {
-            return vxd_fail(err, VXD_FAILED_PRECONDITION, "edges",
-                            "the graph is not connected: no edges lead from node %llu to %s",
-                            vxd_posegraph_id(graph->ids, i),
-                            any ? "one that is fixed or has a prior" : "the first node");
+            return vxd_fail(
+                err, VXD_FAILED_PRECONDITION, "edges",
+                "the graph is not connected: no edges lead from node %llu to %s",
+                vxd_posegraph_id(graph->ids, i),
+                any ? "one that is fixed or has a prior" : "the first node");
         }
     }
     return VXD_OK;
@@ -229,7 +232,8 @@ enum vxd_status vxd_posegraph_check(const struct vxd_posegraph *graph, bool *hel
     parents = malloc((graph->n_nodes + 1) * sizeof *parents);
     is_known = malloc((graph->n_nodes + 1) * sizeof *is_known);
     if (parents == NULL || is_known == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory to check a graph"));
+        VXD_TRY(
+            vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory to check a graph"));
     }
     if (graph->n_nodes > 0) {
         VXD_TRY(check_connected(graph, held, parents, is_known, err));

@@ -7,7 +7,8 @@
 #include "gpu/posegraph/posegraph.h"
 
 enum {
-    VXD_POSEGRAPH_LINEAR = 120 /* numbers of a linearized edge: H_to, H_from_to, H_from, two gradients */
+    VXD_POSEGRAPH_LINEAR =
+        120 /* numbers of a linearized edge: H_to, H_from_to, H_from, two gradients */
 };
 
 #define VXD_POSEGRAPH_HELD UINT32_MAX /* the variable of a pose that is not moved */
@@ -32,12 +33,15 @@ struct vxd_posegraph_solver {
     struct vxd_block_pair *pairs;
     uint32_t *pair_of; /* by edge; VXD_POSEGRAPH_HELD: none */
     size_t n_pairs;
-    size_t *first_use; /* n_free + 1: index in `uses` of the edges and priors of a variable */
-    uint32_t *uses;    /* 2 e: edge e leaves it; 2 e + 1: reaches it; 2 n_edges + p: prior p */
+    size_t *
+        first_use; /* n_free + 1: index in `uses` of the edges and priors of a variable */
+    uint32_t
+        *uses; /* 2 e: edge e leaves it; 2 e + 1: reaches it; 2 n_edges + p: prior p */
 
     struct vxd_block_plan *plan;
     struct vxd_block_factor *factor;
-    double *linear;   /* by edge: the three blocks and two gradients of 6; by prior: one of each */
+    double *
+        linear; /* by edge: the three blocks and two gradients of 6; by prior: one of each */
     double *costs;    /* by edge and prior */
     double *diagonal; /* n_free x 36 */
     double *damped;   /* n_free x 36 */
@@ -48,7 +52,8 @@ struct vxd_posegraph_solver {
     double damping;
     double growth; /* of the damping after the next rejected step */
     bool has_started;
-    bool is_linear; /* linear, diagonal, blocks and gradient are those of the present poses */
+    bool
+        is_linear; /* linear, diagonal, blocks and gradient are those of the present poses */
     bool is_done;
 };
 

@@ -101,6 +101,32 @@ void vxd_posegraph_solver_get_edges(const struct vxd_posegraph_solver *solver,
     }
 }
 
+void vxd_rigid_compose(const struct vxd_rigid *a, const struct vxd_rigid *b,
+                       struct vxd_rigid *out)
+{
+    vxd_rigid_multiply(a, b, out);
+    vxd_quaternion_normalize(out->q);
+}
+
+void vxd_rigid_inverse(const struct vxd_rigid *a, struct vxd_rigid *out)
+{
+    vxd_rigid_invert(a, out);
+}
+
+double vxd_posegraph_edge_square(const struct vxd_posegraph_edge *edge,
+                                 const struct vxd_rigid *T_map_from,
+                                 const struct vxd_rigid *T_map_to, double *weight)
+{
+    struct vxd_rigid between;
+    double e[6];
+    double square;
+
+    vxd_edge_residual(T_map_from, T_map_to, &edge->T_from_to, &between, e);
+    square = vxd_square_by(edge->information, e);
+    (void)vxd_robust_cost(edge->robust, edge->width, square, weight);
+    return square;
+}
+
 /* --- the normal equations ---------------------------------------------------------------------- */
 
 /* out = a^T b, 6 x 6 rows first; where a is block-triangular its zeros are multiplied, too. */

@@ -184,9 +184,11 @@ static enum vxd_status find_positions(struct start *start, struct vxd_err *err)
         }
         for (int c = 0; c < 3; c++) {
             if (from != VXD_POSEGRAPH_HELD) {
-                double held = to == VXD_POSEGRAPH_HELD ? solver->poses[edge->to].t_m[c] : 0;
+                double held =
+                    to == VXD_POSEGRAPH_HELD ? solver->poses[edge->to].t_m[c] : 0;
 
-                start->right[0][3 * (size_t)from + (size_t)c] += weight * (held - moved[c]);
+                start->right[0][3 * (size_t)from + (size_t)c] +=
+                    weight * (held - moved[c]);
                 start->diagonal[9 * (size_t)from + (size_t)(4 * c)] += weight;
             }
             if (to != VXD_POSEGRAPH_HELD) {

@@ -33,6 +33,7 @@ FILES = (
     "scene_upkeep",
     "scene_version",
     "volume",
+    "posegraph",
     "field",
     "grid",
     "render",

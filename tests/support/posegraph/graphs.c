@@ -52,7 +52,8 @@ static void add_edge(struct graph_made *out, size_t from, size_t to,
 
 /* Odometry first, then edges to the pose `back` poses before; a closed graph has its last
  * odometry edge back to the first pose. */
-static void link(struct graph_made *out, size_t back, bool closed, struct graph_noise noise)
+static void link(struct graph_made *out, size_t back, bool closed,
+                 struct graph_noise noise)
 {
     uint64_t state = noise.seed;
 
@@ -173,15 +174,16 @@ bool graph_write(const struct graph_made *made, const char *path)
     for (size_t i = 0; i < made->n_nodes; i++) {
         const struct vxd_rigid *p = &made->start[i];
 
-        (void)fprintf(file, "VERTEX_SE3:QUAT %zu %.17g %.17g %.17g %.17g %.17g %.17g %.17g\n",
-                      i, p->t_m[0], p->t_m[1], p->t_m[2], p->q[0], p->q[1], p->q[2],
-                      p->q[3]);
+        (void)fprintf(
+            file, "VERTEX_SE3:QUAT %zu %.17g %.17g %.17g %.17g %.17g %.17g %.17g\n", i,
+            p->t_m[0], p->t_m[1], p->t_m[2], p->q[0], p->q[1], p->q[2], p->q[3]);
     }
     for (size_t i = 0; i < made->n_edges; i++) {
         const struct vxd_posegraph_edge *edge = &made->edges[i];
         const struct vxd_rigid *p = &edge->T_from_to;
 
-        (void)fprintf(file, "EDGE_SE3:QUAT %u %u %.17g %.17g %.17g %.17g %.17g %.17g %.17g",
+        (void)fprintf(file,
+                      "EDGE_SE3:QUAT %u %u %.17g %.17g %.17g %.17g %.17g %.17g %.17g",
                       edge->from, edge->to, p->t_m[0], p->t_m[1], p->t_m[2], p->q[0],
                       p->q[1], p->q[2], p->q[3]);
         for (int r = 0; r < 6; r++) {
