@@ -28,6 +28,7 @@ struct making {
     uint32_t *first_column;
     uint32_t **below;
     uint32_t *n_below;
+    double *zeros; /* blocks that are there only since supernodes were merged */
     uint32_t n_supernodes;
     uint32_t
         *children;     /* by column: the first supernode whose first row below is there */
@@ -152,7 +153,7 @@ static bool merge_last(struct making *m, uint32_t end)
     uint32_t n_parent = end - m->first_column[s];
     uint32_t n_child = m->first_column[s] - m->first_column[child];
     double n_rows = n_parent + m->n_below[s];
-    double zeros = n_child * (n_rows - m->n_below[child]);
+    double zeros = n_child * (n_rows - m->n_below[child]) + m->zeros[s] + m->zeros[child];
     double n = n_parent + n_child;
     double size = n * (n_rows + n_child);
 
@@ -166,6 +167,7 @@ static bool merge_last(struct making *m, uint32_t end)
     free(m->below[child]);
     m->below[child] = m->below[s];
     m->n_below[child] = m->n_below[s];
+    m->zeros[child] = zeros;
     m->below[s] = NULL;
     m->n_supernodes--;
     return true;
@@ -205,6 +207,7 @@ static enum vxd_status add_column(struct making *m, uint32_t j, struct vxd_err *
     m->first_column[m->n_supernodes] = j;
     m->below[m->n_supernodes] = rows;
     m->n_below[m->n_supernodes] = n;
+    m->zeros[m->n_supernodes] = 0;
     m->n_supernodes++;
     return VXD_OK;
 }
@@ -464,12 +467,13 @@ static enum vxd_status make(struct making *m, size_t max_blocks, struct vxd_err 
     m->first_column = malloc((n + 1) * sizeof *m->first_column);
     m->below = calloc(n + 1, sizeof *m->below);
     m->n_below = malloc((n + 1) * sizeof *m->n_below);
+    m->zeros = malloc((n + 1) * sizeof *m->zeros);
     m->children = malloc((n + 1) * sizeof *m->children);
     m->sibling = malloc((n + 1) * sizeof *m->sibling);
     if (m->first == NULL || m->neighbours == NULL || m->parent == NULL ||
         m->mark == NULL || m->spare == NULL || m->first_column == NULL ||
-        m->below == NULL || m->n_below == NULL || m->children == NULL ||
-        m->sibling == NULL) {
+        m->below == NULL || m->n_below == NULL || m->zeros == NULL ||
+        m->children == NULL || m->sibling == NULL) {
         return no_memory(plan, err);
     }
     VXD_TRY(vxd_block_order(plan->n, m->pairs, plan->n_pairs, plan->order, err));
@@ -519,6 +523,7 @@ enum vxd_status vxd_block_plan_create(uint32_t n, const struct vxd_block_pair *p
     }
     free(m.sibling);
     free(m.children);
+    free(m.zeros);
     free(m.n_below);
     free(m.below);
     free(m.first_column);

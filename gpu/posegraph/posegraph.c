@@ -283,10 +283,17 @@ static enum vxd_status start(struct vxd_posegraph_solver *solver, struct vxd_err
         solver->is_done = true;
         solver->stats.converged = true;
     } else if (solver->options.start == VXD_POSEGRAPH_CHORDAL) {
-        double cost;
+        struct vxd_err why = {0};
+        double cost = HUGE_VAL;
 
-        VXD_TRY(vxd_posegraph_start_chordal(solver, err));
-        cost = vxd_posegraph_cost(solver, solver->poses);
+        status = vxd_posegraph_start_chordal(solver, &why);
+        if (status == VXD_OK) {
+            cost = vxd_posegraph_cost(solver, solver->poses);
+        } else if (status != VXD_FAILED_PRECONDITION) {
+            *err = why;
+            return status;
+        } /* else priors do not hold the relaxed problem, but perhaps the real one */
+        status = VXD_OK;
         if (cost < solver->stats.cost) {
             memcpy(solver->trial, solver->poses, solver->n_nodes * sizeof *solver->poses);
             solver->stats.cost = cost;
@@ -294,7 +301,6 @@ static enum vxd_status start(struct vxd_posegraph_solver *solver, struct vxd_err
             memcpy(solver->poses, solver->trial, solver->n_nodes * sizeof *solver->poses);
         }
     }
-out:
     return status;
 }
 

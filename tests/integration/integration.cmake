@@ -116,6 +116,8 @@ set(integration_tests
   transport/rpc
   transport/shared
   transport/tls
+  posegraph/posegraphs
+  posegraph/relocalize
   volume/volume_durable
   volume/volume_scans
   volume/volume_tools
@@ -165,7 +167,8 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
              integration_volume_durable integration_volume_tools integration_volume_track
-             integration_volume_scans integration_shared integration_fields
+             integration_volume_scans integration_posegraphs integration_relocalize
+             integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups
              APPEND PROPERTY ENVIRONMENT

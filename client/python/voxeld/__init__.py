@@ -58,6 +58,18 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.posegraph_records import (
+    PosegraphAdded,
+    PosegraphContent,
+    PosegraphInfo,
+    PosegraphKeyframeAdded,
+    PosegraphMatch,
+    PosegraphOptimized,
+    PosegraphPlaces,
+    PosegraphRunning,
+    PosegraphSolution,
+    PosegraphVersion,
+)
 from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
@@ -75,6 +87,7 @@ from .generated.volume_records import (
     VolumeTracked,
 )
 from .maps import Map, Merge
+from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -207,6 +220,20 @@ __all__ = [
     "PermissionDenied",
     "Picture",
     "PointList",
+    "Posegraph",
+    "PosegraphAdded",
+    "PosegraphContent",
+    "PosegraphEdge",
+    "PosegraphInfo",
+    "PosegraphKeyframeAdded",
+    "PosegraphMatch",
+    "PosegraphNode",
+    "PosegraphOptimized",
+    "PosegraphPlaces",
+    "PosegraphPrior",
+    "PosegraphRunning",
+    "PosegraphSolution",
+    "PosegraphVersion",
     "Pose",
     "RayHits",
     "ResourceExhausted",
