@@ -11,6 +11,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/hash/hash_model.c
   support/hash/hash_run.c
   support/hash/hash_update.c
+  support/posegraph/graphs.c
   support/sparse/coord_set_model.c
   support/sparse/layer_rows.c
   support/sparse/net_helpers.c
@@ -77,6 +78,9 @@ voxeld_add_gpu_tests(/volume
   volume_integrate    volume_integrate
     volume_keep         volume_keep
     volume_scan         volume_scan)
+
+voxeld_add_gpu_tests(/posegraph
+    posegraph           posegraph)
 
 voxeld_add_gpu_tests(/track
     track               track)

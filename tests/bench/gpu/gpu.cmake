@@ -2,6 +2,10 @@
 # bench_track tracks a camera through a file of frames and prints its errors.
 add_executable(bench_track ${CMAKE_CURRENT_LIST_DIR}/bench_track.c)
 target_link_libraries(bench_track PRIVATE voxeld_build voxeld_engine)
+# bench_posegraph times the optimization of generated pose graphs.
+add_executable(bench_posegraph ${CMAKE_CURRENT_LIST_DIR}/bench_posegraph.c
+  ${PROJECT_SOURCE_DIR}/tests/support/posegraph/graphs.c)
+target_link_libraries(bench_posegraph PRIVATE voxeld_build voxeld_engine)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c

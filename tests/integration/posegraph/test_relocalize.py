@@ -95,8 +95,8 @@ def add_drive(client: voxeld.Client, town: Town, **more: Any) -> Any:
             graph.add([PosegraphNode(0, pose)])
         else:
             step = np.linalg.inv(truth[i - 1]) @ pose
-            x = rng.normal(size=6) * [0.03, 0.03, 0.01, 0.001, 0.001, 0.005]
-            step[:3, 3] += x[:3] + [0, 0.05, 0]
+            x = rng.normal(size=6) * [0.02, 0.02, 0.01, 0.0005, 0.0005, 0.002]
+            step[:3, 3] += x[:3]
             turn = Rotation.from_rotvec(x[3:] + [0, 0, 0.012]).as_matrix()
             step[:3, :3] = step[:3, :3] @ turn
             graph.add([PosegraphNode(i)], [PosegraphEdge(i - 1, i, step, information)])
@@ -133,6 +133,7 @@ def test_drive_with_drift_is_closed_and_the_scene_made_anew(tmp_path: Path) -> N
         done = graph.optimize()
         assert done.converged
         closed = error_m(graph.read().poses, truth)
+        print(f"errors: {drifted:.3f} m, closed {closed:.3f} m")
         assert closed < 0.4 and closed < drifted / 5
         version = graph.rebuild_scene(scene, carve=False)
         assert version == before + 1
