@@ -111,6 +111,7 @@ def test_optimum_is_that_of_scipy(tmp_path: Path) -> None:
             found = of_row(solution.poses[i])
             expected = truth[i] @ matrix(best.x[6 * i - 6 : 6 * i])
             assert np.abs(found - expected).max() < 1e-6
+
         # The covariance is the inverse of J^T J, in the pose's own frame at the optimum.
         def moved(y: Matrix) -> Matrix:
             x = best.x.copy()

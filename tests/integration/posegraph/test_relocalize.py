@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 import voxeld
-from harness import BIN, SLOW, SOURCE, Daemon, running
+from harness import BIN, SOURCE, Daemon, running
 from scipy.spatial.transform import Rotation
-from voxeld import Pose, PosegraphEdge, PosegraphNode
+from voxeld import PosegraphEdge, PosegraphNode
 
 N = 24  # keyframes of the drive
 VOXEL = 0.2
@@ -31,7 +31,9 @@ class Town:
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         angles = rng.uniform(0, 2 * np.pi, 60)
-        radii = np.where(rng.uniform(size=60) < 0.5, rng.uniform(8, 13, 60), rng.uniform(24, 32, 60))
+        radii = np.where(
+            rng.uniform(size=60) < 0.5, rng.uniform(8, 13, 60), rng.uniform(24, 32, 60)
+        )
         centre = np.stack([radii * np.cos(angles), radii * np.sin(angles)], 1)
         half = rng.uniform(0.7, 3.0, (60, 2))
         self.low = np.concatenate([centre - half, np.full((60, 1), 0.0)], 1)
