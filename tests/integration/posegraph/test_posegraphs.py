@@ -65,7 +65,7 @@ def of_row(row: Matrix) -> Matrix:
 
 
 def ring(n: int, rng: np.random.Generator, noise: float) -> tuple[list[Matrix], list[Any]]:
-    """True poses around a circle, and edges with noise to the next one, closed, with some chords."""
+    """True poses around a circle, and edges with noise to the next one and beyond, closed."""
     truth = []
     for i in range(n):
         a = 2 * np.pi * i / n
@@ -272,7 +272,7 @@ def test_bad_input_names_what_is_wrong_and_changes_nothing(tmp_path: Path) -> No
 
 
 def sphere(n: int) -> tuple[list[PosegraphNode], list[PosegraphEdge]]:
-    """n rings of n poses around a sphere, each with a noisy edge to the next and to the one above."""
+    """Rings of poses around a sphere, with noisy edges to the next one and the one above."""
     rng = np.random.default_rng(4)
     truth = []
     for i in range(n * n):
