@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places found again: a simulated drive in a ring whose odometry drifts, closed by its keyframes, the
-scene made anew from them against the one made with true poses; wrong matches refused; SVT-Net's
+"""Places found again: a simulated drive in a ring whose odometry drifts, closed by its keyframes;
+the scene made anew from them against the one made with true poses; wrong matches refused; SVT-Net's
 descriptors where random weights do."""
 
 from __future__ import annotations
