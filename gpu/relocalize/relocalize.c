@@ -15,9 +15,9 @@
 #define DEFAULT_FITNESS 0.6
 #define DEFAULT_CONSTRAINT 0.001
 #define DEFAULT_CELLS 40
-#define COARSE_STEPS 12
+#define COARSE_STEPS 30
 #define FINE_STEPS 30
-#define FOLLOWED 3      /* headings that are tried on the fine cells */
+#define FOLLOWED 8      /* headings that are tried on the fine cells */
 #define UPRIGHT 0.7f    /* a normal's z below it: no ground */
 #define SAME_NORMAL 0.8 /* cosine */
 #define ON_PLANE 0.3    /* cells */

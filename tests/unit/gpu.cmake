@@ -82,6 +82,9 @@ voxeld_add_gpu_tests(/volume
 voxeld_add_gpu_tests(/posegraph
     posegraph           posegraph)
 
+voxeld_add_gpu_tests(/relocalize
+    relocalize          relocalize)
+
 voxeld_add_gpu_tests(/track
     track               track)
 
