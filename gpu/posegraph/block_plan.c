@@ -377,7 +377,7 @@ static size_t update_blocks(const struct vxd_block_plan *plan, uint32_t s)
     return n * n;
 }
 
-/* Follows a stack of updates past one supernode, whose children's are on it unless they lie on
+/* Follows a stack of updates over one supernode, whose children's are on it unless they lie on
  * stacks of their own. */
 static void follow_stack(const struct vxd_block_plan *plan, uint32_t s,
                          const bool *is_apart, size_t *height, size_t *most)

@@ -41,7 +41,7 @@ static void clear(struct g2o *file)
     free(file->nodes);
 }
 
-/* Makes room for one item more; false without memory. */
+/* Grows an array for one item more; false without memory. */
 static bool grow(void **items, size_t n, size_t *capacity, size_t item_bytes)
 {
     size_t wanted = *capacity > 0 ? *capacity * 2 : 256;

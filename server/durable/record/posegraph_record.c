@@ -151,7 +151,7 @@ static bool get_index(struct vxd_record_reader *reader, uint32_t *out)
     return !reader->in.is_bad;
 }
 
-/* Reads how many items follow, of at least so many bytes each, and makes room for them. */
+/* Reads how many items follow, of at least so many bytes each, and allocates them. */
 static bool get_list(struct vxd_record_reader *reader, size_t least_bytes,
                      size_t item_bytes, void **items, size_t *n)
 {

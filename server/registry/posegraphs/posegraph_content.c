@@ -330,8 +330,8 @@ out:
 
 /* --- changes -------------------------------------------------------------------------------------- */
 
-/* Makes room for all of a record, and its keyframes; after a failure the content is what it was, but
- * for spare room.
+/* Reserves memory for all of a record, and makes its keyframes; after a failure the content is what it was, but
+ * for spare capacity.
  * out     keyframes  record->n_keyframes */
 static bool prepare(struct vxd_posegraph_content *content,
                     const struct vxd_posegraph_record *record,

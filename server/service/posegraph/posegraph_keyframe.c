@@ -117,8 +117,7 @@ enum vxd_status vxd_posegraph_scan_take(struct vxd_posegraph_scan *scan,
                         reply->items[0]->message);
     }
     for (size_t i = 0; i < reply->n_outputs && values == NULL; i++) {
-        if (reply->outputs[i]->kind ==
-            VOXELD__V1__NETWORK_OUTPUT_KIND__NETWORK_VECTOR) {
+        if (reply->outputs[i]->kind == VOXELD__V1__NETWORK_OUTPUT_KIND__NETWORK_VECTOR) {
             values = reply->outputs[i]->values;
         }
     }
