@@ -17,6 +17,7 @@
 #include "server/registry/registry.h"
 #include "server/registry/fields/registry_fields.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/posegraphs/posegraphs.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
@@ -137,6 +138,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
+    VXD_TRY(vxd_posegraphs_create(server, &server->posegraphs, err));
     VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
     VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
@@ -158,6 +160,7 @@ void vxd_server_close(struct vxd_server *server)
     server->fields = NULL; /* volumes that go have no fields any more */
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
+    vxd_posegraphs_destroy(server->posegraphs);
     vxd_watch_destroy(server->watch);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
@@ -177,6 +180,7 @@ void vxd_server_close(struct vxd_server *server)
     server->networks = NULL;
     server->scenes = NULL;
     server->volumes = NULL;
+    server->posegraphs = NULL;
     server->watch = NULL;
     server->registry = NULL;
     server->context = NULL;

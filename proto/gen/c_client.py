@@ -142,10 +142,15 @@ class CClient:
                 f"&{target}));",
                 f"{target.replace(f.name, 'n_' + f.name)} = {at}n_{member};",
             ]
-        if f.is_repeated and f.type == Types.TYPE_DOUBLE:
+        numbers = {
+            Types.TYPE_DOUBLE: "double",
+            Types.TYPE_FLOAT: "float",
+            Types.TYPE_UINT64: "uint64_t",
+        }
+        if f.is_repeated and f.type in numbers:
             return [
                 f'VXD_TRY(vxd_exchange_check_list(call, "{f.name}", {source}, {at}n_{member}));',
-                f"{target} = (double *)(uintptr_t){source};",
+                f"{target} = ({numbers[f.type]} *)(uintptr_t){source};",
                 f"{target.replace(f.name, 'n_' + f.name)} = {at}n_{member};",
             ]
         if f.is_repeated:

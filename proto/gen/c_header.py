@@ -116,8 +116,13 @@ class CHeader:
             return [f"{C_TYPES[f.type]}{name}[{self.face['fixed'][f.path]}]"]
         if f.is_repeated and f.type == Types.TYPE_STRING:
             return [f"const char *const *{name}", f"size_t n_{name}"]
-        if f.is_repeated and f.type == Types.TYPE_DOUBLE:
-            return [f"const double *{name}", f"size_t n_{name}"]
+        numbers = {
+            Types.TYPE_DOUBLE: "double",
+            Types.TYPE_FLOAT: "float",
+            Types.TYPE_UINT64: "uint64_t",
+        }
+        if f.is_repeated and f.type in numbers:
+            return [f"const {numbers[f.type]} *{name}", f"size_t n_{name}"]
         if f.type == Types.TYPE_BYTES:
             return [f"const uint8_t *{name}", f"size_t n_{name}_bytes"]
         if f.is_enum:

@@ -528,8 +528,21 @@ class CommandLine:
             if "json" in command:
                 struct = self.c["methods"][command["method"]]["result"]
                 head = f"void ctl_{self.noun}_{command['name']}_json(const struct {struct} *r)"
-                found.append((head, command["json"]))
+                found.append((head, [self.result_line(command, m) for m in command["json"]]))
         return found
+
+    def result_line(self, command: dict[str, Any], member: str) -> str:
+        """Prints a member of a result; a reply's field says its type."""
+        method = next(m for m in self.schema.methods if m.name == command["method"])
+        first = "true" if command["json"][0] == member else "false"
+        if not method.response.has(member):
+            kind = "number" if member.endswith("_ms") else "count"
+            return f'ctl_json_member_{kind}(stdout, {first}, "{member}", r->{member});'
+        comma = "" if first == "true" else ", "
+        (line,) = self.json_value(
+            method.response.field(member), None, member, f"r->{member}", first, comma
+        )
+        return line
 
     def emit_json(self) -> str:
         out = []
@@ -541,11 +554,7 @@ class CommandLine:
                 + "\n(void)fputc('}', stdout);\n}\n"
             )
         for head, members in self.result_heads():
-            lines = [
-                f"ctl_json_member_{'number' if m.endswith('_ms') else 'count'}"
-                f'(stdout, {"true" if i == 0 else "false"}, "{m}", r->{m});'
-                for i, m in enumerate(members)
-            ]
+            lines = members
             out.append(
                 f"{head}\n{{\n(void)fputc('{{', stdout);\n"
                 + "\n".join(lines)

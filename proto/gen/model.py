@@ -34,6 +34,7 @@ FILES = (
     "scene_upkeep",
     "scene_version",
     "volume",
+    "posegraph",
     "field",
     "grid",
     "render",

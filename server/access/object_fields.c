@@ -74,6 +74,17 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_refine_request, 3, 0, 0, VOLUME),              /* into */
     OBJECT(volume_refine_status_request, 1, 0, 0, VOLUME),       /* name */
     OBJECT(volume_refine_cancel_request, 1, 0, 0, VOLUME),       /* name */
+    OBJECT(posegraph_create_request, 1, 0, 0, POSEGRAPH),        /* name */
+    OBJECT(posegraph_drop_request, 1, 0, 0, POSEGRAPH),          /* name */
+    OBJECT(posegraph_get_request, 1, 0, 0, POSEGRAPH),           /* name */
+    OBJECT(posegraph_add_request, 1, 0, 0, POSEGRAPH),           /* name */
+    OBJECT(posegraph_solve_request, 1, 0, 0, POSEGRAPH),         /* name */
+    OBJECT(posegraph_optimize_request, 1, 0, 0, POSEGRAPH),      /* name */
+    OBJECT(posegraph_read_request, 1, 0, 0, POSEGRAPH),          /* name */
+    OBJECT(posegraph_add_keyframe_request, 1, 0, 0, POSEGRAPH),  /* name */
+    OBJECT(posegraph_add_keyframe_request, 5, 0, 0, NETWORK),    /* network */
+    OBJECT(posegraph_relocalize_request, 1, 0, 0, POSEGRAPH),    /* name */
+    OBJECT(posegraph_relocalize_request, 3, 0, 0, NETWORK),      /* network */
     OBJECT(scene_distance_request, 1, 0, 0, SCENE),              /* name */
     OBJECT(scene_collide_request, 1, 0, 0, SCENE),               /* name */
     OBJECT(scene_field_request, 1, 0, 0, SCENE),                 /* name */
@@ -91,13 +102,14 @@ const size_t vxd_n_request_objects =
     sizeof vxd_request_objects / sizeof vxd_request_objects[0];
 
 const struct vxd_object_field vxd_reply_objects[] = {
-    OBJECT(backup_list_response, 1, 1, 0, BACKUP),   /* backups.name */
-    OBJECT(map_list_response, 1, 1, 0, MAP),         /* maps.name */
-    OBJECT(network_list_response, 1, 1, 0, NETWORK), /* networks.name */
-    OBJECT(network_list_response, 4, 0, 0, NETWORK), /* available */
-    OBJECT(scene_list_response, 1, 1, 0, SCENE),     /* scenes.name */
-    OBJECT(volume_list_response, 1, 1, 0, VOLUME),   /* volumes.name */
-    OBJECT(scene_watch_response, 11, 1, 0, SCENE),   /* heads.name */
-    OBJECT(scene_watch_response, 12, 0, 0, SCENE),   /* dropped */
+    OBJECT(backup_list_response, 1, 1, 0, BACKUP),       /* backups.name */
+    OBJECT(map_list_response, 1, 1, 0, MAP),             /* maps.name */
+    OBJECT(network_list_response, 1, 1, 0, NETWORK),     /* networks.name */
+    OBJECT(network_list_response, 4, 0, 0, NETWORK),     /* available */
+    OBJECT(scene_list_response, 1, 1, 0, SCENE),         /* scenes.name */
+    OBJECT(volume_list_response, 1, 1, 0, VOLUME),       /* volumes.name */
+    OBJECT(posegraph_list_response, 1, 1, 0, POSEGRAPH), /* posegraphs.name */
+    OBJECT(scene_watch_response, 11, 1, 0, SCENE),       /* heads.name */
+    OBJECT(scene_watch_response, 12, 0, 0, SCENE),       /* dropped */
 };
 const size_t vxd_n_reply_objects = sizeof vxd_reply_objects / sizeof vxd_reply_objects[0];

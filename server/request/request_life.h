@@ -220,8 +220,9 @@ struct vxd_request {
     atomic_bool is_cancelled; /* its sender has gone */
     atomic_int references;
     struct vxd_request *next;
-    size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
-    bool queued;       /* in the scheduler's list */
+    size_t timer_slot;   /* index in the timer's heap + 1; 0 = not in it */
+    bool queued;         /* in the scheduler's list */
+    bool counts_as_bulk; /* among the bulk requests that have begun on read lanes */
     bool submitted;
     bool
         continues; /* its prerequisite has run, so it counts as begun for all but the lanes */

@@ -188,10 +188,11 @@ void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler)
 }
 
 void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
-                               const struct vxd_request *request)
+                               struct vxd_request *request)
 {
     scheduler->n_running++;
-    scheduler->n_running_bulk += is_bulk_read(request) ? 1 : 0;
+    request->counts_as_bulk = is_bulk_read(request);
+    scheduler->n_running_bulk += request->counts_as_bulk ? 1 : 0;
     scheduler->begun_bytes += request->cost_bytes;
 }
 
@@ -199,7 +200,7 @@ void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
                                const struct vxd_request *request)
 {
     scheduler->n_running--;
-    scheduler->n_running_bulk -= is_bulk_read(request) ? 1 : 0;
+    scheduler->n_running_bulk -= request->counts_as_bulk ? 1 : 0;
     scheduler->begun_bytes -= request->cost_bytes;
 }
 
@@ -267,6 +268,14 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
         }
     } else {
         append(scheduler, request);
+    }
+    if (request->lane != lane->kind) {
+        /* It goes on with lanes of another kind, which may sleep. */
+        if (!request->counts_as_bulk && is_bulk_read(request)) {
+            request->counts_as_bulk = true;
+            scheduler->n_running_bulk++;
+        }
+        wake_lane(scheduler, request);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
 }

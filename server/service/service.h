@@ -404,6 +404,91 @@ void vxd_volume_integrate_points_release(struct vxd_request *request,
 enum vxd_status vxd_volume_integrate_points_from_file(struct vxd_request *request,
                                                       const struct vxd_body *body,
                                                       struct vxd_err *err);
+/* service/posegraph */
+bool vxd_posegraph_changes(const struct vxd_request *request);
+enum vxd_status vxd_posegraph_create_check(struct vxd_request *request,
+                                           struct vxd_err *err);
+enum vxd_status vxd_posegraph_create_submit(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_drop_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_posegraph_drop_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_list_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_posegraph_list_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_posegraph_get_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_solve_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_posegraph_solve_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_check(struct vxd_request *request,
+                                             struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_submit(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+enum vxd_status vxd_posegraph_read_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_posegraph_read_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_check(struct vxd_request *request,
+                                                 struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_submit(struct vxd_request *request,
+                                                  struct vxd_queue *queue,
+                                                  struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_check(struct vxd_request *request,
+                                               struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_submit(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
+enum vxd_status vxd_posegraph_create_finish(struct vxd_request *request,
+                                            struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_drop_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_list_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_solve_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_finish(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_finish(struct vxd_request *request,
+                                                struct vxd_queue *queue,
+                                                struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_prerequisite(struct vxd_request *request,
+                                                    bool *waits, struct vxd_err *err);
+enum vxd_status vxd_posegraph_optimize_take(struct vxd_request *request,
+                                            const ProtobufCMessage *output,
+                                            struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_prerequisite(struct vxd_request *request,
+                                                        bool *waits, struct vxd_err *err);
+enum vxd_status vxd_posegraph_add_keyframe_take(struct vxd_request *request,
+                                                const ProtobufCMessage *output,
+                                                struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_prerequisite(struct vxd_request *request,
+                                                      bool *waits, struct vxd_err *err);
+enum vxd_status vxd_posegraph_relocalize_take(struct vxd_request *request,
+                                              const ProtobufCMessage *output,
+                                              struct vxd_err *err);
+enum vxd_status vxd_posegraph_done(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err);
+void vxd_posegraph_add_forget(struct vxd_request *request);
+void vxd_posegraph_optimize_forget(struct vxd_request *request);
+void vxd_posegraph_add_keyframe_forget(struct vxd_request *request);
+void vxd_posegraph_relocalize_forget(struct vxd_request *request);
+void vxd_posegraph_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_posegraph_list_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_posegraph_solve_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_posegraph_add_keyframe_release(struct vxd_request *request,
+                                        struct vxd_queue *queue);
+void vxd_posegraph_relocalize_release(struct vxd_request *request,
+                                      struct vxd_queue *queue);
 /* service/field */
 enum vxd_status vxd_scene_distance_check(struct vxd_request *request,
                                          struct vxd_err *err);

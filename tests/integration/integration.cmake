@@ -122,6 +122,8 @@ set(integration_tests
   transport/rpc
   transport/shared
   transport/tls
+  posegraph/posegraphs
+  posegraph/relocalize
   volume/volume_durable
   volume/volume_refine
   volume/volume_scans
@@ -178,8 +180,9 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable
              integration_net_clients integration_backends integration_volumes
-             integration_volume_durable integration_volume_refine integration_volume_tools integration_volume_track
-             integration_volume_scans integration_shared integration_fields
+             integration_volume_durable integration_volume_refine integration_volume_tools
+             integration_volume_track integration_volume_scans integration_posegraphs
+             integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
              integration_tls integration_why integration_backups
              integration_ctl_manners integration_python_manners integration_refusals

@@ -12,6 +12,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/hash/hash_run.c
   support/hash/hash_update.c
   support/refine/refine_scene.c
+  support/posegraph/graphs.c
   support/sparse/coord_set_model.c
   support/sparse/layer_rows.c
   support/sparse/net_helpers.c
@@ -83,6 +84,11 @@ voxeld_add_gpu_tests(/volume
 voxeld_add_gpu_tests(/refine
   refine              refine
   refine_math         refine_math)
+voxeld_add_gpu_tests(/posegraph
+    posegraph           posegraph)
+
+voxeld_add_gpu_tests(/relocalize
+    relocalize          relocalize)
 
 voxeld_add_gpu_tests(/track
     track               track)

@@ -604,13 +604,14 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Backups, distance fields, named hash maps, meshes, networks, pictures, scenes, short-lived tokens,
- * volumes, watching, and why requests were refused. */
+/* Backups, distance fields, named hash maps, meshes, networks, pictures, pose graphs, scenes,
+ * short-lived tokens, volumes, watching, and why requests were refused. */
 #include "voxeld_backup.h"
 #include "voxeld_field.h"
 #include "voxeld_map.h"
 #include "voxeld_mesh.h"
 #include "voxeld_net.h"
+#include "voxeld_posegraph.h"
 #include "voxeld_refine.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"

@@ -58,6 +58,18 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.posegraph_records import (
+    PosegraphAdded,
+    PosegraphContent,
+    PosegraphInfo,
+    PosegraphKeyframeAdded,
+    PosegraphMatch,
+    PosegraphOptimized,
+    PosegraphPlaces,
+    PosegraphRunning,
+    PosegraphSolution,
+    PosegraphVersion,
+)
 from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
@@ -76,6 +88,7 @@ from .generated.volume_records import (
 )
 from .maps import Map, Merge
 from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
+from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -215,6 +228,20 @@ __all__ = [
     "Picture",
     "Pipeline",
     "PointList",
+    "Posegraph",
+    "PosegraphAdded",
+    "PosegraphContent",
+    "PosegraphEdge",
+    "PosegraphInfo",
+    "PosegraphKeyframeAdded",
+    "PosegraphMatch",
+    "PosegraphNode",
+    "PosegraphOptimized",
+    "PosegraphPlaces",
+    "PosegraphPrior",
+    "PosegraphRunning",
+    "PosegraphSolution",
+    "PosegraphVersion",
     "Pose",
     "RayHits",
     "ResourceExhausted",

@@ -16,7 +16,7 @@ from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES, SHORT_TIMEOUT_S
 from .cloud import Pose
 from .errors import Error, InvalidArgument
-from .generated import map_client, token_client, volume_client
+from .generated import map_client, posegraph_client, token_client, volume_client
 from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .pipeline import Pipeline
@@ -358,6 +358,10 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
     volume = volume_client.volume
     volumes = volume_client.volumes
     volume_drop = volume_client.volume_drop
+    posegraph_create = posegraph_client.posegraph_create
+    posegraph = posegraph_client.posegraph
+    posegraphs = posegraph_client.posegraphs
+    posegraph_drop = posegraph_client.posegraph_drop
 
 
 def chosen(

@@ -14,6 +14,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/posegraphs/posegraphs.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
@@ -52,6 +53,29 @@ static void write_maps(const struct vxd_server *server, struct vxd_text *text)
                            "Outcomes remembered or awaited.", once.n_outcomes);
     vxd_metrics_write_uint(text, "voxeld_replay_bytes", "gauge",
                            "Memory of remembered outcomes.", once.n_bytes);
+}
+
+static void write_posegraphs(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_posegraphs_usage graphs;
+
+    vxd_posegraphs_get_usage(server->posegraphs, &graphs);
+    vxd_metrics_write_uint(text, "voxeld_posegraphs", "gauge", "Named pose graphs.",
+                           graphs.n_posegraphs);
+    vxd_metrics_describe(text, "voxeld_posegraph_bytes", "gauge",
+                         "Host memory of named pose graphs.");
+    vxd_text_printf(text,
+                    "voxeld_posegraph_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_posegraph_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    graphs.n_bytes, graphs.limit_bytes);
+    vxd_metrics_write_uint(text, "voxeld_durable_posegraphs", "gauge",
+                           "Of the pose graphs, those on the disk.", graphs.n_durable);
+    vxd_metrics_describe(text, "voxeld_posegraph_snapshots_total", "counter",
+                         "Snapshot files of durable pose graphs.");
+    vxd_text_printf(text,
+                    "voxeld_posegraph_snapshots_total{result=\"written\"} %" PRIu64
+                    "\nvoxeld_posegraph_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
+                    graphs.n_snapshots, graphs.n_failed_snapshots);
 }
 
 static void write_volumes(const struct vxd_server *server, struct vxd_text *text)
@@ -270,6 +294,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
                              memory.host_peak_bytes, memory.host_budget_bytes);
     write_maps(server, text);
     write_volumes(server, text);
+    write_posegraphs(server, text);
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);

@@ -6,6 +6,10 @@ target_link_libraries(bench_track PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_refine ${CMAKE_CURRENT_LIST_DIR}/bench_refine.c
   ${PROJECT_SOURCE_DIR}/tests/support/refine/refine_scene.c)
 target_link_libraries(bench_refine PRIVATE voxeld_build voxeld_engine)
+# bench_posegraph times the optimization of generated pose graphs.
+add_executable(bench_posegraph ${CMAKE_CURRENT_LIST_DIR}/bench_posegraph.c
+  ${PROJECT_SOURCE_DIR}/tests/support/posegraph/graphs.c)
+target_link_libraries(bench_posegraph PRIVATE voxeld_build voxeld_engine)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c

@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
+        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "posegraph" | "posegraph create" | "posegraph drop" | "posegraph info" | "posegraph keyframe" | "posegraph list" | "posegraph load" | "posegraph optimize" | "posegraph relocalize" | "posegraph save" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -16,6 +16,8 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "posegraph create --durable") words="always everysec off" ;;
+    "posegraph load --durable") words="always everysec off" ;;
     "refine run --durable") words="always everysec off" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
@@ -27,7 +29,7 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert demo infer info log-level map net refine scene self-test status token top volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert demo infer info log-level map net posegraph refine scene self-test status token top volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --cert-file --drop --help --json --key-file --list --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --cert-file --check --cloud --concurrency --count --csv --duration --format --help --json --key-file --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
     "convert") words="--add --ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
@@ -55,6 +57,16 @@ _voxelctl()
     "net list") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph") words="create drop info keyframe list load optimize relocalize save" ;;
+    "posegraph create") words="--ca-file --cert-file --durable --help --journal-max-bytes --json --key-file --max-bytes --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph keyframe") words="--ca-file --cert-file --format --help --id --json --key-file --network --pose --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph load") words="--ca-file --cert-file --durable --help --json --key-file --robust --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph optimize") words="--ca-file --cert-file --help --json --key-file --max-iterations --timeout --timeout-ms --token-file --tolerance --url --version" ;;
+    "posegraph relocalize") words="--ca-file --candidates --cell --cert-file --format --help --json --key-file --min-fitness --network --skip-recent --timeout --timeout-ms --token-file --url --version" ;;
+    "posegraph save") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "refine") words="cancel progress run" ;;
     "refine cancel") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "refine progress") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
