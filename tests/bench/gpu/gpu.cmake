@@ -2,6 +2,12 @@
 # bench_track tracks a camera through a file of frames and prints its errors.
 add_executable(bench_track ${CMAKE_CURRENT_LIST_DIR}/bench_track.c)
 target_link_libraries(bench_track PRIVATE voxeld_build voxeld_engine)
+# bench_odometry registers lidar scans and prints poses, errors and times.
+add_executable(bench_odometry ${CMAKE_CURRENT_LIST_DIR}/bench_odometry.c
+  ${CMAKE_CURRENT_LIST_DIR}/../../support/odometry/street.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_odometry PRIVATE voxeld_build voxeld_engine)
+add_test(NAME bench_odometry_smoke COMMAND bench_odometry --street 2)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c
