@@ -67,9 +67,9 @@ enum vxd_status vxd_odometry_options_init(struct vxd_odometry_options *options,
     double voxel;
     enum vxd_status status;
 
-    if (options->method > VXD_ODOMETRY_POINT_TO_PLANE || (int)options->method < 0) {
+    if (options->method > VXD_ODOMETRY_POINT_TO_POINT || (int)options->method < 0) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "method",
-                        "is %d; 0 is point to point, 1 point to plane",
+                        "is %d; 0 is point to plane, 1 point to point",
                         (int)options->method);
     }
     if (options->robust > VXD_ODOMETRY_SQUARES || (int)options->robust < 0) {
@@ -92,8 +92,8 @@ enum vxd_status vxd_odometry_options_init(struct vxd_odometry_options *options,
         take_count(&options->max_iterations, 100, MAX_ITERATIONS, "max_iterations", err));
     VXD_TRY(take(&options->convergence, 1e-4, 1e-9, 1, "convergence", err));
     VXD_TRY(take(&options->inlier_m, 0.3 * voxel, 1e-7, 1e4, "inlier_m", err));
-    VXD_TRY(take(&options->min_fitness, 0.5, 1e-6, 1, "min_fitness", err));
-    VXD_TRY(take(&options->min_constraint, 0.001, 1e-9, 1, "min_constraint", err));
+    VXD_TRY(take(&options->min_fitness, 0.35, 1e-6, 1, "min_fitness", err));
+    VXD_TRY(take(&options->min_constraint, 0.025, 1e-9, 1, "min_constraint", err));
     VXD_TRY(take(&options->max_translation_m, 5 * voxel, 1e-6, 1e4, "max_translation_m",
                  err));
     VXD_TRY(take(&options->max_rotation_deg, 20, 1e-6, 180, "max_rotation_deg", err));

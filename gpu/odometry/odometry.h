@@ -27,13 +27,14 @@ struct vxd_odometry;
 #define VXD_ODOMETRY_MAX_SCAN_POINTS ((size_t)1 << 24)
 
 /* What is minimised.
- * POINT_TO_POINT  distances between points, as KISS-ICP
- * POINT_TO_PLANE  distances to the planes of the map's points around the nearest one; to that point
- *                 where they are not on a plane. When the steps have become short, pairs of more than
- *                 three times inlier_m are left out, and more steps follow */
+ * POINT_TO_PLANE  distances to the planes of the map's points around the nearest one; with a small
+ *                 part of the weight to that point where they are on no plane. When the steps have
+ *                 become short, pairs of more than three times inlier_m are left out, and more steps
+ *                 follow
+ * POINT_TO_POINT  distances between points, as KISS-ICP */
 enum vxd_odometry_method {
-    VXD_ODOMETRY_POINT_TO_POINT = 0,
-    VXD_ODOMETRY_POINT_TO_PLANE = 1
+    VXD_ODOMETRY_POINT_TO_PLANE = 0,
+    VXD_ODOMETRY_POINT_TO_POINT = 1
 };
 
 /* Weight of a residual r with the threshold s: (s / (s + r^2))^2, as KISS-ICP has it; Huber's
@@ -63,8 +64,8 @@ struct vxd_odometry_options {
     /* A pair is an inlier within this distance, of planes or else of points, metres: 1e-4 to 1000;
      * 0: three tenths of a voxel. */
     double inlier_m;
-    double min_fitness;       /* inliers a point that is registered; 0: 0.5 */
-    double min_constraint;    /* of the least held direction; 0: 0.001 */
+    double min_fitness;       /* inliers a point that is registered; 0: 0.35 */
+    double min_constraint;    /* of the least held direction; 0: 0.025 */
     double max_translation_m; /* from the predicted pose; 0: five voxels */
     double max_rotation_deg;  /* from the predicted pose; 0: 20 */
     size_t max_bytes;         /* device memory of the map; 0: the context's budget */
@@ -81,7 +82,7 @@ enum vxd_odometry_reason {
     VXD_ODOMETRY_TOO_FEW_INLIERS = 2, /* below min_fitness */
     VXD_ODOMETRY_SINGULAR = 3,        /* below min_constraint: a direction is not held */
     VXD_ODOMETRY_MOVED_TOO_FAR = 4,   /* from the predicted pose */
-    VXD_ODOMETRY_NOT_CONVERGED = 5    /* within max_iterations */
+    VXD_ODOMETRY_NOT_CONVERGED = 5    /* the last step of max_iterations was long */
 };
 
 #define VXD_ODOMETRY_MIN_POINTS 30

@@ -68,7 +68,7 @@ least_of_warp(struct vxd_odometry_match match)
 }
 
 /* The plane around a point of the map; all lanes call and get it. */
-static __device__ __forceinline__ bool
+static __device__ __forceinline__ enum vxd_odometry_shape
 find_plane(const struct vxd_odometry_grid *grid, const int32_t home[3], uint32_t id,
            int32_t entry, struct vxd_odometry_kept *kept, float normal[3])
 {
@@ -78,13 +78,13 @@ find_plane(const struct vxd_odometry_grid *grid, const int32_t home[3], uint32_t
     float sums[VXD_ODOMETRY_N_MOMENTS] = {0};
     int32_t cell[3];
     float local[3];
-    int is_plane = 0;
+    int shape = VXD_ODOMETRY_NO_SHAPE;
 
     if (kept->match == match) { /* the whole warp's */
         for (int i = 0; i < 3; i++) {
             normal[i] = kept->normal[i];
         }
-        return kept->is_plane != 0;
+        return kept->shape;
     }
     for (int i = 0; i < 3; i++) {
         cell[i] = home[i] + vxd_odometry_offset((int)(id / 32), i);
@@ -105,17 +105,17 @@ find_plane(const struct vxd_odometry_grid *grid, const int32_t home[3], uint32_t
         }
     }
     if (lane == 0) {
-        is_plane = vxd_odometry_plane(sums, normal) ? 1 : 0;
+        shape = (int)vxd_odometry_plane(sums, normal);
         for (int i = 0; i < 3; i++) {
             kept->normal[i] = normal[i];
         }
-        kept->is_plane = is_plane;
+        kept->shape = (enum vxd_odometry_shape)shape;
         kept->match = match;
     }
     for (int i = 0; i < 3; i++) {
         normal[i] = __shfl_sync(UINT32_MAX, normal[i], 0);
     }
-    return __shfl_sync(UINT32_MAX, is_plane, 0) != 0;
+    return (enum vxd_odometry_shape)__shfl_sync(UINT32_MAX, shape, 0);
 }
 
 /* A warp's point becomes a lane of the rows. */
@@ -132,8 +132,8 @@ pair_point(const struct vxd_odometry_align_call *call, const float T[12], int st
     int32_t cell[3];
     float q[3];
     float local[3];
-    float normal[3];
-    bool on_plane = false;
+    float normal[3] = {0, 0, 0};
+    enum vxd_odometry_shape shape = VXD_ODOMETRY_NO_SHAPE;
     int rank;
 
     vxd_odometry_move(T, p, q);
@@ -154,7 +154,7 @@ pair_point(const struct vxd_odometry_align_call *call, const float T[12], int st
     rank = (int)(match.id / 32);
     entry = __shfl_sync(UINT32_MAX, entry, rank);
     if (call->rule.method == VXD_ODOMETRY_POINT_TO_PLANE || call->rule.is_last != 0) {
-        on_plane = find_plane(grid, cell, match.id, entry, &call->kept[i], normal);
+        shape = find_plane(grid, cell, match.id, entry, &call->kept[i], normal);
     }
     if (lane == 0) {
         const float *row = grid->points + (size_t)entry * 3 * SLOTS;
@@ -167,8 +167,8 @@ pair_point(const struct vxd_odometry_align_call *call, const float T[12], int st
             arm[k] = vxd_subf(q[k], T[4 * k + 3]);
             difference[k] = -vxd_addf(row[k * SLOTS + (int)(match.id % 32)], shift[k]);
         }
-        vxd_odometry_set_rows(&call->rule, stage, arm, difference,
-                              on_plane ? normal : NULL, rows, row_lane);
+        vxd_odometry_set_rows(&call->rule, stage, arm, difference, shape, normal, rows,
+                              row_lane);
     }
 }
 

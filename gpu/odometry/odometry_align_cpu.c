@@ -142,7 +142,7 @@ static inline void find_plane(const struct vxd_odometry_grid *grid, const int32_
             }
         }
     }
-    kept->is_plane = vxd_odometry_plane(sums[0], kept->normal) ? 1 : 0;
+    kept->shape = vxd_odometry_plane(sums[0], kept->normal);
     kept->match = match;
 }
 
@@ -164,7 +164,7 @@ static inline void pair_point(const struct vxd_odometry_align_call *call, size_t
     const float *row;
     int rank;
     int slot;
-    bool on_plane = false;
+    enum vxd_odometry_shape shape = VXD_ODOMETRY_NO_SHAPE;
 
     vxd_odometry_move(T, call->points + 3 * i, q);
     vxd_odometry_locate(grid, q, now, local);
@@ -190,10 +190,10 @@ static inline void pair_point(const struct vxd_odometry_align_call *call, size_t
     }
     if (rule->method == VXD_ODOMETRY_POINT_TO_PLANE || rule->is_last != 0) {
         find_plane(grid, now, match.id, cell->entries[rank], &call->kept[i]);
-        on_plane = call->kept[i].is_plane != 0;
+        shape = call->kept[i].shape;
     }
-    vxd_odometry_set_rows(rule, call->work->stage, arm, difference,
-                          on_plane ? call->kept[i].normal : NULL, rows, lane);
+    vxd_odometry_set_rows(rule, call->work->stage, arm, difference, shape,
+                          call->kept[i].normal, rows, lane);
 }
 
 static inline void strips(void *args, size_t begin, size_t end)

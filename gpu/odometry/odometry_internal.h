@@ -57,7 +57,7 @@ enum vxd_status vxd_odometry_scan_cuda(struct vxd_queue *queue,
 /* What is kept of a point from one step to the next. */
 struct vxd_odometry_kept {
     uint32_t match; /* entry * 32 + slot of the point whose plane this is */
-    int32_t is_plane;
+    enum vxd_odometry_shape shape;
     float normal[3];
 };
 

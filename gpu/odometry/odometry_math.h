@@ -269,10 +269,17 @@ VXD_HD void vxd_odometry_jacobi(float a[3][3], float v[3][3], int p, int q)
     }
 }
 
-/* The normal of the plane of some points from their moments. False where they are on no plane: too
- * few, on a line, or thicker than a third of their width. */
-VXD_HD bool vxd_odometry_plane(const float moments[VXD_ODOMETRY_N_MOMENTS],
-                               float normal[3])
+/* How points lie: on a plane; scattered, thicker than a third of their width; or nobody knows, since
+ * they are few or on a line, as those of one beam are. */
+enum vxd_odometry_shape {
+    VXD_ODOMETRY_PLANE = 0,
+    VXD_ODOMETRY_SCATTERED = 1,
+    VXD_ODOMETRY_NO_SHAPE = 2
+};
+
+/* The shape of some points from their moments, and the normal of a plane. */
+VXD_HD enum vxd_odometry_shape
+vxd_odometry_plane(const float moments[VXD_ODOMETRY_N_MOMENTS], float normal[3])
 {
     float n = moments[0];
     float mean[3];
@@ -284,7 +291,7 @@ VXD_HD bool vxd_odometry_plane(const float moments[VXD_ODOMETRY_N_MOMENTS],
 
     normal[0] = normal[1] = normal[2] = 0;
     if (!(n >= VXD_ODOMETRY_MIN_PLANE)) {
-        return false;
+        return VXD_ODOMETRY_NO_SHAPE;
     }
     for (int i = 0; i < 3; i++) {
         mean[i] = vxd_divf(moments[1 + i], n);
@@ -305,14 +312,17 @@ VXD_HD bool vxd_odometry_plane(const float moments[VXD_ODOMETRY_N_MOMENTS],
     most = a[0][0] > a[1][1] ? 0 : 1;
     most = a[most][most] > a[2][2] ? most : 2;
     if (least == most) {
-        return false;
+        return VXD_ODOMETRY_NO_SHAPE;
     }
     middle = a[3 - least - most][3 - least - most];
     for (int i = 0; i < 3; i++) {
         normal[i] = v[i][least];
     }
-    return middle >= vxd_mulf(0.02f, a[most][most]) &&
-           a[least][least] <= vxd_mulf(0.1f, middle) && middle > 0;
+    if (!(middle >= vxd_mulf(0.02f, a[most][most]) && middle > 0)) {
+        return VXD_ODOMETRY_NO_SHAPE;
+    }
+    return a[least][least] <= vxd_mulf(0.1f, middle) ? VXD_ODOMETRY_PLANE
+                                                     : VXD_ODOMETRY_SCATTERED;
 }
 
 /* ---- Rows and sums ---- */
@@ -343,12 +353,17 @@ struct vxd_odometry_rule {
     float thresholds[2];
     float max_d2[2]; /* pairs are nearer */
     float inlier2;   /* squares of inliers' distances are at most this */
-    /* Sums for the verdict: all weights are 1, outliers are left out, and points on no plane count
-     * as what they hold at least. */
+    /* Sums for the verdict: outliers are left out, planes weigh 1, and scattered points hold what they
+     * hold at least. */
     int is_last;
 };
 
-#define VXD_ODOMETRY_NO_PLANE_WEIGHT 0.05f
+#define VXD_ODOMETRY_SCATTERED_WEIGHT 0.05f
+
+/* Beside planes, distances to single points weigh this part: the nearest point of a beam's line on the
+ * ground moves with the scan and would hold it where it is. */
+#define VXD_ODOMETRY_SCATTERED_PART 0.03f
+#define VXD_ODOMETRY_NO_SHAPE_PART 0.003f
 
 /* The rows of a strip: up to three a point, plane rows first. */
 struct vxd_odometry_rows {
@@ -393,32 +408,41 @@ VXD_HD void vxd_odometry_clear_rows(struct vxd_odometry_rows *rows, int lane)
 }
 
 /* A pair: `arm` is the point from the sensor, `difference` from the map's point to it, in map axes.
- * normal: NULL where the distance to the point counts. */
+ * normal: of a plane, else the distance to the point counts. */
 VXD_HD void vxd_odometry_set_rows(const struct vxd_odometry_rule *rule, int stage,
                                   const float arm[3], const float difference[3],
-                                  const float *normal, struct vxd_odometry_rows *rows,
-                                  int lane)
+                                  enum vxd_odometry_shape shape, const float normal[3],
+                                  struct vxd_odometry_rows *rows, int lane)
 {
-    float distance = normal != NULL ? vxd_odometry_dot(normal, difference) : 0;
-    float r2 = normal != NULL ? vxd_mulf(distance, distance)
-                              : vxd_odometry_dot(difference, difference);
+    bool on_plane = shape == VXD_ODOMETRY_PLANE;
+    float distance = on_plane ? vxd_odometry_dot(normal, difference) : 0;
+    float r2 = on_plane ? vxd_mulf(distance, distance)
+                        : vxd_odometry_dot(difference, difference);
     bool is_inlier = r2 <= rule->inlier2;
 
     vxd_odometry_clear_rows(rows, lane);
     rows->is_pair[lane] = 1;
     rows->weight[lane] = vxd_odometry_weight(rule->robust, rule->thresholds[stage], r2);
+    if (rule->method == VXD_ODOMETRY_POINT_TO_PLANE && !on_plane) {
+        rows->weight[lane] =
+            vxd_mulf(rows->weight[lane], shape == VXD_ODOMETRY_SCATTERED
+                                             ? VXD_ODOMETRY_SCATTERED_PART
+                                             : VXD_ODOMETRY_NO_SHAPE_PART);
+    }
     if (rule->is_last != 0) {
-        rows->weight[lane] = !is_inlier       ? 0.0f
-                             : normal != NULL ? 1.0f
-                                              : VXD_ODOMETRY_NO_PLANE_WEIGHT;
+        rows->weight[lane] = !is_inlier ? 0.0f
+                             : on_plane ? 1.0f
+                             : shape == VXD_ODOMETRY_SCATTERED
+                                 ? VXD_ODOMETRY_SCATTERED_WEIGHT
+                                 : 0.0f;
     }
     if (is_inlier) {
         rows->is_inlier[lane] = 1;
         rows->d2[lane] = r2;
         rows->range[lane] = vxd_odometry_sqrtf(vxd_odometry_dot(arm, arm));
-        rows->is_plane[lane] = normal != NULL ? 1.0f : 0.0f;
+        rows->is_plane[lane] = on_plane ? 1.0f : 0.0f;
     }
-    if (normal != NULL) {
+    if (on_plane) {
         float turned[3];
 
         vxd_odometry_cross(arm, normal, turned);
@@ -517,8 +541,10 @@ struct vxd_odometry_work {
     double sums[VXD_ODOMETRY_N_SUMS];
     double convergence2;
     double max_step; /* metres; a longer one is a failure */
+    double last_step2;
     int32_t n_stages;
     int32_t stage;
+    int32_t n_stage_steps;
     int32_t is_done;
     int32_t is_singular;
     int32_t n_iterations;
@@ -619,18 +645,27 @@ VXD_HD void vxd_odometry_apply(const double x[6], double pose[12])
     }
 }
 
+/* Steps to planes are halved after so many of a stage, and again: pairs that change back and forth
+ * would make them swing for ever. */
+#define VXD_ODOMETRY_WHOLE_STEPS 10
+
 /* One step with the sums in place. */
 VXD_HD void vxd_odometry_step(struct vxd_odometry_work *work)
 {
+    const int n_halved =
+        work->n_stages > 1 ? work->n_stage_steps / VXD_ODOMETRY_WHOLE_STEPS : 0;
+    const double part = 1.0 / (double)(1 << (n_halved < 20 ? n_halved : 20));
     double x[6];
     double square = 0;
 
     work->n_iterations++;
+    work->n_stage_steps++;
     if (!vxd_odometry_solve(work->sums, x)) {
         work->is_singular = 1;
         return;
     }
     for (int i = 0; i < 6; i++) {
+        x[i] = vxd_muld(x[i], part);
         if (!(x[i] > -work->max_step && x[i] < work->max_step) ||
             (i >= 3 && !(x[i] > -1 && x[i] < 1))) {
             work->is_singular = 1; /* NaN, too */
@@ -642,9 +677,11 @@ VXD_HD void vxd_odometry_step(struct vxd_odometry_work *work)
     for (int i = 0; i < 12; i++) {
         work->T[i] = (float)work->pose[i];
     }
+    work->last_step2 = square;
     if (square < work->convergence2) {
         work->is_done = work->stage + 1 == work->n_stages ? 1 : 0;
         work->stage += work->is_done != 0 ? 0 : 1;
+        work->n_stage_steps = 0;
     }
 }
 

@@ -8,6 +8,9 @@
 /* Points are no more exact than this, metres: what a covariance of identical scans would deny. */
 #define MIN_RMSE 1e-4
 
+/* After max_iterations a last step of this part of inlier_m does: pairs swing, the pose does not. */
+#define SHORT_STEP 0.03
+
 static void unpack(const double *sums, double out[6][6])
 {
     int at = 0;
@@ -151,6 +154,8 @@ static enum vxd_odometry_reason find_reason(const struct vxd_odometry_options *o
                                             const struct vxd_volume_pose *pose,
                                             size_t n_lost)
 {
+    const double short_step = SHORT_STEP * options->inlier_m;
+
     if (work->is_singular != 0) {
         return result->n_inliers < VXD_ODOMETRY_MIN_POINTS ? VXD_ODOMETRY_TOO_FEW_INLIERS
                                                            : VXD_ODOMETRY_SINGULAR;
@@ -164,7 +169,9 @@ static enum vxd_odometry_reason find_reason(const struct vxd_odometry_options *o
     if (is_too_far(options, &result->predicted, pose, (double)(n_lost + 1))) {
         return VXD_ODOMETRY_MOVED_TOO_FAR;
     }
-    return work->is_done != 0 ? VXD_ODOMETRY_FOUND : VXD_ODOMETRY_NOT_CONVERGED;
+    return work->is_done != 0 || work->last_step2 <= short_step * short_step
+               ? VXD_ODOMETRY_FOUND
+               : VXD_ODOMETRY_NOT_CONVERGED;
 }
 
 void vxd_odometry_judge(const struct vxd_odometry_options *options,

@@ -82,9 +82,9 @@ static bool parse(int argc, char **argv, struct options *out)
         } else if (strcmp(argv[i - 1], "--repeat") == 0) {
             out->repeat = (int)strtol(value, NULL, 10);
         } else if (strcmp(argv[i - 1], "--method") == 0) {
-            out->odometry.method = strcmp(value, "plane") == 0
-                                       ? VXD_ODOMETRY_POINT_TO_PLANE
-                                       : VXD_ODOMETRY_POINT_TO_POINT;
+            out->odometry.method = strcmp(value, "point") == 0
+                                       ? VXD_ODOMETRY_POINT_TO_POINT
+                                       : VXD_ODOMETRY_POINT_TO_PLANE;
         } else if (strcmp(argv[i - 1], "--voxel") == 0) {
             out->odometry.voxel_size_m = strtod(value, NULL);
         } else if (strcmp(argv[i - 1], "--deskew") == 0) {

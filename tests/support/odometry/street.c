@@ -6,7 +6,7 @@
 
 #define PI 3.14159265358979323846
 #define SENSOR_HEIGHT 1.8
-#define SPEED_M 1.2 /* a step */
+#define SPEED_M 1.2 /* a step, in the end */
 #define NEAR_M 110.0
 
 /* ---- Random numbers ---- */
@@ -52,9 +52,17 @@ static double slope(double x)
     return 12.0 / 60 * cos(x / 60) + 3.0 / 23 * cos(x / 23);
 }
 
+/* From rest to full speed in two seconds, which then varies by a tenth. */
+static double travelled(double step)
+{
+    double t = fmax(step, 0);
+
+    return SPEED_M * (t < 20 ? t * t / 40 : t - 10 + sin((t - 20) / 10));
+}
+
 struct vxd_volume_pose street_pose(double step)
 {
-    double x = SPEED_M * step;
+    double x = travelled(step);
     double yaw = atan(slope(x));
     double pitch = 0.006 * sin(step / 3);
     double roll = 0.004 * cos(step / 5);
@@ -213,7 +221,7 @@ static struct vxd_volume_pose pose_of(enum street_kind kind, double step)
     if (kind == STREET_TUNNEL) {
         pose =
             (struct vxd_volume_pose){.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                     .translation = {SPEED_M * step, 0, SENSOR_HEIGHT}};
+                                     .translation = {travelled(step), 0, SENSOR_HEIGHT}};
     }
     return pose;
 }
@@ -222,7 +230,7 @@ bool street_shoot(enum street_kind kind, const struct street_lidar *lidar, doubl
                   uint64_t seed, struct street_scan *out)
 {
     struct thing things[MAX_THINGS];
-    int n_things = make_things(kind, SPEED_M * step, things);
+    int n_things = make_things(kind, travelled(step), things);
     size_t n = (size_t)lidar->beams * (size_t)lidar->columns;
     uint64_t state = seed * 7919 + 13;
 

@@ -27,8 +27,8 @@ struct street_lidar {
     bool is_instant; /* all rays are of the end's pose */
 };
 
-/* The sensor's pose after `step` tenths of a second: 12 m/s along a street that bends, with pitch and
- * roll of some tenths of a degree. Any real number is a step. */
+/* The sensor's pose after `step` tenths of a second along a street that bends: from rest to 12 m/s in
+ * two seconds, with pitch and roll of some tenths of a degree. Any real number is a step. */
 struct vxd_volume_pose street_pose(double step);
 
 /* The scan that ends at a step and began one before. False without memory. */
