@@ -16,6 +16,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
@@ -137,6 +138,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
+    VXD_TRY(vxd_odometries_create(server, &server->odometries, err));
     VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
     VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
@@ -157,6 +159,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_fields_destroy(server->fields);
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
+    vxd_odometries_destroy(server->odometries);
     vxd_watch_destroy(server->watch);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
@@ -176,6 +179,7 @@ void vxd_server_close(struct vxd_server *server)
     server->networks = NULL;
     server->scenes = NULL;
     server->volumes = NULL;
+    server->odometries = NULL;
     server->fields = NULL;
     server->watch = NULL;
     server->registry = NULL;

@@ -168,6 +168,11 @@ void vxd_odometry_predict(const struct vxd_odometry *odometry, int64_t stamp_ns,
 void vxd_odometry_get_motion(const struct vxd_odometry *odometry,
                              struct vxd_volume_pose *T_end_begin);
 
+/* a * b: with b that motion and a the pose at the end of the scan, the pose at its begin. out may be
+ * one of the two. */
+void vxd_pose_multiply(const struct vxd_volume_pose *a, const struct vxd_volume_pose *b,
+                       struct vxd_volume_pose *out);
+
 /* Registers a scan and, where it is not lost, adds it to the map. Blocking.
  *
  * errors  INVALID_ARGUMENT    "n_points"; "stamp_ns" not after the last one; "prior" is no pose

@@ -161,8 +161,6 @@ struct vxd_odometry_motion {
     bool has_step;
 };
 
-void vxd_pose_multiply(const struct vxd_volume_pose *a, const struct vxd_volume_pose *b,
-                       struct vxd_volume_pose *out);
 void vxd_pose_invert(const struct vxd_volume_pose *pose, struct vxd_volume_pose *out);
 
 void vxd_odometry_motion_init(const struct vxd_odometry_options *options,

@@ -33,6 +33,7 @@ FILES = (
     "scene_upkeep",
     "scene_version",
     "volume",
+    "odometry",
     "field",
     "grid",
     "render",

@@ -65,6 +65,11 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_track_and_integrate_request, 1, 0, 0, VOLUME), /* name */
     OBJECT(volume_track_request, 1, 0, 0, VOLUME),               /* name */
     OBJECT(volume_integrate_points_request, 1, 0, 0, VOLUME),    /* name */
+    OBJECT(odometry_create_request, 1, 0, 0, ODOMETRY),          /* name */
+    OBJECT(odometry_drop_request, 1, 0, 0, ODOMETRY),            /* name */
+    OBJECT(odometry_get_request, 1, 0, 0, ODOMETRY),             /* name */
+    OBJECT(odometry_reset_request, 1, 0, 0, ODOMETRY),           /* name */
+    OBJECT(odometry_register_request, 1, 0, 0, ODOMETRY),        /* name */
     OBJECT(scene_distance_request, 1, 0, 0, SCENE),              /* name */
     OBJECT(scene_collide_request, 1, 0, 0, SCENE),               /* name */
     OBJECT(scene_field_request, 1, 0, 0, SCENE),                 /* name */
@@ -80,13 +85,14 @@ const size_t vxd_n_request_objects =
     sizeof vxd_request_objects / sizeof vxd_request_objects[0];
 
 const struct vxd_object_field vxd_reply_objects[] = {
-    OBJECT(backup_list_response, 1, 1, 0, BACKUP),   /* backups.name */
-    OBJECT(map_list_response, 1, 1, 0, MAP),         /* maps.name */
-    OBJECT(network_list_response, 1, 1, 0, NETWORK), /* networks.name */
-    OBJECT(network_list_response, 4, 0, 0, NETWORK), /* available */
-    OBJECT(scene_list_response, 1, 1, 0, SCENE),     /* scenes.name */
-    OBJECT(volume_list_response, 1, 1, 0, VOLUME),   /* volumes.name */
-    OBJECT(scene_watch_response, 11, 1, 0, SCENE),   /* heads.name */
-    OBJECT(scene_watch_response, 12, 0, 0, SCENE),   /* dropped */
+    OBJECT(backup_list_response, 1, 1, 0, BACKUP),     /* backups.name */
+    OBJECT(map_list_response, 1, 1, 0, MAP),           /* maps.name */
+    OBJECT(network_list_response, 1, 1, 0, NETWORK),   /* networks.name */
+    OBJECT(network_list_response, 4, 0, 0, NETWORK),   /* available */
+    OBJECT(scene_list_response, 1, 1, 0, SCENE),       /* scenes.name */
+    OBJECT(volume_list_response, 1, 1, 0, VOLUME),     /* volumes.name */
+    OBJECT(odometry_list_response, 1, 1, 0, ODOMETRY), /* odometries.name */
+    OBJECT(scene_watch_response, 11, 1, 0, SCENE),     /* heads.name */
+    OBJECT(scene_watch_response, 12, 0, 0, SCENE),     /* dropped */
 };
 const size_t vxd_n_reply_objects = sizeof vxd_reply_objects / sizeof vxd_reply_objects[0];

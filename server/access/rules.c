@@ -25,6 +25,7 @@ static const struct {
     [VXD_NOUN_VOLUME] = {"volume", "volumes"},
     [VXD_NOUN_FILE] = {"file", "files"},
     [VXD_NOUN_BACKUP] = {"backup", "backups"},
+    [VXD_NOUN_ODOMETRY] = {"odometry", "odometries"},
     [VXD_N_NOUNS] = {"object", "names"},
 };
 
@@ -263,7 +264,7 @@ enum vxd_status vxd_rules_read(struct vxd_rules *rules, const char *text,
     if (!is_known) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                          "there is no rule %.31s=; there are names, scenes, maps, "
-                         "volumes, networks, files, backups, methods, deny, "
+                         "volumes, odometries, networks, files, backups, methods, deny, "
                          "requests_per_s, in_flight, lane_s_per_minute, max_..., weight",
                          key));
     }

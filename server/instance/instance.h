@@ -48,6 +48,7 @@ struct vxd_slowlog;
 struct vxd_tls;
 struct vxd_tickets;
 struct vxd_volumes;
+struct vxd_odometries;
 struct vxd_watch;
 struct vxd_whys;
 
@@ -77,6 +78,7 @@ struct vxd_server {
     struct vxd_networks *networks;
     struct vxd_scenes *scenes;
     struct vxd_volumes *volumes;
+    struct vxd_odometries *odometries;
     struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
     struct vxd_watch *watch;   /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;

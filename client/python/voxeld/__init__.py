@@ -58,6 +58,7 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.odometry_records import OdometryInfo, OdometryPose
 from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
@@ -75,6 +76,7 @@ from .generated.volume_records import (
     VolumeTracked,
 )
 from .maps import Map, Merge
+from .odometries import Odometry
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -201,6 +203,9 @@ __all__ = [
     "NetworkLayer",
     "NetworkOutput",
     "NotFound",
+    "Odometry",
+    "OdometryInfo",
+    "OdometryPose",
     "Operation",
     "OutOfRange",
     "Overlap",

@@ -11,6 +11,7 @@
 #include "client/files/image/files_image.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
+#include "server/service/clouds/clouds.h"
 #include "voxeld/v1/volume.pb-c.h"
 
 enum {
@@ -199,21 +200,6 @@ enum vxd_status vxd_volume_read_camera(const Voxeld__V1__VolumeCamera *camera,
 enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
                                       double max_elevation_deg,
                                       struct vxd_volume_lidar *out, struct vxd_err *err);
-
-/* An absent pose is the identity.
- * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
-enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
-                                     struct vxd_volume_pose *out, struct vxd_err *err);
-
-/* Makes a Pose in the arena; NULL after an error: RESOURCE_EXHAUSTED. */
-Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
-                                      const struct vxd_volume_pose *pose,
-                                      struct vxd_err *err);
-/* The pose that a query says, as x,y,z or x,y,z,qx,qy,qz,qw.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
-                                      const struct vxd_query_item *item,
-                                      Voxeld__V1__Pose **out, struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],

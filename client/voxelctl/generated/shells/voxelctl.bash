@@ -16,6 +16,8 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "odometry create --method") words="plane point" ;;
+    "odometry run --method") words="plane point" ;;
     "volume create --block") words="8 16" ;;
     "volume create --durable") words="always everysec off" ;;
     "volume create --when-full") words="unspecified refuse forget_farthest" ;;
