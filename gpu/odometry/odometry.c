@@ -93,7 +93,7 @@ enum vxd_status vxd_odometry_options_init(struct vxd_odometry_options *options,
     VXD_TRY(take(&options->convergence, 1e-4, 1e-9, 1, "convergence", err));
     VXD_TRY(take(&options->inlier_m, 0.3 * voxel, 1e-7, 1e4, "inlier_m", err));
     VXD_TRY(take(&options->min_fitness, 0.35, 1e-6, 1, "min_fitness", err));
-    VXD_TRY(take(&options->min_constraint, 0.025, 1e-9, 1, "min_constraint", err));
+    VXD_TRY(take(&options->min_constraint, 0.015, 1e-9, 1, "min_constraint", err));
     VXD_TRY(take(&options->max_translation_m, 5 * voxel, 1e-6, 1e4, "max_translation_m",
                  err));
     VXD_TRY(take(&options->max_rotation_deg, 20, 1e-6, 180, "max_rotation_deg", err));

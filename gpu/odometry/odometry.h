@@ -65,7 +65,7 @@ struct vxd_odometry_options {
      * 0: three tenths of a voxel. */
     double inlier_m;
     double min_fitness;       /* inliers a point that is registered; 0: 0.35 */
-    double min_constraint;    /* of the least held direction; 0: 0.025 */
+    double min_constraint;    /* of the least held direction; 0: 0.015 */
     double max_translation_m; /* from the predicted pose; 0: five voxels */
     double max_rotation_deg;  /* from the predicted pose; 0: 20 */
     size_t max_bytes;         /* device memory of the map; 0: the context's budget */

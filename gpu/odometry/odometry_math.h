@@ -358,7 +358,7 @@ struct vxd_odometry_rule {
     int is_last;
 };
 
-#define VXD_ODOMETRY_SCATTERED_WEIGHT 0.05f
+#define VXD_ODOMETRY_SCATTERED_WEIGHT 0.01f
 
 /* Beside planes, distances to single points weigh this part: the nearest point of a beam's line on the
  * ground moves with the scan and would hold it where it is. */

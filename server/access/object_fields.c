@@ -37,6 +37,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(scene_edit_request, 1, 0, 0, SCENE),                  /* name */
     OBJECT(scene_integrate_request, 1, 0, 0, SCENE),             /* name */
     OBJECT(scene_integrate_request, 6, 0, 0, NETWORK),           /* network */
+    OBJECT(scene_integrate_request, 21, 0, 0, ODOMETRY),         /* odometry */
     OBJECT(scene_values_request, 1, 0, 0, SCENE),                /* name */
     OBJECT(scene_cast_rays_request, 1, 0, 0, SCENE),             /* name */
     OBJECT(scene_nearest_request, 1, 0, 0, SCENE),               /* name */
@@ -65,6 +66,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_track_and_integrate_request, 1, 0, 0, VOLUME), /* name */
     OBJECT(volume_track_request, 1, 0, 0, VOLUME),               /* name */
     OBJECT(volume_integrate_points_request, 1, 0, 0, VOLUME),    /* name */
+    OBJECT(volume_integrate_points_request, 21, 0, 0, ODOMETRY), /* odometry */
     OBJECT(odometry_create_request, 1, 0, 0, ODOMETRY),          /* name */
     OBJECT(odometry_drop_request, 1, 0, 0, ODOMETRY),            /* name */
     OBJECT(odometry_get_request, 1, 0, 0, ODOMETRY),             /* name */

@@ -92,6 +92,7 @@ set(integration_tests
   network/net_reference
   network/networks
   scene/mesh
+  odometry/odometry
   scene/pictures
   scene/scene_durable
   scene/scene_fusion
@@ -167,6 +168,6 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_volume_durable integration_volume_tools integration_volume_track
              integration_volume_scans integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
-             integration_tls integration_why integration_backups
+             integration_tls integration_why integration_backups integration_odometry
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -131,7 +131,7 @@ struct voxeld_odometry_create_request {
     /* LOST below so many inliers a point that is registered; 0 to 1; 0: 0.35 */
     double min_fitness;
     /* LOST where the least eigenvalue of the information is less than this part of their
-     * mean, with rotations measured at the mean range; 0 to 1; 0: 0.025 */
+     * mean, with rotations measured at the mean range; 0 to 1; 0: 0.015 */
     double min_constraint;
     /* LOST farther than this from the predicted pose, for each scan since the last one
      * found; 0 to 10000; 0: 5 voxels */

@@ -328,6 +328,9 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->queue_ms = header->queue_ms;
     out->total_ms = header->total_ms;
     out->replayed = header->replayed;
+    out->status = (enum voxeld_odometry_status)in->status;
+    out->reason = (enum voxeld_odometry_reason)in->reason;
+    vxd_reply_pose(in->t_map_sensor, &out->T_map_sensor);
 }
 
 /* Whether there is one. */
@@ -377,6 +380,9 @@ voxeld_scene_integrate(struct voxeld_client *client,
     VXD_TRY(build_labels(&call, request, &body));
     body.filter = build_filter(&request->filter, &filter) ? &filter : NULL;
     body.if_version = request->if_version;
+    body.pose = request->estimate ? VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE
+                                  : VOXELD__V1__POSE_SOURCE__POSE_GIVEN;
+    body.odometry = vxd_text_or_empty(request->odometry);
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
     call.request.scene_integrate = &body;
     VXD_TRY(vxd_exchange_send(&call));

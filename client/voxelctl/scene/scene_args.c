@@ -88,6 +88,8 @@ static const struct ctl_own_option known[] = {
     {"ground", "", true},
     {"min-hits", "a whole number", false},
     {"no-speckles", "", true},
+    {"estimate", "", true},
+    {"odometry", "a name", false},
 };
 
 enum {
@@ -281,6 +283,9 @@ static bool take_text(struct ctl_scene_args *args, enum ctl_scene_option id,
         return true;
     case CTL_SCENE_LABELS:
         args->labels = value;
+        return true;
+    case CTL_SCENE_ODOMETRY:
+        args->odometry = value;
         return true;
     case CTL_SCENE_OUTPUT:
         args->output = value;

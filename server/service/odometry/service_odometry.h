@@ -29,6 +29,11 @@ struct vxd_estimate {
     struct vxd_volume_pose T_map_sensor_begin;
 };
 
+/* Whether a request's pose is to be found.
+ * errors  INVALID_ARGUMENT  "pose" */
+enum vxd_status vxd_estimate_read_source(Voxeld__V1__PoseSource pose, bool *estimates,
+                                         struct vxd_err *err);
+
 /* Checks a scan whose pose is to be found; err.field begins with "cloud". The message stays as it is
  * and must outlive the estimate. Memory is the request's.
  * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
@@ -60,6 +65,6 @@ enum vxd_status vxd_estimate_place(struct vxd_decoder *arena,
                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err);
 
 /* Device memory that an estimate takes a point, at most. */
-#define VXD_ESTIMATE_BYTES_A_POINT 300
+#define VXD_ESTIMATE_BYTES_A_POINT ((size_t)300)
 
 #endif

@@ -136,6 +136,39 @@ void vxd_volume_keep_image(struct vxd_request *request,
                            const struct vxd_volume_frame *frame,
                            const ProtobufCBinaryData *depth_file,
                            const ProtobufCBinaryData *colour_file);
+
+/* --- volume_track.c --------------------------------------------------------------------- */
+
+/* Where a frame was taken, and how that is found. */
+struct vxd_volume_finding {
+    struct vxd_named_volume *volume;
+    bool has_prior;                   /* the frame's T_map_camera is the client's */
+    struct vxd_track_options options; /* with the defaults filled in */
+    struct vxd_track_result result;
+    bool is_first; /* the volume was empty: the pose is as it was thought to be */
+};
+
+/* Device memory that tracking takes a pixel of the finest level, at most. */
+#define VXD_TRACK_BYTES_A_PIXEL 140
+
+/* Refuses rays that would keep the lane for long. predicts: all of the frame's pixels are cast, too.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_check_steps(const struct vxd_volume_finding *finding,
+                                       const struct vxd_volume_frame *frame,
+                                       const struct vxd_queue *queue, bool predicts,
+                                       struct vxd_err *err);
+
+/* Finds the pose of a frame, whose arrays are in device memory, or of the first frame of an empty
+ * volume takes it as it is thought to be; the frame gets it. Blocking. */
+enum vxd_status vxd_volume_locate(struct vxd_queue *queue,
+                                  struct vxd_volume_finding *finding,
+                                  const struct vxd_track_state *state,
+                                  struct vxd_volume_frame *frame, struct vxd_err *err);
+
+/* What the volume's tracker knows after a frame, from what it knew before. */
+void vxd_volume_keep_track(const struct vxd_volume_finding *finding,
+                           const struct vxd_track_state *state);
+
 /* --- volume_sent.c -------------------------------------------------------------------- */
 
 /* The images of a message, and how they were taken. */
