@@ -4,7 +4,7 @@
  * the least index wins by atomicMin; a prefix sum of both flags gives every point its place. About 60
  * bytes a point are moved. */
 #include "gpu/core/core_cuda.h"
-#include "gpu/core/prefix_sum.h"
+#include "gpu/core/core.h"
 #include "gpu/odometry/odometry_internal.h"
 
 #define N_THREADS 256

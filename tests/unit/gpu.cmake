@@ -83,7 +83,8 @@ voxeld_add_gpu_tests(/track
     track               track)
 
 voxeld_add_gpu_tests(/odometry
-    odometry            odometry)
+    odometry            odometry
+    odometry_math       odometry_math)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "server/service/clouds/clouds.h"
-#include "server/service/message.h"
+#include "server/service/service.h"
 
 #define MAX_NORM_ERROR 1e-3
 

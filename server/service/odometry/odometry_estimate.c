@@ -4,7 +4,7 @@
 #include "server/service/odometry/service_odometry.h"
 
 #include "server/instance/instance.h"
-#include "server/service/message.h"
+#include "server/service/service.h"
 
 /* errors  INVALID_ARGUMENT  of the cloud's layout; its field is that of one cloud */
 static enum vxd_status check_layout(struct vxd_request *request,
