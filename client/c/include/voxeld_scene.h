@@ -445,8 +445,8 @@ struct voxeld_scene_integrated {
     uint64_t n_sparse;
     /* With estimate: whether the pose was found, and why not; and the pose, or where the
      * sensor was thought to be. */
-    enum voxeld_odometry_status status;
-    enum voxeld_odometry_reason reason;
+    bool is_lost;
+    int lost_reason; /* enum voxeld_odometry_reason */
     struct voxeld_pose T_map_sensor;
 };
 

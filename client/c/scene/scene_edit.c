@@ -328,8 +328,8 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->queue_ms = header->queue_ms;
     out->total_ms = header->total_ms;
     out->replayed = header->replayed;
-    out->status = (enum voxeld_odometry_status)in->status;
-    out->reason = (enum voxeld_odometry_reason)in->reason;
+    out->is_lost = in->status == VOXELD__V1__ODOMETRY_STATUS__ODOMETRY_LOST;
+    out->lost_reason = (int)in->reason;
     vxd_reply_pose(in->t_map_sensor, &out->T_map_sensor);
 }
 

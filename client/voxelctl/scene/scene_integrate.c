@@ -66,9 +66,7 @@ static enum voxeld_status integrate_cloud(void *user, const struct voxeld_call *
     status = voxeld_scene_integrate(integrate->client, &integrate->request, &done, error);
     if (status == VOXELD_OK) {
         add(&integrate->totals, &done);
-        if (done.status == VOXELD_ODOMETRY_LOST) {
-            integrate->totals.n_lost++;
-        }
+        integrate->totals.n_lost += done.is_lost ? 1 : 0;
     }
     return status;
 }
