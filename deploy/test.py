@@ -78,7 +78,7 @@ TREES = {
     # CUDA kernels on the CPU: a fault of theirs is found here, where no GPU is.
     "emulator": Tree(
         ["-DVOXELD_CUDA=EMULATED", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
-        only=r"^test_(emulator.*|gpu_(core|grid|hash_basic|voxelize|"
+        only=r"^test_(emulator.*|gpu_(core|grid|hash_basic|odometry|voxelize|"
         r"paper|dag_(store|carve|scan|grid|planes|edit_alloc)))$",
         full_but=r"dag_undo|_traces",
         env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},

@@ -16,6 +16,7 @@
 #include "server/registry/networks/networks.h"
 #include "server/registry/registry.h"
 #include "server/registry/fields/registry_fields.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/posegraphs/posegraphs.h"
 #include "server/registry/volumes/volumes.h"
@@ -139,6 +140,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
     VXD_TRY(vxd_posegraphs_create(server, &server->posegraphs, err));
+    VXD_TRY(vxd_odometries_create(server, &server->odometries, err));
     VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
     VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
@@ -161,6 +163,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
     vxd_posegraphs_destroy(server->posegraphs);
+    vxd_odometries_destroy(server->odometries);
     vxd_watch_destroy(server->watch);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
@@ -181,6 +184,7 @@ void vxd_server_close(struct vxd_server *server)
     server->scenes = NULL;
     server->volumes = NULL;
     server->posegraphs = NULL;
+    server->odometries = NULL;
     server->watch = NULL;
     server->registry = NULL;
     server->context = NULL;

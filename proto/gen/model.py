@@ -35,6 +35,7 @@ FILES = (
     "scene_version",
     "volume",
     "posegraph",
+    "odometry",
     "field",
     "grid",
     "render",

@@ -98,6 +98,10 @@ def own_comment(schema: Schema, f: Field) -> str:
     return f.comment
 
 
+def plural(noun: str) -> str:
+    return noun.removesuffix("y") + "ies" if noun.endswith("y") else noun + "s"
+
+
 @dataclass
 class Parameter:
     """One argument of a method: the field it fills, and where that is."""
@@ -336,7 +340,7 @@ class PythonClient:
         blocks += [self.emit_reader(m) for m in messages]
         blocks += [self.emit_writer(m) for m in messages if m.name in in_requests]
         head = HEAD.format(
-            schema=self.source, noun=self.noun, doc=f"What calls on {self.noun}s give."
+            schema=self.source, noun=self.noun, doc=f"What calls on {plural(self.noun)} give."
         )
         code = ("\n".join(enums) + "\n\n\n" if enums else "") + "\n\n\n".join(blocks) + "\n"
         return head + self.record_imports(code) + code
@@ -585,7 +589,7 @@ class PythonClient:
         faces = [f for f in self.face["methods"] if f["name"].startswith(f"{owner}.")]
         blocks = [self.emit_method(face) for face in faces]
         text = "\n\n\n".join(blocks) + "\n"
-        what = f"Methods of {owner}" + (f" on {self.noun}s" if owner == "Client" else "")
+        what = f"Methods of {owner}" + (f" on {plural(self.noun)}" if owner == "Client" else "")
         head = HEAD.format(schema=self.source, noun=self.noun, doc=f"{what}, a function each.")
         code = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
         classes = [r["class"] for r in self.records.values()]
@@ -608,7 +612,7 @@ class PythonClient:
         if owner == "Client":
             imports += "from ..calls import Calls\n"
             if re.search(rf"\b{noun}\(self", text):
-                imports += f"from ..{self.noun}s import {noun}\n"
+                imports += f"from ..{plural(self.noun)} import {noun}\n"
         ordered = sorted(used, key=lambda n: (not n.isupper(), n.islower(), n))
         imports += f"from .{self.noun}_records import (\n"
         imports += "".join(f"    {n},\n" for n in ordered) + ")\n"

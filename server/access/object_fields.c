@@ -37,6 +37,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(scene_edit_request, 1, 0, 0, SCENE),                  /* name */
     OBJECT(scene_integrate_request, 1, 0, 0, SCENE),             /* name */
     OBJECT(scene_integrate_request, 6, 0, 0, NETWORK),           /* network */
+    OBJECT(scene_integrate_request, 21, 0, 0, ODOMETRY),         /* odometry */
     OBJECT(scene_values_request, 1, 0, 0, SCENE),                /* name */
     OBJECT(scene_cast_rays_request, 1, 0, 0, SCENE),             /* name */
     OBJECT(scene_nearest_request, 1, 0, 0, SCENE),               /* name */
@@ -66,6 +67,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_track_request, 1, 0, 0, VOLUME),               /* name */
     OBJECT(volume_distance_request, 1, 0, 0, VOLUME),            /* name */
     OBJECT(volume_integrate_points_request, 1, 0, 0, VOLUME),    /* name */
+    OBJECT(volume_integrate_points_request, 21, 0, 0, ODOMETRY), /* odometry */
     OBJECT(volume_stamp_request, 1, 0, 0, VOLUME),               /* name */
     OBJECT(volume_stamp_request, 2, 0, 0, SCENE),                /* scene */
     OBJECT(volume_import_scene_request, 1, 0, 0, VOLUME),        /* name */
@@ -85,6 +87,11 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(posegraph_add_keyframe_request, 5, 0, 0, NETWORK),    /* network */
     OBJECT(posegraph_relocalize_request, 1, 0, 0, POSEGRAPH),    /* name */
     OBJECT(posegraph_relocalize_request, 3, 0, 0, NETWORK),      /* network */
+    OBJECT(odometry_create_request, 1, 0, 0, ODOMETRY),          /* name */
+    OBJECT(odometry_drop_request, 1, 0, 0, ODOMETRY),            /* name */
+    OBJECT(odometry_get_request, 1, 0, 0, ODOMETRY),             /* name */
+    OBJECT(odometry_reset_request, 1, 0, 0, ODOMETRY),           /* name */
+    OBJECT(odometry_register_request, 1, 0, 0, ODOMETRY),        /* name */
     OBJECT(scene_distance_request, 1, 0, 0, SCENE),              /* name */
     OBJECT(scene_collide_request, 1, 0, 0, SCENE),               /* name */
     OBJECT(scene_field_request, 1, 0, 0, SCENE),                 /* name */
@@ -109,6 +116,7 @@ const struct vxd_object_field vxd_reply_objects[] = {
     OBJECT(scene_list_response, 1, 1, 0, SCENE),         /* scenes.name */
     OBJECT(volume_list_response, 1, 1, 0, VOLUME),       /* volumes.name */
     OBJECT(posegraph_list_response, 1, 1, 0, POSEGRAPH), /* posegraphs.name */
+    OBJECT(odometry_list_response, 1, 1, 0, ODOMETRY),   /* odometries.name */
     OBJECT(scene_watch_response, 11, 1, 0, SCENE),       /* heads.name */
     OBJECT(scene_watch_response, 12, 0, 0, SCENE),       /* dropped */
 };

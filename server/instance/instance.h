@@ -49,6 +49,7 @@ struct vxd_tls;
 struct vxd_tickets;
 struct vxd_volumes;
 struct vxd_posegraphs;
+struct vxd_odometries;
 struct vxd_watch;
 struct vxd_whys;
 
@@ -79,6 +80,7 @@ struct vxd_server {
     struct vxd_scenes *scenes;
     struct vxd_volumes *volumes;
     struct vxd_posegraphs *posegraphs;
+    struct vxd_odometries *odometries;
     struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
     struct vxd_watch *watch;   /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;

@@ -13,6 +13,7 @@
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/schedule/scheduler_internal.h"
 
@@ -70,8 +71,8 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* How many bytes a request has too few, beside those of fields, maps, networks, scenes, volumes
- * and begun requests. */
+/* How many bytes a request has too few, beside those of fields, maps, networks, scenes, volumes,
+ * odometries and begun requests. */
 static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
                               const struct vxd_request *request)
 {
@@ -80,6 +81,7 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
     struct vxd_networks_usage networks;
     struct vxd_scenes_usage scenes;
     struct vxd_volumes_usage volumes;
+    struct vxd_odometries_usage odometries;
     uint64_t taken;
 
     vxd_fields_get_usage(scheduler->server->fields, &fields);
@@ -87,8 +89,9 @@ static uint64_t missing_bytes(const struct vxd_scheduler *scheduler,
     vxd_networks_get_usage(scheduler->server->networks, &networks);
     vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
     vxd_volumes_get_usage(scheduler->server->volumes, &volumes);
+    vxd_odometries_get_usage(scheduler->server->odometries, &odometries);
     taken = scheduler->begun_bytes + fields.n_bytes + maps.n_bytes + networks.n_bytes +
-            scenes.n_bytes + volumes.n_bytes + request->cost_bytes;
+            scenes.n_bytes + volumes.n_bytes + odometries.n_bytes + request->cost_bytes;
     return taken > scheduler->memory_bytes ? taken - scheduler->memory_bytes : 0;
 }
 

@@ -273,6 +273,42 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 void vxd_scene_integrate_forget(struct vxd_request *request);
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);
 
+/* service/odometry */
+bool vxd_odometry_changes(const struct vxd_request *request);
+enum vxd_status vxd_odometry_create_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_odometry_create_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_drop_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_odometry_drop_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_list_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_odometry_list_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_odometry_get_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_reset_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_odometry_reset_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_odometry_register_check(struct vxd_request *request,
+                                            struct vxd_err *err);
+enum vxd_status vxd_odometry_register_submit(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_odometry_register_finish(struct vxd_request *request,
+                                             struct vxd_queue *queue,
+                                             struct vxd_err *err);
+enum vxd_status vxd_odometry_done(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err);
+enum vxd_status vxd_odometry_register_from_file(struct vxd_request *request,
+                                                const struct vxd_body *body,
+                                                struct vxd_err *err);
+void vxd_odometry_list_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_odometry_register_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_odometry_release(struct vxd_request *request, struct vxd_queue *queue);
+
 /* service/volume */
 bool vxd_volume_changes(const struct vxd_request *request);
 enum vxd_status vxd_volume_create_check(struct vxd_request *request, struct vxd_err *err);

@@ -96,6 +96,7 @@ set(integration_tests
   network/net_reference
   network/networks
   scene/mesh
+  odometry/odometry
   scene/pictures
   scene/scene_cast
   scene/scene_durable
@@ -184,7 +185,7 @@ set_property(TEST integration_python integration_python_errors integration_pytho
              integration_volume_track integration_volume_scans integration_posegraphs
              integration_relocalize integration_shared integration_fields
              integration_pictures integration_watch integration_mesh integration_foxglove
-             integration_tls integration_why integration_backups
+             integration_tls integration_why integration_backups integration_odometry
              integration_ctl_manners integration_python_manners integration_refusals
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -27,9 +27,8 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_backup.h", "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h",
-        "voxeld_posegraph.h", "voxeld_refine.h", "voxeld_render.h", "voxeld_scene.h",
-        "voxeld_token.h",
-        "voxeld_volume.h", "voxeld_watch.h", "voxeld_why.h",
+        "voxeld_odometry.h", "voxeld_posegraph.h", "voxeld_refine.h", "voxeld_render.h",
+        "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h", "voxeld_watch.h", "voxeld_why.h",
     ),  # fmt: skip
     "client/c/include/voxeld_backup.h": ("voxeld.h",),
     "client/c/include/voxeld_field.h": ("voxeld.h",),
@@ -40,6 +39,7 @@ PUBLIC = {
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_mesh.h": ("voxeld.h",),
     "client/c/include/voxeld_posegraph.h": ("voxeld.h",),
+    "client/c/include/voxeld_odometry.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
     "client/c/include/voxeld_token.h": ("voxeld.h",),
     "client/c/include/voxeld_refine.h": ("voxeld_volume.h",),

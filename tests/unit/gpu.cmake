@@ -13,6 +13,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/hash/hash_update.c
   support/refine/refine_scene.c
   support/posegraph/graphs.c
+  support/odometry/street.c
   support/sparse/coord_set_model.c
   support/sparse/layer_rows.c
   support/sparse/net_helpers.c
@@ -92,6 +93,10 @@ voxeld_add_gpu_tests(/relocalize
 
 voxeld_add_gpu_tests(/track
     track               track)
+
+voxeld_add_gpu_tests(/odometry
+    odometry            odometry
+    odometry_math       odometry_math)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic

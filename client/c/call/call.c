@@ -471,7 +471,7 @@ static void on_watched(void *arg)
     struct vxd_call *call = arg;
 
     (void)pthread_mutex_lock(&call->client->mutex);
-    call->ended = true;
+    call->step_ended = true;
     (void)pthread_cond_broadcast(&call->client->changed);
     (void)pthread_mutex_unlock(&call->client->mutex);
 }
@@ -489,10 +489,10 @@ static bool wait_ended(struct vxd_call *call, uint32_t ms)
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     (void)pthread_mutex_lock(&client->mutex);
-    while (!call->ended && waited == 0) {
+    while (!call->step_ended && waited == 0) {
         waited = pthread_cond_timedwait(&client->changed, &client->mutex, &until);
     }
-    ended = call->ended;
+    ended = call->step_ended;
     (void)pthread_mutex_unlock(&client->mutex);
     return ended;
 }
@@ -536,7 +536,7 @@ call_once(struct voxeld_client *client, const struct voxeld_call *options,
     start_send(call);
     wait_for(call);
     if (end_send(call)) {
-        call->ended = false;
+        call->step_ended = false;
         start_receive(call);
         wait_for(call);
         end_receive(call);

@@ -95,7 +95,7 @@ struct vxd_call {
     bool
         asks_limit; /* it asks for what the server allows, within the server's default time */
     bool
-        ended; /* guarded by the client's mutex: the aio's callback has come (watched calls) */
+        step_ended; /* guarded by the client's mutex: the aio's callback has come (watched calls) */
     nng_time deadline; /* nng_clock() */
     uint32_t timeout_ms;
     int result; /* nng's error */

@@ -62,7 +62,9 @@ _Static_assert(
         (int)VOXELD_VOLUME_TRACK_SINGULAR ==
             (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_SINGULAR &&
         (int)VOXELD_VOLUME_TRACK_MOVED_TOO_FAR ==
-            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_MOVED_TOO_FAR,
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_MOVED_TOO_FAR &&
+        (int)VOXELD_VOLUME_TRACK_NOT_CONVERGED ==
+            (int)VOXELD__V1__VOLUME_TRACK_REASON__VOLUME_TRACK_NOT_CONVERGED,
     "the schema's numbers");
 
 _Static_assert((int)VOXELD_VOLUME_UNKNOWN_FREE ==
@@ -390,6 +392,8 @@ build_volume_integrate(struct vxd_exchange *call,
     out->carve_m = in->carve_m;
     out->labels.data = (uint8_t *)(uintptr_t)in->labels;
     out->labels.len = in->n_labels_bytes;
+    out->pose = in->estimate ? VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE
+                             : VOXELD__V1__POSE_SOURCE__POSE_GIVEN;
 out:
     return status;
 }
@@ -418,6 +422,9 @@ static enum vxd_status open_volume_integrate(struct vxd_exchange *call,
     r->stamp = in->stamp;
     r->engine_ms = in->engine_ms;
     r->n_carved = in->n_carved;
+    r->status = (enum voxeld_volume_track_status)in->status;
+    r->reason = (enum voxeld_volume_track_reason)in->reason;
+    vxd_reply_pose(in->t_map_camera, &r->T_map_camera);
     *out = r;
     return VXD_OK;
 }
@@ -1236,6 +1243,9 @@ build_volume_integrate_points(struct vxd_exchange *call,
     out->label_field = vxd_text_or_empty(in->label_field);
     out->labels.data = (uint8_t *)(uintptr_t)in->labels;
     out->labels.len = in->n_labels_bytes;
+    out->pose = in->estimate ? VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE
+                             : VOXELD__V1__POSE_SOURCE__POSE_GIVEN;
+    out->odometry = vxd_text_or_empty(in->odometry);
 out:
     return status;
 }
@@ -1268,6 +1278,9 @@ static enum vxd_status open_volume_integrate_points(struct vxd_exchange *call,
     r->n_blocks = in->n_blocks;
     r->stamp = in->stamp;
     r->engine_ms = in->engine_ms;
+    r->status = (enum voxeld_volume_track_status)in->status;
+    r->reason = (enum voxeld_volume_track_reason)in->reason;
+    vxd_reply_pose(in->t_map_sensor, &r->T_map_sensor);
     *out = r;
     return VXD_OK;
 }

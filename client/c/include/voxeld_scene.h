@@ -424,6 +424,11 @@ struct voxeld_scene_integrate_request {
      * faster, and a few voxels that only other rays pass stay as they are. */
     bool discretize;
     struct voxeld_scene_filter filter; /* not with a network */
+    /* The cloud's pose, and with deskew that of its end, are found by odometry; a pose that
+     * the cloud has is where the sensor is thought to be at the end. A scan that is LOST is
+     * not added. odometry NULL: one that is kept beside the scene. */
+    bool estimate;
+    const char *odometry;
 };
 
 struct voxeld_scene_integrated {
@@ -452,6 +457,11 @@ struct voxeld_scene_integrated {
     /* The filter's points: of the ground, and of voxels that too few hit. */
     uint64_t n_ground;
     uint64_t n_sparse;
+    /* With estimate: whether the pose was found, and why not; and the pose, or where the
+     * sensor was thought to be. */
+    bool is_lost;
+    int lost_reason; /* enum voxeld_odometry_reason */
+    struct voxeld_pose T_map_sensor;
 };
 
 /* Adds a scan: its points become occupied, and with carve the voxels between the

@@ -87,14 +87,16 @@ enum voxeld_volume_track_status {
 enum voxeld_volume_track_reason {
     /* It is not. */
     VOXELD_VOLUME_TRACK_FOUND = 0,
-    /* Fewer than 200 pixels have depth. */
+    /* Fewer than 200 pixels have depth; of a scan, fewer than 30 points are left. */
     VOXELD_VOLUME_TRACK_NO_DEPTH = 1,
     /* Below min_fitness or min_agreement. */
     VOXELD_VOLUME_TRACK_TOO_FEW_INLIERS = 2,
     /* Below min_constraint: a direction is not held by what is seen. */
     VOXELD_VOLUME_TRACK_SINGULAR = 3,
     /* Beyond max_translation_m or max_rotation_deg. */
-    VOXELD_VOLUME_TRACK_MOVED_TOO_FAR = 4
+    VOXELD_VOLUME_TRACK_MOVED_TOO_FAR = 4,
+    /* Of a scan: the last step was long. */
+    VOXELD_VOLUME_TRACK_NOT_CONVERGED = 5
 };
 
 /* An axis-parallel box, half-open. */
@@ -293,6 +295,9 @@ struct voxeld_volume_integrate_request {
      * labels */
     const uint8_t *labels;
     size_t n_labels_bytes;
+    /* ESTIMATE: the image is tracked against the volume, with the defaults of
+     * VolumeTrackAndIntegrate and the volume's tracker, which T_map_camera overrides */
+    bool estimate;
     struct voxeld_call call;
 };
 
@@ -602,6 +607,13 @@ struct voxeld_volume_integrate_points_request {
     /* The same, a byte a point */
     const uint8_t *labels;
     size_t n_labels_bytes;
+    /* ESTIMATE: odometry finds the pose, and that of the scan's end where points have
+     * times; then T_map_sensor_end says nothing, and cloud.T_map_sensor is where the
+     * sensor is thought to be at the scan's end */
+    bool estimate;
+    /* Which one; empty = that of the volume, with the defaults of OdometryCreate, which
+     * is forgotten when nobody used it for an hour; with pose */
+    const char *odometry;
     struct voxeld_call call;
 };
 
@@ -629,6 +641,12 @@ struct voxeld_volume_change {
     double engine_ms;
     /* Other blocks that observed the image, since carve_m reaches them */
     uint64_t n_carved;
+    /* With pose ESTIMATE: whether the pose was found, and why not; LOST: nothing was
+     * added */
+    enum voxeld_volume_track_status status;
+    enum voxeld_volume_track_reason reason;
+    /* The image's pose, given or found; LOST: where the camera was thought to be */
+    struct voxeld_pose T_map_camera;
     /* Blocks that were removed, and that are left */
     uint64_t n_removed;
     /* Points = used + beyond range_max_m + dropped: those nearer than range_min_m, not
@@ -637,6 +655,9 @@ struct voxeld_volume_change {
     uint64_t n_used;
     uint64_t n_beyond;
     uint64_t n_dropped;
+    /* The scan's pose, given or found, at its end where points have times; LOST: where
+     * the sensor was thought to be */
+    struct voxeld_pose T_map_sensor;
     double queue_ms;
     double total_ms;
     const char *request_id;

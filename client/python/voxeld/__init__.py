@@ -70,6 +70,7 @@ from .generated.posegraph_records import (
     PosegraphSolution,
     PosegraphVersion,
 )
+from .generated.odometry_records import OdometryInfo, OdometryPose
 from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
@@ -89,6 +90,7 @@ from .generated.volume_records import (
 from .maps import Map, Merge
 from .refining import Keyframe, Refined, RefinedKeyframe, RefineLoss, RefineStatus
 from .posegraphs import Posegraph, PosegraphEdge, PosegraphNode, PosegraphPrior
+from .odometries import Odometry
 from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
@@ -221,6 +223,9 @@ __all__ = [
     "NetworkLayer",
     "NetworkOutput",
     "NotFound",
+    "Odometry",
+    "OdometryInfo",
+    "OdometryPose",
     "Operation",
     "OutOfRange",
     "Overlap",

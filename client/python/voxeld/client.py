@@ -16,7 +16,7 @@ from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES, SHORT_TIMEOUT_S
 from .cloud import Pose
 from .errors import Error, InvalidArgument
-from .generated import map_client, posegraph_client, token_client, volume_client
+from .generated import map_client, odometry_client, posegraph_client, token_client, volume_client
 from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .pipeline import Pipeline
@@ -354,6 +354,10 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
     map_drop = map_client.map_drop
 
     token_issue = token_client.token_issue
+    odometry_create = odometry_client.odometry_create
+    odometry = odometry_client.odometry
+    odometries = odometry_client.odometries
+    odometry_drop = odometry_client.odometry_drop
     volume_create = volume_client.volume_create
     volume = volume_client.volume
     volumes = volume_client.volumes

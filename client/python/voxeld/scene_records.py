@@ -15,7 +15,7 @@ import numpy.typing as npt
 from voxeld.v1 import scene_pb2
 
 from . import wire
-from .cloud import OF_NUMPY
+from .cloud import OF_NUMPY, Pose
 from .durability import fsync_of
 from .errors import InvalidArgument
 from .exchange import Array, Reply
@@ -266,7 +266,8 @@ class Integrated:
     max_range, of a label that takes no material or dropped by the filter. n_relabelled: voxels
     that were occupied and took another material. n_ground, n_sparse: the filter's points, of the
     ground and of voxels that too few hit. digest and network: of the network that the
-    cloud went through; "" and None without."""
+    cloud went through; "" and None without. With estimate: status "ok" or "lost", reason of the
+    latter, and the pose found, or where the sensor was thought to be."""
 
     change: Change
     stamp_ns: int
@@ -289,6 +290,9 @@ class Integrated:
     n_relabelled: int
     n_ground: int
     n_sparse: int
+    status: str = "ok"
+    reason: str = ""
+    T_map_sensor: Pose | None = None
 
 
 @shown

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy.typing as npt
 
-from voxeld.v1 import rpc_pb2, scene_pb2, scene_upkeep_pb2
+from voxeld.v1 import common_pb2, rpc_pb2, scene_pb2, scene_upkeep_pb2
 
 from . import wire
 from .calls import Calls
 from .cloud import Pose
 from .durability import durability_of
 from .errors import Aborted, InvalidArgument
-from .exchange import At, at_of
+from .exchange import At, at_of, name_of, pose_in
 from .generated import grid_client, upkeep_client
+from .generated.odometry_records import ODOMETRY_REASONS, ODOMETRY_STATUSS
 from .generated.upkeep_records import Evidence
 from .fusion import LogOdds, fusion_of, log_odds_of
 from .labels import Labels, labels_of
@@ -146,6 +147,8 @@ class Scene(SceneVersions, SceneWatches):
         output: str = "",
         expect_digest: str = "",
         filter: Filter | None = None,
+        estimate: bool = False,
+        odometry: str = "",
         frame_id: str = "",
         stamp_ns: int = 0,
         if_version: int = 0,
@@ -176,6 +179,9 @@ class Scene(SceneVersions, SceneWatches):
         output     of the network, where several have labels by point
         expect_digest  FailedPrecondition unless the network's begins so
         filter     drops points of the ground, and of voxels that too few hit
+        estimate   the pose is found by odometry; the cloud's is where the sensor is thought to be.
+                   A scan that is lost is not added: see the outcome's status
+        odometry   the name of the one that finds it; "": one that is kept beside the scene
         """
         of_array = {"stamp_ns": stamp_ns, "frame_id": frame_id, "T_map_sensor": pose_of(pose)}
         clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
@@ -184,7 +190,8 @@ class Scene(SceneVersions, SceneWatches):
         message = message_of(
             scene_pb2.SceneIntegrateRequest, "if_version",
             name=self.name, network=network, label_to_material=labels_of(labels), output=output,
-            expect_digest=expect_digest, if_version=if_version,
+            expect_digest=expect_digest, if_version=if_version, odometry=odometry,
+            pose=common_pb2.POSE_ESTIMATE if estimate else common_pb2.POSE_GIVEN,
         )  # fmt: skip
         # With a network, only a rule that is not the default is sent, for the server to refuse.
         if not network or rule != "constant" or material or field:
@@ -204,6 +211,9 @@ class Scene(SceneVersions, SceneWatches):
             ran = reply.message.HasField("network")
             return record_of(
                 Integrated, reply.message, change=reply.change(), replayed=reply.replayed,
+                status=name_of(ODOMETRY_STATUSS, reply.message.status),
+                reason=name_of(ODOMETRY_REASONS, reply.message.reason),
+                T_map_sensor=pose_in(reply.message.T_map_sensor) if estimate else None,
                 network=record_of(Timings, reply.message.network) if ran else None,
             )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import volume_pb2
+from voxeld.v1 import common_pb2, volume_pb2
 
 from . import exchange, meshes, refining, wire
 from .calls import Calls
@@ -179,6 +179,8 @@ class Volume:
         by_angle: bool = False,
         label_field: str = "",
         labels: npt.ArrayLike | None = None,
+        estimate: bool = False,
+        odometry: str = "",
         timeout: float | None = None,
         request_id: str | None = None,
         sequence: int = 0,
@@ -197,6 +199,9 @@ class Volume:
         by_angle     multiply weights by the cosine between ray and normal, which is in the fields
                      normal_x, normal_y, normal_z
         label_field  the field with the label of each point, 1 to 255; or labels: n numbers
+        estimate     the pose is found by odometry; `pose` is where the sensor is thought to be. A
+                     scan that is lost is not added: see the outcome's status
+        odometry     the name of the one that finds it; "": one that is kept beside the volume
         """
         of_array = {"T_map_sensor": pose_of(pose)}
         clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
@@ -219,6 +224,8 @@ class Volume:
             inverse_square=inverse_square,
             by_angle=by_angle,
             label_field=label_field,
+            pose=common_pb2.POSE_ESTIMATE if estimate else common_pb2.POSE_GIVEN,
+            odometry=odometry,
             labels=b""
             if labels is None
             else np.asarray(labels).astype(np.uint8).tobytes(),

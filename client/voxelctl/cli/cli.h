@@ -292,6 +292,9 @@ void ctl_json_member_number(FILE *stream, bool first, const char *name, double v
 void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
 /* Writes three numbers as an array. */
 void ctl_json_member_vec3(FILE *stream, bool first, const char *name, const double v[3]);
+/* Writes {"translation": [x, y, z], "rotation": [x, y, z, w]}. */
+void ctl_json_member_pose(FILE *stream, bool first, const char *name,
+                          const struct voxeld_pose *pose);
 /* Writes names[i], "?" where there are only n. */
 void ctl_json_member_choice(FILE *stream, bool first, const char *name,
                             const char *const *names, size_t n, size_t i);

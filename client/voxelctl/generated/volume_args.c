@@ -47,6 +47,7 @@ static const struct ctl_own_option known[] = {
     {.name = "carve", .right = "metres, 0 to 1000"},
     {.name = "intrinsics", .right = "a file"},
     {.name = "pose", .right = "a file"},
+    {.name = "estimate", .right = "", .is_flag = true},
     {.name = "image", .right = "a file"},
     {.name = "time-field", .right = "a name"},
     {.name = "time-begin", .right = "-1e+18 to 1e+18"},
@@ -55,6 +56,7 @@ static const struct ctl_own_option known[] = {
     {.name = "range-max", .right = "metres, 0 to 1000"},
     {.name = "by-angle", .right = "", .is_flag = true},
     {.name = "label-field", .right = "a name"},
+    {.name = "odometry", .right = "a name"},
     {.name = "end-pose", .right = "a file"},
     {.name = "lidar", .right = "four numbers"},
     {.name = "azimuth", .right = "two numbers of degrees"},
@@ -157,6 +159,9 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 1000, &args->range_max);
     case CTL_VOLUME_LABEL_FIELD:
         args->label_field = value;
+        return true;
+    case CTL_VOLUME_ODOMETRY:
+        args->odometry = value;
         return true;
     case CTL_VOLUME_END_POSE:
         args->end_pose = value;
@@ -289,6 +294,7 @@ void ctl_volume_scan_request(const struct ctl_volume_args *args,
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->by_angle = ctl_volume_has(args, CTL_VOLUME_BY_ANGLE);
     out->label_field = args->label_field;
+    out->odometry = args->odometry;
 }
 
 void ctl_volume_extract_request(const struct ctl_volume_args *args,

@@ -32,6 +32,7 @@ enum ctl_volume_option {
     CTL_VOLUME_CARVE,
     CTL_VOLUME_INTRINSICS,
     CTL_VOLUME_POSE,
+    CTL_VOLUME_ESTIMATE,
     CTL_VOLUME_IMAGE,
     CTL_VOLUME_TIME_FIELD,
     CTL_VOLUME_TIME_BEGIN,
@@ -40,6 +41,7 @@ enum ctl_volume_option {
     CTL_VOLUME_RANGE_MAX,
     CTL_VOLUME_BY_ANGLE,
     CTL_VOLUME_LABEL_FIELD,
+    CTL_VOLUME_ODOMETRY,
     CTL_VOLUME_END_POSE,
     CTL_VOLUME_LIDAR,
     CTL_VOLUME_AZIMUTH,
@@ -99,6 +101,7 @@ struct ctl_volume_args {
     double range_min;
     double range_max;
     const char *label_field;
+    const char *odometry;
     const char *end_pose;
     const char *lidar;
     const char *azimuth;

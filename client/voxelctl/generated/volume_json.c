@@ -54,6 +54,21 @@ void ctl_volume_integrate_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    {
+        static const char *const names[] = {"ok", "lost"};
+
+        ctl_json_member_choice(stdout, false, "status", names,
+                               sizeof names / sizeof names[0], (size_t)r->status);
+    }
+    {
+        static const char *const names[] = {"found",           "no_depth",
+                                            "too_few_inliers", "singular",
+                                            "moved_too_far",   "not_converged"};
+
+        ctl_json_member_choice(stdout, false, "reason", names,
+                               sizeof names / sizeof names[0], (size_t)r->reason);
+    }
+    ctl_json_member_pose(stdout, false, "T_map_camera", &r->T_map_camera);
     (void)fputs("}\n", stdout);
 }
 
@@ -70,6 +85,21 @@ void ctl_volume_scan_json(const struct voxeld_volume_change *r)
     ctl_json_member_count(stdout, false, "n_blocks", r->n_blocks);
     ctl_json_member_count(stdout, false, "stamp", r->stamp);
     ctl_json_member_number(stdout, false, "engine_ms", r->engine_ms);
+    {
+        static const char *const names[] = {"ok", "lost"};
+
+        ctl_json_member_choice(stdout, false, "status", names,
+                               sizeof names / sizeof names[0], (size_t)r->status);
+    }
+    {
+        static const char *const names[] = {"found",           "no_depth",
+                                            "too_few_inliers", "singular",
+                                            "moved_too_far",   "not_converged"};
+
+        ctl_json_member_choice(stdout, false, "reason", names,
+                               sizeof names / sizeof names[0], (size_t)r->reason);
+    }
+    ctl_json_member_pose(stdout, false, "T_map_sensor", &r->T_map_sensor);
     (void)fputs("}\n", stdout);
 }
 

@@ -121,17 +121,19 @@ const struct ctl_manual ctl_volume_integrate_manual = {
              "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
              "map's\n"
              "                     zero is\n"
+             "  --estimate         find the pose; --pose is where the sensor is thought "
+             "to be\n"
              "  --image FILE       the colour image of the same camera, PNG or JPEG\n"
              "\n"
              "example\n"
              "  voxelctl volume integrate kitchen depth.png --intrinsics K.txt --pose "
              "pose.txt\n"},
-    .options = CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) |
-               CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
-               CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) |
-               CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
-               CTL_VOLUME_BIT(CTL_VOLUME_CARVE) | CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) |
-               CTL_VOLUME_BIT(CTL_VOLUME_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
+    .options =
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
+        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) |
+        CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) | CTL_VOLUME_BIT(CTL_VOLUME_CARVE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) | CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 2,
     .n_max = 2,
@@ -167,11 +169,16 @@ const struct ctl_manual ctl_volume_scan_manual = {
              "normal\n"
              "                     (fields normal_x, normal_y, normal_z)\n"
              "  --label-field NAME the field with the label of each point, 1 to 255\n"
+             "  --odometry NAME    by the odometry of this name; default: one beside "
+             "the\n"
+             "                     volume\n"
              "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
              "map's\n"
              "                     zero is\n"
              "  --end-pose FILE    pose of the sensor at --time-end, where points have "
              "times\n"
+             "  --estimate         find the pose; --pose is where the sensor is thought "
+             "to be\n"
              "  --lidar ROWS,COLUMNS,TOP,BOTTOM\n"
              "                     project to a range image: rows and columns, "
              "elevations of\n"
@@ -191,7 +198,8 @@ const struct ctl_manual ctl_volume_scan_manual = {
         CTL_VOLUME_BIT(CTL_VOLUME_RANGE_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_CARVE) |
         CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) | CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
         CTL_VOLUME_BIT(CTL_VOLUME_BY_ANGLE) | CTL_VOLUME_BIT(CTL_VOLUME_LABEL_FIELD) |
-        CTL_VOLUME_BIT(CTL_VOLUME_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_END_POSE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_ODOMETRY) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
+        CTL_VOLUME_BIT(CTL_VOLUME_END_POSE) | CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) |
         CTL_VOLUME_BIT(CTL_VOLUME_LIDAR) | CTL_VOLUME_BIT(CTL_VOLUME_AZIMUTH) |
         CTL_VOLUME_BIT(CTL_VOLUME_FORMAT),
     .n_min = 2,

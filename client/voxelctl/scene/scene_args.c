@@ -89,6 +89,8 @@ static const struct ctl_own_option known[] = {
     {"min-hits", "a whole number", false},
     {"no-speckles", "", true},
     {"label-votes", "2 to 4", false},
+    {"estimate", "", true},
+    {"odometry", "a name", false},
 };
 
 enum {
@@ -306,6 +308,9 @@ static bool take_text(struct ctl_scene_args *args, enum ctl_scene_option id,
         return true;
     case CTL_SCENE_LABELS:
         args->labels = value;
+        return true;
+    case CTL_SCENE_ODOMETRY:
+        args->odometry = value;
         return true;
     case CTL_SCENE_OUTPUT:
         args->output = value;

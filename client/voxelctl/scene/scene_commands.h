@@ -93,6 +93,8 @@ enum ctl_scene_option {
     CTL_SCENE_MIN_HITS,
     CTL_SCENE_NO_SPECKLES,
     CTL_SCENE_LABEL_VOTES,
+    CTL_SCENE_ESTIMATE,
+    CTL_SCENE_ODOMETRY,
     CTL_SCENE_END
 };
 
@@ -174,6 +176,7 @@ struct ctl_scene_args {
     const char *network;
     const char *labels; /* as given */
     const char *output;
+    const char *odometry;
     const char *digest;
     uint32_t keep_versions;
     uint64_t keep_seconds;

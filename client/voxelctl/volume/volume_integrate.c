@@ -77,12 +77,16 @@ int ctl_volume_integrate(struct voxeld_client *client, const struct ctl_globals 
     }
     request.depth = depth;
     request.colour = colour;
+    request.estimate = ctl_volume_has(args, CTL_VOLUME_ESTIMATE);
     if (result == CTL_OK &&
         voxeld_volume_integrate(client, &request, &change, &error) != VOXELD_OK) {
         result = ctl_failed(args->words[1], &error);
     } else if (result == CTL_OK) {
         if (globals->json) {
             ctl_volume_integrate_json(change);
+        } else if (change->status == VOXELD_VOLUME_TRACK_LOST) {
+            (void)printf("%s: the image is lost, and nothing of it was added\n",
+                         request.volume);
         } else {
             (void)printf("%s: %s blocks touched, %s of them new, it has %s; %.2f ms in "
                          "the engine\n",

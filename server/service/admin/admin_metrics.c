@@ -15,6 +15,7 @@
 #include "server/registry/registry.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/registry/posegraphs/posegraphs.h"
+#include "server/registry/odometries/odometries.h"
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "server/schedule/schedule.h"
@@ -99,6 +100,18 @@ static void write_volumes(const struct vxd_server *server, struct vxd_text *text
                     "voxeld_volume_snapshots_total{result=\"written\"} %" PRIu64
                     "\nvoxeld_volume_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
                     volumes.n_snapshots, volumes.n_failed_snapshots);
+}
+
+static void write_odometries(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_odometries_usage odometries;
+
+    vxd_odometries_get_usage(server->odometries, &odometries);
+    vxd_metrics_write_uint(text, "voxeld_odometries", "gauge",
+                           "Odometries, those beside scenes and volumes included.",
+                           odometries.n_odometries);
+    vxd_metrics_write_uint(text, "voxeld_odometry_bytes", "gauge",
+                           "Device memory of their maps.", odometries.n_bytes);
 }
 
 static void write_networks(const struct vxd_server *server, struct vxd_text *text)
@@ -295,6 +308,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_maps(server, text);
     write_volumes(server, text);
     write_posegraphs(server, text);
+    write_odometries(server, text);
     write_networks(server, text);
     write_scenes(server, text);
     write_journal(server, text);

@@ -11,6 +11,7 @@
 #include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/service/clouds/clouds.h"
+#include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 #include "server/service/integrate/integrate.h"
 #include "server/service/scene/scene.h"
@@ -59,6 +60,8 @@ struct integrate_job {
     struct vxd_svdag_op *ops;
     struct vxd_record_scan *records; /* what the journal gets of the scans */
     struct vxd_svdag_edit_result result;
+    bool estimates; /* the pose is found, by odometry */
+    struct vxd_estimate estimate;
     Voxeld__V1__SceneIntegrateResponse *reply;
 };
 
@@ -125,10 +128,19 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.max_range_m",
                          "is %g, it must be >= 0 and finite", input->carve->max_range_m));
     }
+    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    if (job->estimates) {
+        VXD_TRY(vxd_estimate_check(request, input->cloud, &job->estimate, err));
+    } else if (input->odometry[0] != '\0') {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "odometry",
+                         "goes with pose POSE_ESTIMATE"));
+    }
     request->n_points = job->clouds.n_points;
     /* Memory for positions, features and materials; then lists, which are smaller than
      * their points except for long rays. */
-    request->cost_bytes = request->body_bytes + job->clouds.n_points * 64;
+    request->cost_bytes =
+        request->body_bytes +
+        job->clouds.n_points * (64U + (job->estimates ? VXD_ESTIMATE_BYTES_A_POINT : 0U));
 out:
     return status;
 }
@@ -593,12 +605,46 @@ static double lap_ms(int64_t *since_ns)
     return ms;
 }
 
+/* Finds the scan's pose by odometry: *is_lost where there is none. */
+static enum vxd_status locate(struct vxd_request *request, struct vxd_queue *queue,
+                              bool *is_lost, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    const struct vxd_odometry_result *result = &job->estimate.result;
+    enum vxd_status status = VXD_OK;
+
+    *is_lost = false;
+    if (!job->estimates) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_estimate_open(request, queue, input->odometry, VXD_ODOMETRY_OF_SCENE,
+                              input->name, job->base.scene->generation, &job->estimate,
+                              err));
+    VXD_TRY(vxd_estimate_run(queue, &job->estimate, err));
+    VXD_TRY(vxd_estimate_place(request->decoder, &job->estimate, job->cloud, err));
+    job->reply->status = (Voxeld__V1__OdometryStatus)result->status;
+    job->reply->reason = (Voxeld__V1__OdometryReason)result->reason;
+    job->reply->t_map_sensor =
+        vxd_volume_new_pose(request->decoder, &result->T_map_sensor, err);
+    if (job->reply->t_map_sensor == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    *is_lost = result->status == VXD_ODOMETRY_LOST;
+    job->reply->change->version = job->base.state.version;
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
 static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queue,
                              struct vxd_err *err)
 {
     const Voxeld__V1__SceneIntegrateRequest *input =
         (const Voxeld__V1__SceneIntegrateRequest *)request->input;
     struct integrate_job *job = request->state;
+    bool is_lost;
     enum vxd_status status;
 
     VXD_TRY(new_reply(request, err));
@@ -606,6 +652,10 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
     VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
     VXD_TRY(check_carve(job->base.scene, input->carve, err));
+    VXD_TRY(locate(request, queue, &is_lost, err));
+    if (is_lost) {
+        return VXD_OK;
+    }
     VXD_TRY(choose_base(job, err));
     VXD_TRY(decode(request, queue, err));
     VXD_TRY(choose_materials(request, queue, err));
@@ -648,7 +698,7 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     case DECODE:
         VXD_TRY(begin(request, queue, err));
         job->reply->decode_ms = lap_ms(&since_ns);
-        request->more = true;
+        request->more = job->step == CAST; /* unless the scan is lost */
         break;
     case CAST:
         VXD_TRY(cast(request, queue, err));
@@ -696,6 +746,10 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
+    if (job->estimates && job->estimate.result.status == VXD_ODOMETRY_LOST) {
+        job->reply->engine_ms = (double)request->engine_ns / 1e6;
+        return VXD_OK; /* there is no change to publish */
+    }
     if (job->cloud->stamp_ns > log_odds->newest_ns) {
         log_odds->newest_ns = job->cloud->stamp_ns; /* decays by time go up to here */
     }
@@ -715,6 +769,7 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 {
     struct integrate_job *job = request->state;
 
+    vxd_estimate_release(request, queue, &job->estimate);
     vxd_clouds_free(&job->clouds, queue);
     for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
         vxd_svdag_voxel_list_free(queue, &job->scans[i].hits);

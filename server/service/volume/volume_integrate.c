@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Integrates a depth image. Files are decoded in check, so that the lane only fuses. */
 #include "server/instance/instance.h"
+#include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
 #include "server/service/volume/volume_service.h"
 
@@ -21,6 +22,8 @@ struct integrate_job {
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
     struct vxd_buffer device_labels;
+    bool estimates; /* the pose is found, by tracking */
+    struct vxd_volume_finding finding;
     struct vxd_volume_activation activation;
 };
 
@@ -68,6 +71,13 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
             vxd_volume_read_labels(request, &input->labels, &job->labels, frame, err));
     }
     request->cost_bytes = n_pixels(&frame->camera) * ENGINE_BYTES_A_PIXEL;
+    VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    if (job->estimates) {
+        job->finding.has_prior = input->t_map_camera != NULL;
+        VXD_TRY(vxd_track_options_init(&job->finding.options, err));
+        request->cost_bytes +=
+            (size_t)job->finding.options.max_pixels * VXD_TRACK_BYTES_A_PIXEL;
+    }
 out:
     return status;
 }
@@ -120,6 +130,7 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     const ProtobufCBinaryData none = {0};
     struct vxd_volume_frame kept = job->frame; /* with arrays in host memory */
     struct vxd_volume_frame frame = job->frame;
+    struct vxd_track_state state = {0};
     Voxeld__V1__VolumeIntegrateResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__volume_integrate_response__descriptor, err);
     enum vxd_status status;
@@ -135,14 +146,36 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     if (!job->base.volume->spec.has_labels) {
         frame.labels = NULL;
     }
+    job->finding.volume = job->base.volume;
+    if (job->estimates) {
+        VXD_TRY(vxd_volume_check_steps(&job->finding, &frame, queue, false, err));
+    }
     VXD_TRY(upload(queue, job, &frame, err));
+    if (job->estimates) {
+        state = job->base.volume->track;
+        VXD_TRY(vxd_volume_locate(queue, &job->finding, &state, &frame, err));
+    }
+    reply->status = (Voxeld__V1__VolumeTrackStatus)job->finding.result.status;
+    reply->reason = (Voxeld__V1__VolumeTrackReason)job->finding.result.reason;
+    reply->t_map_camera = vxd_volume_new_pose(request->decoder, &frame.T_map_camera, err);
+    if (reply->t_map_camera == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    request->output = &reply->base;
+    if (job->finding.result.status == VXD_TRACK_LOST) {
+        vxd_volume_keep_track(&job->finding, &state);
+        return VXD_OK;
+    }
     VXD_TRY(vxd_volume_integrate_within(request, queue, &frame, &job->activation, err));
+    if (job->estimates) {
+        vxd_volume_keep_track(&job->finding, &state);
+    }
+    kept.T_map_camera = frame.T_map_camera;
     kept.colour = frame.colour != NULL ? job->frame.colour : NULL;
     kept.has_colour_camera = frame.has_colour_camera;
     kept.labels = frame.labels != NULL ? job->frame.labels : NULL;
     vxd_volume_keep_image(request, &kept, job->depth.data != NULL ? &input->depth : &none,
                           job->colour.data != NULL ? &input->colour : &none);
-    request->output = &reply->base;
 out:
     return status;
 }
@@ -159,7 +192,7 @@ enum vxd_status vxd_volume_integrate_finish(struct vxd_request *request,
     (void)queue;
     (void)err;
     vxd_volume_get_info(volume->volume, &info);
-    volume->n_images++;
+    volume->n_images += job->finding.result.status == VXD_TRACK_OK ? 1 : 0;
     reply->n_touched = job->activation.n_blocks - job->activation.n_carved;
     reply->n_carved = job->activation.n_carved;
     reply->n_new = job->activation.n_new;

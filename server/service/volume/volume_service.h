@@ -13,6 +13,7 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "voxeld/v1/refine.pb-c.h"
+#include "server/service/clouds/clouds.h"
 #include "voxeld/v1/volume.pb-c.h"
 
 enum {
@@ -145,6 +146,39 @@ void vxd_volume_keep_image(struct vxd_request *request,
                            const struct vxd_volume_frame *frame,
                            const ProtobufCBinaryData *depth_file,
                            const ProtobufCBinaryData *colour_file);
+
+/* --- volume_track.c --------------------------------------------------------------------- */
+
+/* Where a frame was taken, and how that is found. */
+struct vxd_volume_finding {
+    struct vxd_named_volume *volume;
+    bool has_prior;                   /* the frame's T_map_camera is the client's */
+    struct vxd_track_options options; /* with the defaults filled in */
+    struct vxd_track_result result;
+    bool is_first; /* the volume was empty: the pose is as it was thought to be */
+};
+
+/* Device memory that tracking takes a pixel of the finest level, at most. */
+#define VXD_TRACK_BYTES_A_PIXEL 140
+
+/* Refuses rays that would keep the lane for long. predicts: all of the frame's pixels are cast, too.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_volume_check_steps(const struct vxd_volume_finding *finding,
+                                       const struct vxd_volume_frame *frame,
+                                       const struct vxd_queue *queue, bool predicts,
+                                       struct vxd_err *err);
+
+/* Finds the pose of a frame, whose arrays are in device memory, or of the first frame of an empty
+ * volume takes it as it is thought to be; the frame gets it. Blocking. */
+enum vxd_status vxd_volume_locate(struct vxd_queue *queue,
+                                  struct vxd_volume_finding *finding,
+                                  const struct vxd_track_state *state,
+                                  struct vxd_volume_frame *frame, struct vxd_err *err);
+
+/* What the volume's tracker knows after a frame, from what it knew before. */
+void vxd_volume_keep_track(const struct vxd_volume_finding *finding,
+                           const struct vxd_track_state *state);
+
 /* --- volume_sent.c -------------------------------------------------------------------- */
 
 /* The images of a message, and how they were taken. */
@@ -231,21 +265,6 @@ void vxd_volume_show_camera(const struct vxd_volume_camera *camera,
 enum vxd_status vxd_volume_read_lidar(const Voxeld__V1__VolumeLidar *lidar,
                                       double max_elevation_deg,
                                       struct vxd_volume_lidar *out, struct vxd_err *err);
-
-/* An absent pose is the identity.
- * errors  INVALID_ARGUMENT  not finite, or no unit quaternion */
-enum vxd_status vxd_volume_read_pose(const Voxeld__V1__Pose *pose, const char *field,
-                                     struct vxd_volume_pose *out, struct vxd_err *err);
-
-/* Makes a Pose in the arena; NULL after an error: RESOURCE_EXHAUSTED. */
-Voxeld__V1__Pose *vxd_volume_new_pose(struct vxd_decoder *arena,
-                                      const struct vxd_volume_pose *pose,
-                                      struct vxd_err *err);
-/* The pose that a query says, as x,y,z or x,y,z,qx,qy,qz,qw.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_volume_query_pose(struct vxd_decoder *decoder,
-                                      const struct vxd_query_item *item,
-                                      Voxeld__V1__Pose **out, struct vxd_err *err);
 
 /* errors  INVALID_ARGUMENT  a corner is missing or not finite, or low is not below high */
 enum vxd_status vxd_volume_read_box(const Voxeld__V1__VolumeBox *box, double low[3],

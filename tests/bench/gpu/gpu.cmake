@@ -10,6 +10,12 @@ target_link_libraries(bench_refine PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_posegraph ${CMAKE_CURRENT_LIST_DIR}/bench_posegraph.c
   ${PROJECT_SOURCE_DIR}/tests/support/posegraph/graphs.c)
 target_link_libraries(bench_posegraph PRIVATE voxeld_build voxeld_engine)
+# bench_odometry registers lidar scans and prints poses, errors and times.
+add_executable(bench_odometry ${CMAKE_CURRENT_LIST_DIR}/bench_odometry.c
+  ${CMAKE_CURRENT_LIST_DIR}/../../support/odometry/street.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_odometry PRIVATE voxeld_build voxeld_engine)
+add_test(NAME bench_odometry_smoke COMMAND bench_odometry --street 2)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c

@@ -12,6 +12,7 @@ from voxeld.v1 import volume_pb2
 
 from .. import exchange
 from .volume_records import (
+    POSE_SOURCES,
     VOLUME_COLOURS,
     VOLUME_DEPTHS,
     VOLUME_FSYNCS,
@@ -81,6 +82,7 @@ def integrate_bytes(
     T_depth_colour: exchange.Pose | None = None,
     carve_m: float = 0.0,
     labels: bytes = b"",
+    pose: str = "given",
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -110,6 +112,8 @@ def integrate_bytes(
     labels          a label a pixel, width x height bytes or a PNG of 8 bits of grey, 0 = none:
                     a vote for it in the voxels within the truncation of the pixel's surface.
                     Volumes with labels
+    pose            "given", or "estimate": tracked against the volume; T_map_camera is where
+                    the camera is thought to be
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
@@ -133,6 +137,7 @@ def integrate_bytes(
         T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
         carve_m=carve_m,
         labels=labels,
+        pose=exchange.choice_of(pose, POSE_SOURCES, "pose"),
     )
     reply = exchange.change(
         self._client, "volume_integrate", message, timeout, request_id, sequence

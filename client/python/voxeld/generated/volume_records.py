@@ -24,7 +24,8 @@ VOLUME_TRACK_METHODS = ("point_to_plane", "intensity", "hybrid")
 VOLUME_TRACK_ROBUSTS = ("huber", "tukey", "squares")
 VOLUME_TRACK_STATUSS = ("ok", "lost")
 VOLUME_UNKNOWNS = ("free", "occupied", "ignored")
-VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far")
+VOLUME_TRACK_REASONS = ("", "no_depth", "too_few_inliers", "singular", "moved_too_far", "not_converged")
+POSE_SOURCES = ("given", "estimate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,9 +123,13 @@ class VolumeInfo:
 class VolumeIntegrated:
     """The outcome of integrate.
 
-    n_touched  blocks that the image touched, those of them that are new, and all of the volume
-    stamp      the volume's stamp after the change
-    n_carved   other blocks that observed the image, since carve_m reaches them
+    n_touched     blocks that the image touched, those of them that are new, and all of the
+                  volume
+    stamp         the volume's stamp after the change
+    n_carved      other blocks that observed the image, since carve_m reaches them
+    status        with pose ESTIMATE: whether the pose was found, and why not; LOST: nothing was
+                  added
+    T_map_camera  the image's pose, given or found; LOST: where the camera was thought to be
     """
 
     n_touched: int
@@ -133,6 +138,9 @@ class VolumeIntegrated:
     stamp: int
     engine_ms: float
     n_carved: int
+    status: str
+    reason: str
+    T_map_camera: exchange.Pose
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,12 +172,16 @@ class Lidar:
 class VolumeScanned:
     """The outcome of integrate_points.
 
-    n_points   points = used + beyond range_max_m + dropped: those nearer than range_min_m, not
-               finite, or outside of what the lidar sees
-    n_touched  blocks near hits, those of them that are new, and others in which something
-               became free
-    n_blocks   all of the volume
-    stamp      the volume's stamp after the change
+    n_points      points = used + beyond range_max_m + dropped: those nearer than range_min_m,
+                  not finite, or outside of what the lidar sees
+    n_touched     blocks near hits, those of them that are new, and others in which something
+                  became free
+    n_blocks      all of the volume
+    stamp         the volume's stamp after the change
+    status        with pose ESTIMATE: whether the pose was found, and why not; LOST: nothing was
+                  added
+    T_map_sensor  the scan's pose, given or found, at its end where points have times; LOST:
+                  where the sensor was thought to be
     """
 
     n_points: int
@@ -182,6 +194,9 @@ class VolumeScanned:
     n_blocks: int
     stamp: int
     engine_ms: float
+    status: str
+    reason: str
+    T_map_sensor: exchange.Pose
 
 
 @shown
@@ -479,6 +494,9 @@ def volume_integrated_of(message: Any) -> VolumeIntegrated:
         stamp=message.stamp,
         engine_ms=message.engine_ms,
         n_carved=message.n_carved,
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_camera=exchange.pose_in(message.T_map_camera),
     )
 
 
@@ -506,6 +524,9 @@ def volume_scanned_of(message: Any) -> VolumeScanned:
         n_blocks=message.n_blocks,
         stamp=message.stamp,
         engine_ms=message.engine_ms,
+        status=exchange.name_of(VOLUME_TRACK_STATUSS, message.status),
+        reason=exchange.name_of(VOLUME_TRACK_REASONS, message.reason),
+        T_map_sensor=exchange.pose_in(message.T_map_sensor),
     )
 
 

@@ -27,6 +27,7 @@ VOLUME_TRACK_HYBRID: VolumeTrackMethod
 VOLUME_TRACK_INTENSITY: VolumeTrackMethod
 VOLUME_TRACK_LOST: VolumeTrackStatus
 VOLUME_TRACK_MOVED_TOO_FAR: VolumeTrackReason
+VOLUME_TRACK_NOT_CONVERGED: VolumeTrackReason
 VOLUME_TRACK_NO_DEPTH: VolumeTrackReason
 VOLUME_TRACK_OK: VolumeTrackStatus
 VOLUME_TRACK_POINT_TO_PLANE: VolumeTrackMethod
@@ -453,7 +454,7 @@ class VolumeInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., voxel_size_m: _Optional[float] = ..., truncation_m: _Optional[float] = ..., block: _Optional[int] = ..., compact: bool = ..., colour: bool = ..., max_weight: _Optional[float] = ..., n_blocks: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., n_images: _Optional[int] = ..., stamp: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[VolumeFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ..., when_full: _Optional[_Union[VolumeFull, str]] = ..., labels: bool = ..., albedo: bool = ...) -> None: ...
 
 class VolumeIntegratePointsRequest(_message.Message):
-    __slots__ = ["T_map_sensor_end", "by_angle", "carve_m", "cloud", "image_time", "inverse_square", "label_field", "labels", "lidar", "name", "range_max_m", "range_min_m", "time_begin", "time_end", "time_field", "weight"]
+    __slots__ = ["T_map_sensor_end", "by_angle", "carve_m", "cloud", "image_time", "inverse_square", "label_field", "labels", "lidar", "name", "odometry", "pose", "range_max_m", "range_min_m", "time_begin", "time_end", "time_field", "weight"]
     BY_ANGLE_FIELD_NUMBER: _ClassVar[int]
     CARVE_M_FIELD_NUMBER: _ClassVar[int]
     CLOUD_FIELD_NUMBER: _ClassVar[int]
@@ -463,6 +464,8 @@ class VolumeIntegratePointsRequest(_message.Message):
     LABEL_FIELD_FIELD_NUMBER: _ClassVar[int]
     LIDAR_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    ODOMETRY_FIELD_NUMBER: _ClassVar[int]
+    POSE_FIELD_NUMBER: _ClassVar[int]
     RANGE_MAX_M_FIELD_NUMBER: _ClassVar[int]
     RANGE_MIN_M_FIELD_NUMBER: _ClassVar[int]
     TIME_BEGIN_FIELD_NUMBER: _ClassVar[int]
@@ -480,16 +483,18 @@ class VolumeIntegratePointsRequest(_message.Message):
     labels: bytes
     lidar: VolumeLidar
     name: str
+    odometry: str
+    pose: _common_pb2.PoseSource
     range_max_m: float
     range_min_m: float
     time_begin: float
     time_end: float
     time_field: str
     weight: float
-    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., T_map_sensor_end: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., time_field: _Optional[str] = ..., time_begin: _Optional[float] = ..., time_end: _Optional[float] = ..., lidar: _Optional[_Union[VolumeLidar, _Mapping]] = ..., image_time: _Optional[float] = ..., range_min_m: _Optional[float] = ..., range_max_m: _Optional[float] = ..., carve_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., by_angle: bool = ..., label_field: _Optional[str] = ..., labels: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., T_map_sensor_end: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., time_field: _Optional[str] = ..., time_begin: _Optional[float] = ..., time_end: _Optional[float] = ..., lidar: _Optional[_Union[VolumeLidar, _Mapping]] = ..., image_time: _Optional[float] = ..., range_min_m: _Optional[float] = ..., range_max_m: _Optional[float] = ..., carve_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., by_angle: bool = ..., label_field: _Optional[str] = ..., labels: _Optional[bytes] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ..., odometry: _Optional[str] = ...) -> None: ...
 
 class VolumeIntegratePointsResponse(_message.Message):
-    __slots__ = ["engine_ms", "n_beyond", "n_blocks", "n_carved", "n_dropped", "n_new", "n_points", "n_touched", "n_used", "stamp"]
+    __slots__ = ["T_map_sensor", "engine_ms", "n_beyond", "n_blocks", "n_carved", "n_dropped", "n_new", "n_points", "n_touched", "n_used", "reason", "stamp", "status"]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     N_BEYOND_FIELD_NUMBER: _ClassVar[int]
     N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
@@ -499,7 +504,11 @@ class VolumeIntegratePointsResponse(_message.Message):
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
     N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
     N_USED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     STAMP_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
+    T_map_sensor: _common_pb2.Pose
     engine_ms: float
     n_beyond: int
     n_blocks: int
@@ -509,11 +518,13 @@ class VolumeIntegratePointsResponse(_message.Message):
     n_points: int
     n_touched: int
     n_used: int
+    reason: VolumeTrackReason
     stamp: int
-    def __init__(self, n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_dropped: _Optional[int] = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_carved: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    status: VolumeTrackStatus
+    def __init__(self, n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_dropped: _Optional[int] = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_carved: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeIntegrateRequest(_message.Message):
-    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "carve_m", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "labels", "name", "weight"]
+    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "carve_m", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "labels", "name", "pose", "weight"]
     CAMERA_FIELD_NUMBER: _ClassVar[int]
     CARVE_M_FIELD_NUMBER: _ClassVar[int]
     COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
@@ -527,6 +538,7 @@ class VolumeIntegrateRequest(_message.Message):
     INVERSE_SQUARE_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    POSE_FIELD_NUMBER: _ClassVar[int]
     T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
     T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
     T_depth_colour: _common_pb2.Pose
@@ -545,24 +557,31 @@ class VolumeIntegrateRequest(_message.Message):
     inverse_square: bool
     labels: bytes
     name: str
+    pose: _common_pb2.PoseSource
     weight: float
-    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., carve_m: _Optional[float] = ..., labels: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., carve_m: _Optional[float] = ..., labels: _Optional[bytes] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ...) -> None: ...
 
 class VolumeIntegrateResponse(_message.Message):
-    __slots__ = ["engine_ms", "n_blocks", "n_carved", "n_new", "n_touched", "stamp"]
+    __slots__ = ["T_map_camera", "engine_ms", "n_blocks", "n_carved", "n_new", "n_touched", "reason", "stamp", "status"]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     N_BLOCKS_FIELD_NUMBER: _ClassVar[int]
     N_CARVED_FIELD_NUMBER: _ClassVar[int]
     N_NEW_FIELD_NUMBER: _ClassVar[int]
     N_TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     STAMP_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
+    T_map_camera: _common_pb2.Pose
     engine_ms: float
     n_blocks: int
     n_carved: int
     n_new: int
     n_touched: int
+    reason: VolumeTrackReason
     stamp: int
-    def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., n_carved: _Optional[int] = ...) -> None: ...
+    status: VolumeTrackStatus
+    def __init__(self, n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., n_carved: _Optional[int] = ..., status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeLidar(_message.Message):
     __slots__ = ["azimuth_begin_deg", "azimuth_span_deg", "bottom_deg", "columns", "elevations_deg", "rows", "top_deg"]

@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "posegraph" | "posegraph create" | "posegraph drop" | "posegraph info" | "posegraph keyframe" | "posegraph list" | "posegraph load" | "posegraph optimize" | "posegraph relocalize" | "posegraph save" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
+        "backup" | "bench" | "convert" | "demo" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "odometry" | "odometry create" | "odometry drop" | "odometry info" | "odometry list" | "odometry register" | "odometry reset" | "odometry run" | "posegraph" | "posegraph create" | "posegraph drop" | "posegraph info" | "posegraph keyframe" | "posegraph list" | "posegraph load" | "posegraph optimize" | "posegraph relocalize" | "posegraph save" | "refine" | "refine cancel" | "refine progress" | "refine run" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "top" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume import" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "volume stamp" | "voxelize" | "watch" | "why") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -16,6 +16,8 @@ _voxelctl()
     "map create --durable") words="always everysec off" ;;
     "map find --neighbours") words="6 8 27" ;;
     "map update --combine") words="set add min max" ;;
+    "odometry create --method") words="plane point" ;;
+    "odometry run --method") words="plane point" ;;
     "posegraph create --durable") words="always everysec off" ;;
     "posegraph load --durable") words="always everysec off" ;;
     "refine run --durable") words="always everysec off" ;;
@@ -29,7 +31,7 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert demo infer info log-level map net posegraph refine scene self-test status token top volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert demo infer info log-level map net odometry posegraph refine scene self-test status token top volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --cert-file --drop --help --json --key-file --list --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --cert-file --check --cloud --concurrency --count --csv --duration --format --help --json --key-file --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
     "convert") words="--add --ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
@@ -57,6 +59,14 @@ _voxelctl()
     "net list") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net load") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
     "net unload") words="--ca-file --cert-file --help --json --key-file --missing-ok --precision --replace --seed --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry") words="create drop info list register reset run" ;;
+    "odometry create") words="--ca-file --cert-file --help --initial --json --key-file --max-points --max-range --max-translation --method --min-fitness --min-range --size --timeout --timeout-ms --token-file --ttl --url --version" ;;
+    "odometry drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry register") words="--ca-file --cert-file --deskew --format --help --json --key-file --prior --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry reset") words="--ca-file --cert-file --help --initial --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "odometry run") words="--ca-file --cert-file --deskew --format --help --initial --json --key-file --max-points --max-range --max-translation --method --min-fitness --min-range --name --period --poses --poses-out --retry --size --timeout --timeout-ms --token-file --trajectory --url --version" ;;
     "posegraph") words="create drop info keyframe list load optimize relocalize save" ;;
     "posegraph create") words="--ca-file --cert-file --durable --help --journal-max-bytes --json --key-file --max-bytes --timeout --timeout-ms --token-file --url --version" ;;
     "posegraph drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
@@ -86,7 +96,7 @@ _voxelctl()
     "scene frontiers") words="--box --ca-file --cert-file --help --in-space --in-voxels --json --key-file --min-cells --out --timeout --timeout-ms --token-file --url --version --z" ;;
     "scene import") words="--ca-file --cert-file --help --in-voxels --json --key-file --material --offset --rule --scale --scene --timeout --timeout-ms --token-file --url --version" ;;
     "scene info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
-    "scene integrate") words="--ca-file --cert-file --depth --discretize --durable --erase --expect-digest --field --format --frame --fusion --ground --help --journal-max-bytes --json --keep --keep-seconds --key-file --label-votes --labels --log-odds --material --material-bits --max-bytes --max-range --min-hits --network --no-carve --no-speckles --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
+    "scene integrate") words="--ca-file --cert-file --depth --discretize --durable --erase --estimate --expect-digest --field --format --frame --fusion --ground --help --journal-max-bytes --json --keep --keep-seconds --key-file --label-votes --labels --log-odds --material --material-bits --max-bytes --max-range --min-hits --network --no-carve --no-speckles --odometry --origin --output --palette --poses --range --retry --rule --scene --size --timeout --timeout-ms --token-file --track-free --url --version" ;;
     "scene list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "scene log") words="--ca-file --cert-file --help --json --key-file --limit --timeout --timeout-ms --token-file --url --version" ;;
     "scene query") words="--ca-file --cert-file --counts --help --in-voxels --json --key-file --max-range --out --radius --timeout --timeout-ms --token-file --url --version" ;;
@@ -111,11 +121,11 @@ _voxelctl()
     "volume extract") words="--albedo --box --ca-file --cert-file --help --json --key-file --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
     "volume import") words="--at-snapshot --at-version --box --ca-file --cert-file --help --json --key-file --labels --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
-    "volume integrate") words="--ca-file --carve --cert-file --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --key-file --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
+    "volume integrate") words="--ca-file --carve --cert-file --depth-max --depth-min --depth-scale --estimate --help --image --intrinsics --inverse-square --json --key-file --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "volume render") words="--ca-file --cert-file --depth-max --depth-min --height --help --intrinsics --json --key-file --min-weight --pose --shade --timeout --timeout-ms --token-file --url --version --width" ;;
     "volume run") words="--block --ca-file --cert-file --colour --compact --depth-max --depth-min --depth-scale --durable --every --help --intrinsics --inverse-square --json --key-file --max-bytes --max-weight --method --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --track --trajectory --truncation --url --version --watch --when-full" ;;
-    "volume scan") words="--azimuth --by-angle --ca-file --carve --cert-file --end-pose --format --help --inverse-square --json --key-file --label-field --lidar --pose --range-max --range-min --time-begin --time-end --time-field --timeout --timeout-ms --token-file --url --version --weight" ;;
+    "volume scan") words="--azimuth --by-angle --ca-file --carve --cert-file --end-pose --estimate --format --help --inverse-square --json --key-file --label-field --lidar --odometry --pose --range-max --range-min --time-begin --time-end --time-field --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume stamp") words="--box --ca-file --cert-file --help --json --key-file --labels --material --min-weight --thin --timeout --timeout-ms --token-file --url --version" ;;
     "voxelize") words="--ca-file --cert-file --features --format --help --json --key-file --max-points --max-voxels --no-features --order --origin --out --range --reduce --rule --size --tensor --timeout --timeout-ms --token-file --url --version" ;;
     "watch") words="--ca-file --cert-file --count --help --json --key-file --level --timeout --timeout-ms --token-file --url --version" ;;
