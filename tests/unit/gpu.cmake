@@ -11,6 +11,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/hash/hash_model.c
   support/hash/hash_run.c
   support/hash/hash_update.c
+  support/slac/slac_scene.c
   support/sparse/coord_set_model.c
   support/sparse/layer_rows.c
   support/sparse/net_helpers.c
@@ -80,6 +81,9 @@ voxeld_add_gpu_tests(/volume
 
 voxeld_add_gpu_tests(/track
     track               track)
+
+voxeld_add_gpu_tests(/slac
+    slac                slac)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic
