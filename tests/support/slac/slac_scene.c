@@ -14,7 +14,8 @@ void slac_distort(const double p[3], double amplitude_m, double out[3])
 
     out[0] = p[0] + amplitude_m * sin(1.7 * p[1] + 0.9 * p[2]);
     out[1] = p[1] + amplitude_m * 0.8 * sin(1.5 * p[0] - 1.1 * p[2] + 0.5);
-    out[2] = p[2] + amplitude_m * (cos(1.9 * p[0] + 0.4) * cos(1.6 * p[1]) + 0.3 * r2 - 0.5);
+    out[2] =
+        p[2] + amplitude_m * (cos(1.9 * p[0] + 0.4) * cos(1.6 * p[1]) + 0.3 * r2 - 0.5);
 }
 
 void slac_undistort(const double p[3], double amplitude_m, double out[3])
@@ -164,9 +165,8 @@ void slac_scene_make(struct slac_scene *out, size_t n_fragments, int width,
 
         (void)snprintf(fragment->name, sizeof fragment->name, "part-%zu", i);
         fragment->true_pose = loop_pose(i, n_fragments);
-        fragment->pose =
-            i == 0 ? fragment->true_pose
-                   : wrong_pose(&fragment->true_pose, pose_error_m, &state);
+        fragment->pose = i == 0 ? fragment->true_pose
+                                : wrong_pose(&fragment->true_pose, pose_error_m, &state);
         track_shoot(TRACK_ROOM, &camera, &fragment->true_pose, 0, 1, &clean);
         track_shoot(TRACK_ROOM, &camera, &fragment->true_pose, noise, 100 + i, &noisy);
         fill_fragment(fragment, &clean, &noisy, amplitude_m);
@@ -317,12 +317,11 @@ float *slac_scene_truth(const struct slac_scene *scene, size_t *n)
 /* Horn's unit quaternion: the eigenvector of the largest eigenvalue, by powers of the matrix. */
 static void best_rotation(const double s[9], double r[9])
 {
-    double m[16] = {s[0] + s[4] + s[8], s[7] - s[5],         s[2] - s[6],
-                    s[3] - s[1],        s[7] - s[5],         s[0] - s[4] - s[8],
-                    s[1] + s[3],        s[2] + s[6],         s[2] - s[6],
-                    s[1] + s[3],        s[4] - s[0] - s[8],  s[5] + s[7],
-                    s[3] - s[1],        s[2] + s[6],         s[5] + s[7],
-                    s[8] - s[0] - s[4]};
+    double m[16] = {
+        s[0] + s[4] + s[8], s[7] - s[5],        s[2] - s[6],        s[3] - s[1],
+        s[7] - s[5],        s[0] - s[4] - s[8], s[1] + s[3],        s[2] + s[6],
+        s[2] - s[6],        s[1] + s[3],        s[4] - s[0] - s[8], s[5] + s[7],
+        s[3] - s[1],        s[2] + s[6],        s[5] + s[7],        s[8] - s[0] - s[4]};
     double q[4] = {1, 0.01, 0.02, 0.03};
     double shift = 0;
 
@@ -385,7 +384,8 @@ double slac_align(float *points, const float *truth, size_t n)
             p[a] = (double)points[3 * i + a] - from[a];
         }
         for (size_t a = 0; a < 3; a++) {
-            double at = r[3 * a] * p[0] + r[3 * a + 1] * p[1] + r[3 * a + 2] * p[2] + to[a];
+            double at =
+                r[3 * a] * p[0] + r[3 * a + 1] * p[1] + r[3 * a + 2] * p[2] + to[a];
             double d = at - (double)truth[3 * i + a];
 
             points[3 * i + a] = (float)at;

@@ -13,9 +13,9 @@
 struct slac_fragment {
     char name[32];
     size_t n;
-    float *points;                    /* n x 3, the fragment's frame, distorted and noisy */
-    float *normals;                   /* n x 3, of the undistorted surface */
-    float *truth;                     /* n x 3, map frame, without noise */
+    float *points;  /* n x 3, the fragment's frame, distorted and noisy */
+    float *normals; /* n x 3, of the undistorted surface */
+    float *truth;   /* n x 3, map frame, without noise */
     struct vxd_volume_pose true_pose; /* T_map_fragment */
     struct vxd_volume_pose pose;      /* what is known of it */
 };
