@@ -20,6 +20,7 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
+#include "server/service/slac/slac.h"
 #include "server/service/watch/watch.h"
 #include "server/transport/tls/tls.h"
 
@@ -138,6 +139,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_volumes_create(server, &server->volumes, err));
     VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
+    VXD_TRY(vxd_slac_jobs_create(&server->slac, err));
     VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
@@ -158,6 +160,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_scenes_destroy(server->scenes);
     vxd_volumes_destroy(server->volumes);
     vxd_watch_destroy(server->watch);
+    vxd_slac_jobs_destroy(server->slac);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
@@ -178,6 +181,7 @@ void vxd_server_close(struct vxd_server *server)
     server->volumes = NULL;
     server->fields = NULL;
     server->watch = NULL;
+    server->slac = NULL;
     server->registry = NULL;
     server->context = NULL;
     server->once = NULL;

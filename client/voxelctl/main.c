@@ -7,14 +7,15 @@
 #include "client/voxelctl/map/voxelctl_map.h"
 #include "client/voxelctl/network/voxelctl_network.h"
 #include "client/voxelctl/scene/voxelctl_scene.h"
+#include "client/voxelctl/slac/voxelctl_slac.h"
 #include "client/voxelctl/token/voxelctl_token.h"
 #include "client/voxelctl/volume/voxelctl_volume.h"
 #include "client/voxelctl/watch/voxelctl_watch.h"
 
 static const struct ctl_command *const commands[] = {
-    &ctl_voxelize, &ctl_map,   &ctl_scene, &ctl_volume, &ctl_infer,     &ctl_net,
-    &ctl_convert,  &ctl_watch, &ctl_info,  &ctl_status, &ctl_self_test, &ctl_log_level,
-    &ctl_backup,   &ctl_token, &ctl_why,   &ctl_bench,
+    &ctl_voxelize,  &ctl_map,     &ctl_scene, &ctl_volume, &ctl_slac,   &ctl_infer,
+    &ctl_net,       &ctl_convert, &ctl_watch, &ctl_info,   &ctl_status, &ctl_self_test,
+    &ctl_log_level, &ctl_backup,  &ctl_token, &ctl_why,    &ctl_bench,
 };
 
 enum {

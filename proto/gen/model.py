@@ -37,6 +37,7 @@ FILES = (
     "grid",
     "render",
     "mesh",
+    "slac",
     "watch",
     "why",
     "backup",

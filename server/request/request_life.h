@@ -212,6 +212,7 @@ struct vxd_request {
     /* Set by the scheduler. */
     uint16_t fair_sender; /* slots of who sends it */
     uint16_t fair_client;
+    bool counts_as_bulk; /* among the bulk reads that have begun */
     int64_t charged_ns; /* of engine_ns, what its sender's turns have been moved on by */
     atomic_int answered;
     atomic_bool is_cancelled; /* its sender has gone */

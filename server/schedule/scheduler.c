@@ -117,13 +117,14 @@ static bool free_memory_for(struct vxd_lane *lane, const struct vxd_request *req
 }
 
 /* What comes before all turns: what ends soon since it has begun, and what was answered, which only
- * has memory to give back. */
+ * has memory to give back. A change whose steps run on a read lane takes turns there. */
 static bool is_first(const struct vxd_request *request)
 {
     bool ends_soon = !request->bulk && !request->is_waiting;
 
     return request->submitted &&
-           (ends_soon || request->changes || atomic_load(&request->answered) != 0);
+           (ends_soon || (request->changes && request->lane == VXD_LANE_WRITE) ||
+            atomic_load(&request->answered) != 0);
 }
 
 static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begun,
@@ -186,11 +187,13 @@ void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler)
     }
 }
 
+/* Its lane may be another one when it ends. */
 void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
-                               const struct vxd_request *request)
+                               struct vxd_request *request)
 {
+    request->counts_as_bulk = is_bulk_read(request);
     scheduler->n_running++;
-    scheduler->n_running_bulk += is_bulk_read(request) ? 1 : 0;
+    scheduler->n_running_bulk += request->counts_as_bulk ? 1 : 0;
     scheduler->begun_bytes += request->cost_bytes;
 }
 
@@ -198,7 +201,7 @@ void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
                                const struct vxd_request *request)
 {
     scheduler->n_running--;
-    scheduler->n_running_bulk -= is_bulk_read(request) ? 1 : 0;
+    scheduler->n_running_bulk -= request->counts_as_bulk ? 1 : 0;
     scheduler->begun_bytes -= request->cost_bytes;
 }
 
@@ -265,6 +268,9 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
         }
     } else {
         append(scheduler, request);
+    }
+    if (request->lane != lane->kind) { /* its next stage is another lane's */
+        vxd_scheduler_wake_lanes(scheduler);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
 }

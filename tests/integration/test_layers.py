@@ -27,8 +27,8 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_backup.h", "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h",
-        "voxeld_render.h", "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h",
-        "voxeld_watch.h", "voxeld_why.h",
+        "voxeld_render.h", "voxeld_scene.h", "voxeld_slac.h", "voxeld_token.h",
+        "voxeld_volume.h", "voxeld_watch.h", "voxeld_why.h",
     ),  # fmt: skip
     "client/c/include/voxeld_backup.h": ("voxeld.h",),
     "client/c/include/voxeld_field.h": ("voxeld.h",),
@@ -38,6 +38,7 @@ PUBLIC = {
     "client/c/include/voxeld_net.h": ("voxeld.h",),
     "client/c/include/voxeld_mesh.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
+    "client/c/include/voxeld_slac.h": ("voxeld.h",),
     "client/c/include/voxeld_token.h": ("voxeld.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),
     "client/c/include/voxeld_watch.h": ("voxeld.h",),

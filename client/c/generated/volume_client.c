@@ -379,6 +379,8 @@ build_volume_integrate(struct vxd_exchange *call,
     out->carve_m = in->carve_m;
     out->labels.data = (uint8_t *)(uintptr_t)in->labels;
     out->labels.len = in->n_labels_bytes;
+    out->deform = vxd_text_or_empty(in->deform);
+    VXD_TRY(vxd_exchange_pose(call, &in->T_grid_camera, &out->t_grid_camera));
 out:
     return status;
 }

@@ -290,6 +290,13 @@ struct voxeld_volume_integrate_request {
      * labels */
     const uint8_t *labels;
     size_t n_labels_bytes;
+    /* A control grid that undoes what the camera distorts (a map, see
+     * SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
+     * voxels are taken back through it */
+    const char *deform;
+    /* Where the camera was in the grid's frame, which is that of its fragment; absent:
+     * T_map_camera; with deform */
+    struct voxeld_pose T_grid_camera;
     struct voxeld_call call;
 };
 

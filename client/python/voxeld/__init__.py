@@ -58,6 +58,7 @@ from .generated.map_records import (
     Saved,
     Updated,
 )
+from .generated.slac_records import SlacDeformed, SlacMoved, SlacProgress, SlacResult
 from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
@@ -222,6 +223,10 @@ __all__ = [
     "Surface",
     "Sweep",
     "Timings",
+    "SlacDeformed",
+    "SlacMoved",
+    "SlacProgress",
+    "SlacResult",
     "Token",
     "Unauthenticated",
     "Unavailable",

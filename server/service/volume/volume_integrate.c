@@ -2,6 +2,7 @@
 /* Integrates a depth image. Files are decoded in check, so that the lane only fuses. */
 #include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/slac/slac.h"
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3
@@ -21,6 +22,7 @@ struct integrate_job {
     struct vxd_buffer device_depth;
     struct vxd_buffer device_colour;
     struct vxd_buffer device_labels;
+    struct vxd_deform *deform; /* NULL: none */
     struct vxd_volume_activation activation;
 };
 
@@ -52,6 +54,18 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera",
                                  &frame->T_map_camera, err));
+    if (input->deform[0] == '\0' && input->t_grid_camera != NULL) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "T_grid_camera", "goes with deform"));
+    }
+    if (input->deform[0] != '\0' && !vxd_is_name(input->deform)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
+                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->deform));
+    }
+    frame->T_grid_camera = frame->T_map_camera;
+    if (input->t_grid_camera != NULL) {
+        VXD_TRY(vxd_volume_read_pose(input->t_grid_camera, "T_grid_camera",
+                                     &frame->T_grid_camera, err));
+    }
     frame->depth_scale = input->depth_scale;
     frame->depth_min_m = input->depth_min_m;
     frame->depth_max_m =
@@ -111,6 +125,20 @@ out:
     return status;
 }
 
+/* Finds the control grid that the request names. */
+static enum vxd_status open_grid(struct vxd_request *request, struct vxd_queue *queue,
+                                 const char *name, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    struct vxd_map *map = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_slac_find_map(request->server->maps, name, "deform", &map, err));
+    VXD_TRY(vxd_slac_open_grid(queue, map, "deform", &job->deform, err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -134,6 +162,11 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     }
     if (!job->base.volume->spec.has_labels) {
         frame.labels = NULL;
+    }
+    if (input->deform[0] != '\0') {
+        VXD_TRY(open_grid(request, queue, input->deform, err));
+        frame.deform = job->deform;
+        kept.deform = job->deform;
     }
     VXD_TRY(upload(queue, job, &frame, err));
     VXD_TRY(vxd_volume_integrate_within(request, queue, &frame, &job->activation, err));
@@ -173,6 +206,8 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
 {
     struct integrate_job *job = request->state;
 
+    vxd_deform_destroy(queue, job->deform);
+    job->deform = NULL;
     vxd_device_free(queue, &job->device_labels);
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);

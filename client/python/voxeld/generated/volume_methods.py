@@ -72,6 +72,8 @@ def integrate_bytes(
     T_depth_colour: exchange.Pose | None = None,
     carve_m: float = 0.0,
     labels: bytes = b"",
+    deform: str = "",
+    T_grid_camera: exchange.Pose | None = None,
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -101,6 +103,11 @@ def integrate_bytes(
     labels          a label a pixel, width x height bytes or a PNG of 8 bits of grey, 0 = none:
                     a vote for it in the voxels within the truncation of the pixel's surface.
                     Volumes with labels
+    deform          a control grid that undoes what the camera distorts (a map, see
+                    SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
+                    voxels are taken back through it
+    T_grid_camera   where the camera was in the grid's frame, which is that of its fragment;
+                    absent: T_map_camera
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
@@ -124,6 +131,8 @@ def integrate_bytes(
         T_depth_colour=exchange.pose_of(T_depth_colour, "T_depth_colour"),
         carve_m=carve_m,
         labels=labels,
+        deform=deform,
+        T_grid_camera=exchange.pose_of(T_grid_camera, "T_grid_camera"),
     )
     reply = exchange.change(
         self._client, "volume_integrate", message, timeout, request_id, sequence
