@@ -117,6 +117,7 @@ set(integration_tests
   transport/shared
   transport/tls
   volume/volume_durable
+  volume/slac
   volume/volume_scans
   volume/volume_tools
   volume/volume_track

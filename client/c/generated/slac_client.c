@@ -43,6 +43,8 @@ static enum vxd_status build_slac_optimize(struct vxd_exchange *call,
     out->solver_steps = in->solver_steps;
     out->max_unknowns = in->max_unknowns;
     out->replace = in->replace;
+    out->grid_arrays = in->grid_arrays;
+    out->max_s = in->max_s;
 out:
     return status;
 }
@@ -70,7 +72,7 @@ open_slac_optimize(struct vxd_exchange *call,
     r->request_id = header->request_id;
     r->replayed = header->replayed;
     r->arrays_dropped = header->arrays_dropped;
-    r->n = request->points.n;
+    r->n = request->poses.n;
     if (!header->arrays_dropped) {
         VXD_TRY(vxd_reply_rows(in->poses, "poses", r->n, &r->poses, err));
     }
@@ -80,13 +82,13 @@ open_slac_optimize(struct vxd_exchange *call,
     }
     r->n_control_points = in->n_control_points;
     VXD_TRY(vxd_reply_numbers(in->keys, "keys",
-                              !request->rigid && !header->arrays_dropped,
+                              request->grid_arrays && !header->arrays_dropped,
                               in->n_control_points, 3, INT32_MIN, &r->keys, err));
-    if (!request->rigid && !header->arrays_dropped) {
+    if (request->grid_arrays && !header->arrays_dropped) {
         VXD_TRY(vxd_reply_rows(in->offsets, "offsets", in->n_control_points, &r->offsets,
                                err));
     }
-    if (!request->rigid && !header->arrays_dropped) {
+    if (request->grid_arrays && !header->arrays_dropped) {
         VXD_TRY(vxd_reply_rows(in->rotations, "rotations", in->n_control_points,
                                &r->rotations, err));
     }

@@ -43,14 +43,14 @@ struct voxeld_slac_optimize_request {
      * fragment's frame ...; not with points */
     const char *const *volumes;
     size_t n_volumes;
-    /* ... or points, those of one fragment after the other; n x 3; not with volumes */
+    /* ... or points, those of one fragment after the other; points x 3; not with volumes */
     struct voxeld_array points;
-    /* Of unit length; point to point needs none; n x 3; with points */
+    /* Of unit length; point to point needs none; points x 3; with points */
     struct voxeld_array normals;
     /* Points of each fragment; fragments; with points */
     struct voxeld_array counts;
     /* Where each fragment is thought to be, fragment to map: x y z and the unit
-     * quaternion x y z w; fragments x 7 */
+     * quaternion x y z w; n x 7 */
     struct voxeld_array poses;
     /* Fragments that may overlap, as rows of source and target; absent: all whose boxes
      * overlap. The source's points look for the target's; edges x 2 */
@@ -77,6 +77,10 @@ struct voxeld_slac_optimize_request {
     uint64_t max_unknowns;
     /* A map of that name is replaced */
     bool replace;
+    /* The reply has the control grid's arrays, too, which the map has */
+    bool grid_arrays;
+    /* The job ends with ABORTED when it began so long ago; 0 to 86400; 0: 3600 */
+    double max_s;
     struct voxeld_call call;
 };
 
@@ -90,7 +94,7 @@ struct voxeld_slac_apply_request {
     const char *grid;
     /* n x 3 */
     struct voxeld_array points;
-    /* n x 3 */
+    /* normals x 3 */
     struct voxeld_array normals;
     /* From the points' frame to the grid's */
     struct voxeld_pose T_grid_points;
@@ -125,12 +129,12 @@ struct voxeld_slac_result {
      * enough; n_losses x 4 */
     struct voxeld_array losses;
     uint64_t n_control_points;
-    /* The control grid as arrays, in the order of the map's entries; none of rigid;
-     * n_control_points x 3; not with rigid */
+    /* The control grid as arrays, in the order of the map's entries; zero rows of rigid;
+     * n_control_points x 3; with grid_arrays */
     const int32_t *keys;
-    /* n_control_points x 3; not with rigid */
+    /* n_control_points x 3; with grid_arrays */
     struct voxeld_array offsets;
-    /* n_control_points x 4; not with rigid */
+    /* n_control_points x 4; with grid_arrays */
     struct voxeld_array rotations;
     /* Points that stayed, edges that were tried, and what was solved for */
     uint64_t n_points;
@@ -206,16 +210,20 @@ struct voxeld_slac_deformed {
 VOXELD_API void voxeld_slac_deformed_free(struct voxeld_slac_deformed *result);
 
 /* Aligns fragments, and keeps the control grid under a name. It is a job of seconds
- * to minutes, whose steps let other requests run in between: give it a timeout_ms
- * that is long enough. SlacProgress says how far it is, SlacCancel ends it. When it
- * ends in any other way than OK, nothing has changed. The first fragment stays where
- * it is, and the grid keeps its mean scale, which no pair shows.
+ * to minutes, whose steps let other requests run in between. SlacProgress says how
+ * far it is, SlacCancel ends it. When timeout_ms is over before it is done, the
+ * answer is DEADLINE_EXCEEDED and the job goes on: the same client_id and sequence
+ * again wait for its outcome. When it ends in any other way than OK, nothing has
+ * changed. The first fragment stays where it is, and the grid keeps its mean scale,
+ * which no pair shows.
  *
  * NOT_FOUND: no such volume.
  *
  * ALREADY_EXISTS: a map of that name, without replace; a job of that name runs.
  *
  * FAILED_PRECONDITION: fragments that overlap with no other: it names them.
+ *
+ * ABORTED: max_s is over.
  *
  * RESOURCE_EXHAUSTED: more unknowns than max_unknowns, or over the limits of the
  * server. */

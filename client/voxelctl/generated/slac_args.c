@@ -17,6 +17,7 @@ static const struct ctl_own_option known[] = {
     {.name = "solver-steps", .right = "1 to 1000"},
     {.name = "max-unknowns", .right = "a whole number"},
     {.name = "replace", .right = "", .is_flag = true},
+    {.name = "max-seconds", .right = "seconds, 0 to 86400"},
     {.name = "poses", .right = "a file"},
     {.name = "out-poses", .right = "a file"},
     {.name = "point-to-point", .right = "", .is_flag = true},
@@ -55,6 +56,8 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_u32(value, 1, 1000, &args->solver_steps);
     case CTL_SLAC_MAX_UNKNOWNS:
         return ctl_parse_u64(value, &args->max_unknowns);
+    case CTL_SLAC_MAX_SECONDS:
+        return ctl_parse_between(value, 0, 86400, &args->max_seconds);
     case CTL_SLAC_POSES:
         args->poses = value;
         return true;
@@ -111,6 +114,7 @@ void ctl_slac_optimize_request(const struct ctl_slac_args *args,
     out->solver_steps = args->solver_steps;
     out->max_unknowns = args->max_unknowns;
     out->replace = ctl_slac_has(args, CTL_SLAC_REPLACE);
+    out->max_s = args->max_seconds;
 }
 
 void ctl_slac_progress_request(const struct ctl_slac_args *args,

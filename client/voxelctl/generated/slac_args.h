@@ -19,6 +19,7 @@ enum ctl_slac_option {
     CTL_SLAC_SOLVER_STEPS,
     CTL_SLAC_MAX_UNKNOWNS,
     CTL_SLAC_REPLACE,
+    CTL_SLAC_MAX_SECONDS,
     CTL_SLAC_POSES,
     CTL_SLAC_OUT_POSES,
     CTL_SLAC_POINT_TO_POINT,
@@ -43,6 +44,7 @@ struct ctl_slac_args {
     uint32_t iterations;
     uint32_t solver_steps;
     uint64_t max_unknowns;
+    double max_seconds;
     const char *poses;
     const char *out_poses;
     const char *pose;

@@ -33,6 +33,10 @@ const struct ctl_manual ctl_slac_optimize_manual = {
              "default\n"
              "                     3145728\n"
              "  --replace          replace a grid of that name\n"
+             "  --max-seconds SECONDS\n"
+             "                     the job ends, without a result, when it began so long "
+             "ago;\n"
+             "                     default 3600\n"
              "  --poses FILE       where the fragments are thought to be\n"
              "  --out-poses FILE   write the poses there, in the same format\n"
              "  --point-to-point   distances between points instead of to planes: needs "
@@ -47,8 +51,9 @@ const struct ctl_manual ctl_slac_optimize_manual = {
                CTL_SLAC_BIT(CTL_SLAC_DISTANCE) | CTL_SLAC_BIT(CTL_SLAC_FITNESS) |
                CTL_SLAC_BIT(CTL_SLAC_VOXEL) | CTL_SLAC_BIT(CTL_SLAC_ITERATIONS) |
                CTL_SLAC_BIT(CTL_SLAC_SOLVER_STEPS) | CTL_SLAC_BIT(CTL_SLAC_MAX_UNKNOWNS) |
-               CTL_SLAC_BIT(CTL_SLAC_REPLACE) | CTL_SLAC_BIT(CTL_SLAC_POSES) |
-               CTL_SLAC_BIT(CTL_SLAC_OUT_POSES) | CTL_SLAC_BIT(CTL_SLAC_POINT_TO_POINT),
+               CTL_SLAC_BIT(CTL_SLAC_REPLACE) | CTL_SLAC_BIT(CTL_SLAC_MAX_SECONDS) |
+               CTL_SLAC_BIT(CTL_SLAC_POSES) | CTL_SLAC_BIT(CTL_SLAC_OUT_POSES) |
+               CTL_SLAC_BIT(CTL_SLAC_POINT_TO_POINT),
     .required = CTL_SLAC_BIT(CTL_SLAC_POSES),
     .n_min = 1,
     .n_max = 1025,
@@ -144,12 +149,10 @@ const char ctl_slac_help[] =
     "  volume GRID VOLUME TO moves a volume, into a new one\n"
     "\n"
     "POSES is a text file with a line of 12 numbers a fragment, the upper rows of its\n"
-    "4 x 4 matrix from fragment to map, as KITTI's. The shared options: voxelctl --help; "
-    "--timeout is to be as\n"
-    "long as the work, for which seconds are usual.\n"
+    "4 x 4 matrix from fragment to map, as KITTI's. The shared options: voxelctl\n"
+    "--help; optimize asks again when --timeout is over, until the job ends.\n"
     "\n"
     "examples\n"
-    "  voxelctl slac optimize bent --volumes part-0,part-1 --poses poses.txt --timeout "
-    "600\n";
+    "  voxelctl slac optimize bent --volumes part-0,part-1 --poses poses.txt\n";
 
 const char ctl_slac_summary[] = "alignment of fragments without rigidity";

@@ -7,6 +7,8 @@
 
 #include "client/voxelctl/slac/slac_commands.h"
 
+#define MOST_MS 86400000 /* the longest job */
+
 /* --- clouds -------------------------------------------------------------------------------- */
 
 /* A field by one of two names; NULL: there is none. */
@@ -188,11 +190,17 @@ static int send(struct voxeld_client *client, const struct ctl_globals *globals,
                 const struct ctl_slac_args *args,
                 const struct voxeld_slac_optimize_request *request)
 {
+    struct voxeld_slac_optimize_request again = *request;
+    struct voxeld_retry retry = {.total_ms = MOST_MS};
     struct voxeld_slac_result *result = NULL;
     struct voxeld_error error;
+    enum voxeld_status answer;
     int status = CTL_OK;
 
-    if (voxeld_slac_optimize(client, request, &result, &error) != VOXELD_OK) {
+    do { /* a job may take longer than a call may */
+        answer = voxeld_slac_optimize(client, &again, &result, &error);
+    } while (voxeld_retry(&retry, &again.call, answer, &error));
+    if (answer != VOXELD_OK) {
         return ctl_failed(request->grid, &error);
     }
     if (args->out_poses != NULL) {

@@ -96,17 +96,18 @@ static enum vxd_status reserve(struct vxd_request *request, struct vxd_queue *qu
                                struct vxd_err *err)
 {
     struct apply_job *job = request->state;
+    bool has_normals = job->args.normals != NULL;
     enum vxd_status status;
 
     VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 12, &job->points, err));
     VXD_TRY(vxd_map_reserve_output(&job->base, queue, job->n, 1, &job->inside, err));
     VXD_TRY(
         vxd_map_new_tensor(request, VXD_FLOAT32, job->n, 3, &job->reply->points, err));
-    if (job->args.normals != NULL) {
+    VXD_TRY(vxd_map_new_tensor(request, VXD_FLOAT32, has_normals ? job->n : 0, 3,
+                               &job->reply->normals, err));
+    if (has_normals) {
         VXD_TRY(
             vxd_map_reserve_output(&job->base, queue, job->n, 12, &job->normals, err));
-        VXD_TRY(vxd_map_new_tensor(request, VXD_FLOAT32, job->n, 3, &job->reply->normals,
-                                   err));
         job->args.out_normals = job->normals->device;
     }
     job->args.out_points = job->points->device;

@@ -102,6 +102,7 @@ static enum vxd_status open_job(struct vxd_request *request, struct vxd_queue *q
 
     VXD_TRY(vxd_slac_jobs_begin(request->server->slac, job->terms.name, job->iterations,
                                 &job->id, err));
+    job->began_ns = vxd_clock_ns();
     VXD_TRY(check_name(request, err));
     job->reply = vxd_message_new(request->decoder,
                                  &voxeld__v1__slac_optimize_response__descriptor, err);
@@ -281,8 +282,9 @@ static enum vxd_status show_grid(struct vxd_request *request, struct vxd_queue *
     Voxeld__V1__SlacOptimizeResponse *reply = job->reply;
     enum vxd_status status;
 
-    VXD_TRY(vxd_hashmap_export(queue, vxd_slac_grid(job->slac), image, err));
-    reply->n_control_points = image->n_entries;
+    if (!job->options.is_rigid) {
+        VXD_TRY(vxd_hashmap_export(queue, vxd_slac_grid(job->slac), image, err));
+    }
     VXD_TRY(show(request, VXD_INT32, image->n_entries, 3, image->keys.ptr, &reply->keys,
                  err));
     VXD_TRY(show(request, VXD_FLOAT32, image->n_entries, 3,
@@ -319,7 +321,8 @@ static enum vxd_status read_result(struct vxd_request *request, struct vxd_queue
     reply->n_points = info.n_points;
     reply->n_edges = info.n_edges;
     reply->n_unknowns = info.n_unknowns;
-    if (!job->options.is_rigid) {
+    reply->n_control_points = info.n_control_points;
+    if (((const Voxeld__V1__SlacOptimizeRequest *)request->input)->grid_arrays) {
         VXD_TRY(show_grid(request, queue, err));
     }
     job->stage = VXD_SLAC_KEEP;
@@ -338,8 +341,8 @@ static enum vxd_status check_end(const struct vxd_request *request, struct vxd_e
                         "the alignment was cancelled after %u of %u steps",
                         job->iteration, job->iterations);
     }
-    if (vxd_clock_ns() >= request->deadline_ns) {
-        return vxd_fail(err, VXD_DEADLINE_EXCEEDED, "header.timeout_ms",
+    if (job->id != 0 && vxd_clock_ns() - job->began_ns >= job->max_ns) {
+        return vxd_fail(err, VXD_ABORTED, "max_s",
                         "is over after %u of %u steps; nothing has changed",
                         job->iteration, job->iterations);
     }

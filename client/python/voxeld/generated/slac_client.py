@@ -46,6 +46,8 @@ def slac_optimize(
     solver_steps: int = 0,
     max_unknowns: int = 0,
     replace: bool = False,
+    grid_arrays: bool = False,
+    max_s: float = 0.0,
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -73,20 +75,22 @@ def slac_optimize(
     solver_steps        steps of conjugate gradients in each of them, at most; 0 to 1000; 0: 60
     max_unknowns        three a control point and six a pose; 0 to 3145728; 0: 3145728
     replace             a map of that name is replaced
+    grid_arrays         the reply has the control grid's arrays, too, which the map has
+    max_s               the job ends with ABORTED when it began so long ago; 0 to 86400; 0: 3600
 
     Raises NotFound (no such volume), AlreadyExists (a map of that name, without replace; a job
     of that name runs), FailedPrecondition (fragments that overlap with no other: it names
-    them), ResourceExhausted (more unknowns than max_unknowns, or over the limits of the
-    server).
+    them), Aborted (max_s is over), ResourceExhausted (more unknowns than max_unknowns, or over
+    the limits of the server).
     """
     exchange.check_with(normals, points, "normals", "points")
     exchange.check_with(counts, points, "counts", "points")
     names = exchange.names_of(volumes)
-    array = exchange.int32s(points, "points")
-    array = exchange.int32s(normals, "normals")
-    array = exchange.int32s(counts, "counts")
-    array = exchange.int32s(poses, "poses")
-    array = exchange.int32s(edges, "edges")
+    points_array = None if points is None else exchange.rows(points, "f4", 3, "points")
+    normals_array = None if normals is None else exchange.rows(normals, "f4", 3, "normals")
+    counts_array = None if counts is None else exchange.rows(counts, "i8", 0, "counts")
+    poses_array = exchange.rows(poses, "f8", 7, "poses")
+    edges_array = None if edges is None else exchange.rows(edges, "i4", 2, "edges")
     message = exchange.message_of(
         slac_pb2.SlacOptimizeRequest,
         name=name,
@@ -102,11 +106,19 @@ def slac_optimize(
         solver_steps=solver_steps,
         max_unknowns=max_unknowns,
         replace=replace,
+        grid_arrays=grid_arrays,
+        max_s=max_s,
     )
-    parts = [*exchange.tensor("points", message, array), *exchange.tensor("normals", message, array), *exchange.tensor("counts", message, array), *exchange.tensor("poses", message, array), *exchange.tensor("edges", message, array)]
+    parts = [
+        *exchange.tensor("points", message, points_array),
+        *exchange.tensor("normals", message, normals_array),
+        *exchange.tensor("counts", message, counts_array),
+        *exchange.tensor("poses", message, poses_array),
+        *exchange.tensor("edges", message, edges_array),
+    ]
     reply = exchange.send(self, "slac_optimize", message, parts, timeout, request_id, sequence)
     with reply:
-        return slac_result_of(reply, message, len(array))
+        return slac_result_of(reply, message, len(poses_array))
 
 
 def slac_progress(
@@ -154,15 +166,15 @@ def slac_apply(
     """Moves points, and perhaps normals, by a control grid.
 
     points         n x 3; metres
-    normals        n x 3
+    normals        normals x 3
     T_grid_points  from the points' frame to the grid's
     T_out_grid     from the grid's frame to that of the results
     inverse        from where the grid moves points to, back
 
     Raises NotFound (no such map), InvalidArgument (the map is no control grid).
     """
-    array = exchange.int32s(points, "points")
-    array = exchange.int32s(normals, "normals")
+    points_array = exchange.rows(points, "f4", 3, "points")
+    normals_array = None if normals is None else exchange.rows(normals, "f4", 3, "normals")
     message = exchange.message_of(
         slac_pb2.SlacApplyRequest,
         name=name,
@@ -170,10 +182,13 @@ def slac_apply(
         T_out_grid=exchange.pose_of(T_out_grid, "T_out_grid"),
         inverse=inverse,
     )
-    parts = [*exchange.tensor("points", message, array), *exchange.tensor("normals", message, array)]
+    parts = [
+        *exchange.tensor("points", message, points_array),
+        *exchange.tensor("normals", message, normals_array),
+    ]
     reply = exchange.send(self, "slac_apply", message, parts, timeout, request_id, None)
     with reply:
-        return slac_moved_of(reply, message, len(array))
+        return slac_moved_of(reply, message, len(points_array))
 
 
 def slac_deform_volume(

@@ -25,7 +25,7 @@ class SlacResult:
     losses     a row before each step and one after the last: the sum of the squares of the
                pairs' distances, the regularizer (both m^2), pairs, and edges whose fitness is
                enough
-    keys       the control grid as arrays, in the order of the map's entries; none of rigid
+    keys       the control grid as arrays, in the order of the map's entries; zero rows of rigid
     offsets    n_control_points x 3; metres
     rotations  n_control_points x 4
     n_points   points that stayed, edges that were tried, and what was solved for
@@ -109,17 +109,17 @@ def slac_result_of(reply: exchange.Reply, request: Any, n: int) -> SlacResult:
         n_control_points=message.n_control_points,
         keys=(
             reply.numbers("keys", message.n_control_points, 3, lowest=None)
-            if not request.rigid and not reply.dropped
+            if request.grid_arrays and not reply.dropped
             else None
         ),
         offsets=(
             reply.rows("offsets", message.offsets, message.n_control_points)
-            if not request.rigid and not reply.dropped
+            if request.grid_arrays and not reply.dropped
             else None
         ),
         rotations=(
             reply.rows("rotations", message.rotations, message.n_control_points)
-            if not request.rigid and not reply.dropped
+            if request.grid_arrays and not reply.dropped
             else None
         ),
         n_points=message.n_points,

@@ -32,18 +32,20 @@ class SlacApplyRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., T_grid_points: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., T_out_grid: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., inverse: bool = ...) -> None: ...
 
 class SlacApplyResponse(_message.Message):
-    __slots__ = ["engine_ms", "n_inside", "n_points", "normals", "points"]
+    __slots__ = ["engine_ms", "n_inside", "n_normals", "n_points", "normals", "points"]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     NORMALS_FIELD_NUMBER: _ClassVar[int]
     N_INSIDE_FIELD_NUMBER: _ClassVar[int]
+    N_NORMALS_FIELD_NUMBER: _ClassVar[int]
     N_POINTS_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     engine_ms: float
     n_inside: int
+    n_normals: int
     n_points: int
     normals: _common_pb2.Tensor
     points: _common_pb2.Tensor
-    def __init__(self, n_points: _Optional[int] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_inside: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    def __init__(self, n_points: _Optional[int] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_inside: _Optional[int] = ..., engine_ms: _Optional[float] = ..., n_normals: _Optional[int] = ...) -> None: ...
 
 class SlacCancelRequest(_message.Message):
     __slots__ = ["name"]
@@ -80,13 +82,15 @@ class SlacDeformVolumeResponse(_message.Message):
     def __init__(self, n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class SlacOptimizeRequest(_message.Message):
-    __slots__ = ["cell_m", "counts", "distance_m", "edges", "fitness", "iterations", "max_unknowns", "metric", "name", "normals", "points", "poses", "regularizer_weight", "replace", "rigid", "solver_steps", "volumes", "voxel_m"]
+    __slots__ = ["cell_m", "counts", "distance_m", "edges", "fitness", "grid_arrays", "iterations", "max_s", "max_unknowns", "metric", "name", "normals", "points", "poses", "regularizer_weight", "replace", "rigid", "solver_steps", "volumes", "voxel_m"]
     CELL_M_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     DISTANCE_M_FIELD_NUMBER: _ClassVar[int]
     EDGES_FIELD_NUMBER: _ClassVar[int]
     FITNESS_FIELD_NUMBER: _ClassVar[int]
+    GRID_ARRAYS_FIELD_NUMBER: _ClassVar[int]
     ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_S_FIELD_NUMBER: _ClassVar[int]
     MAX_UNKNOWNS_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -104,7 +108,9 @@ class SlacOptimizeRequest(_message.Message):
     distance_m: float
     edges: _common_pb2.Tensor
     fitness: float
+    grid_arrays: bool
     iterations: int
+    max_s: float
     max_unknowns: int
     metric: SlacMetric
     name: str
@@ -117,7 +123,7 @@ class SlacOptimizeRequest(_message.Message):
     solver_steps: int
     volumes: _containers.RepeatedScalarFieldContainer[str]
     voxel_m: float
-    def __init__(self, name: _Optional[str] = ..., volumes: _Optional[_Iterable[str]] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., poses: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., edges: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., rigid: bool = ..., metric: _Optional[_Union[SlacMetric, str]] = ..., cell_m: _Optional[float] = ..., regularizer_weight: _Optional[float] = ..., distance_m: _Optional[float] = ..., fitness: _Optional[float] = ..., voxel_m: _Optional[float] = ..., iterations: _Optional[int] = ..., solver_steps: _Optional[int] = ..., max_unknowns: _Optional[int] = ..., replace: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., volumes: _Optional[_Iterable[str]] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., poses: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., edges: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., rigid: bool = ..., metric: _Optional[_Union[SlacMetric, str]] = ..., cell_m: _Optional[float] = ..., regularizer_weight: _Optional[float] = ..., distance_m: _Optional[float] = ..., fitness: _Optional[float] = ..., voxel_m: _Optional[float] = ..., iterations: _Optional[int] = ..., solver_steps: _Optional[int] = ..., max_unknowns: _Optional[int] = ..., replace: bool = ..., grid_arrays: bool = ..., max_s: _Optional[float] = ...) -> None: ...
 
 class SlacOptimizeResponse(_message.Message):
     __slots__ = ["engine_ms", "keys", "losses", "n_control_points", "n_edges", "n_losses", "n_points", "n_unknowns", "offsets", "poses", "replaced", "rotations"]
