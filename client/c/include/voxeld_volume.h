@@ -294,8 +294,8 @@ struct voxeld_volume_integrate_request {
      * SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
      * voxels are taken back through it */
     const char *deform;
-    /* Where the camera was in the grid's frame, which is that of its fragment; absent:
-     * T_map_camera; with deform */
+    /* Where the camera was in the grid's frame, which is that of its fragment; with
+     * deform */
     struct voxeld_pose T_grid_camera;
     struct voxeld_call call;
 };

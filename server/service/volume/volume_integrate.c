@@ -61,11 +61,8 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->deform));
     }
-    frame->T_grid_camera = frame->T_map_camera;
-    if (input->t_grid_camera != NULL) {
-        VXD_TRY(vxd_volume_read_pose(input->t_grid_camera, "T_grid_camera",
-                                     &frame->T_grid_camera, err));
-    }
+    VXD_TRY(vxd_volume_read_pose(input->t_grid_camera, "T_grid_camera",
+                                 &frame->T_grid_camera, err));
     frame->depth_scale = input->depth_scale;
     frame->depth_min_m = input->depth_min_m;
     frame->depth_max_m =

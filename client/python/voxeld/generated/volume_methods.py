@@ -106,8 +106,7 @@ def integrate_bytes(
     deform          a control grid that undoes what the camera distorts (a map, see
                     SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
                     voxels are taken back through it
-    T_grid_camera   where the camera was in the grid's frame, which is that of its fragment;
-                    absent: T_map_camera
+    T_grid_camera   where the camera was in the grid's frame, which is that of its fragment
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
