@@ -12,19 +12,34 @@
 
 #define N_THREADS 128
 
-#define KERNEL(name, is_solver)                                                          \
-    static __global__ void __launch_bounds__(N_THREADS)                                  \
-        name##_kernel(const __grid_constant__ struct vxd_slac_state state, size_t n)     \
-    {                                                                                    \
-        size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;                         \
-                                                                                         \
-        if (i < n && (!(is_solver) || state.work->is_done == 0)) {                       \
-            vxd_slac_##name##_one(&state, i);                                            \
-        }                                                                                \
+/* A step's function on its items; those of the solver do nothing once it is done. */
+template <void (*ONE)(const struct vxd_slac_state *, size_t), bool IS_SOLVER>
+static __global__ void __launch_bounds__(N_THREADS)
+    step_kernel(const __grid_constant__ struct vxd_slac_state state, size_t n)
+{
+    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
+
+    if (i < n && (!IS_SOLVER || state.work->is_done == 0)) {
+        ONE(&state, i);
     }
-#define PLAIN_KERNEL(name) KERNEL(name, false)
-#define SOLVER_KERNEL(name) KERNEL(name, true)
-VXD_SLAC_STEPS(PLAIN_KERNEL, SOLVER_KERNEL)
+}
+
+template <void (*ONE)(const struct vxd_slac_state *, size_t), bool IS_SOLVER>
+static void launch(cudaStream_t stream, const struct vxd_slac_state *state, size_t n)
+{
+    unsigned grid = (unsigned)((n + N_THREADS - 1) / N_THREADS);
+
+    step_kernel<ONE, IS_SOLVER><<<grid, N_THREADS, 0, stream>>>(*state, n);
+}
+
+#define PLAIN_CASE(name)                                                                 \
+    case VXD_SLAC_STEP_##name:                                                           \
+        launch<vxd_slac_##name##_one, false>(stream, state, n);                          \
+        break;
+#define SOLVER_CASE(name)                                                                \
+    case VXD_SLAC_STEP_##name:                                                           \
+        launch<vxd_slac_##name##_one, true>(stream, state, n);                           \
+        break;
 
 enum vxd_status vxd_slac_run_cuda(struct vxd_queue *queue,
                                   const struct vxd_slac_state *state,
@@ -32,22 +47,15 @@ enum vxd_status vxd_slac_run_cuda(struct vxd_queue *queue,
                                   struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
-    unsigned grid = (unsigned)((n + N_THREADS - 1) / N_THREADS);
-    const char *kernel = "";
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-#define CASE(name)                                                                       \
-    case VXD_SLAC_STEP_##name:                                                           \
-        kernel = #name "_kernel";                                                        \
-        name##_kernel<<<grid, N_THREADS, 0, stream>>>(*state, n);                        \
-        break;
     switch (step) {
-        VXD_SLAC_STEPS(CASE, CASE)
+        VXD_SLAC_STEPS(PLAIN_CASE, SOLVER_CASE)
     default:
         break;
     }
-    VXD_TRY(vxd_cuda_launched(queue->context, kernel, err));
+    VXD_TRY(vxd_cuda_launched(queue->context, "step_kernel", err));
 out:
     return status;
 }

@@ -82,6 +82,8 @@ voxeld_add_gpu_tests(/volume
 voxeld_add_gpu_tests(/track
     track               track)
 
+voxeld_add_gpu_tests(/deform
+    deform              deform)
 voxeld_add_gpu_tests(/slac
     slac                slac)
 

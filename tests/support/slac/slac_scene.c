@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_STEPS 24 /* of the loop, so that neighbours overlap */
+
 /* ---- The distortion ---- */
 
 void slac_distort(const double p[3], double amplitude_m, double out[3])
@@ -164,7 +166,8 @@ void slac_scene_make(struct slac_scene *out, size_t n_fragments, int width,
         struct track_shot noisy;
 
         (void)snprintf(fragment->name, sizeof fragment->name, "part-%zu", i);
-        fragment->true_pose = loop_pose(i, n_fragments);
+        fragment->true_pose =
+            loop_pose(i, n_fragments < LEAST_STEPS ? LEAST_STEPS : n_fragments);
         fragment->pose = i == 0 ? fragment->true_pose
                                 : wrong_pose(&fragment->true_pose, pose_error_m, &state);
         track_shoot(TRACK_ROOM, &camera, &fragment->true_pose, 0, 1, &clean);

@@ -30,7 +30,7 @@ void slac_distort(const double p[3], double amplitude_m, double out[3]);
 /* D^-1. */
 void slac_undistort(const double p[3], double amplitude_m, double out[3]);
 
-/* Fragments on a loop through the room, each an image of `width` x 3/4 width; poses are wrong by
+/* Fragments on a loop through the room, of 24 steps or more of which the first ones are taken, each an image of `width` x 3/4 width; poses are wrong by
  * pose_error_m and as many tenths of a radian. */
 void slac_scene_make(struct slac_scene *out, size_t n_fragments, int width,
                      double amplitude_m, double noise, double pose_error_m);
