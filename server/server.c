@@ -20,7 +20,7 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
-#include "server/service/slac/slac.h"
+#include "server/service/slac/service_slac.h"
 #include "server/service/watch/watch.h"
 #include "server/transport/tls/tls.h"
 

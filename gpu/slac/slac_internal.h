@@ -6,6 +6,7 @@
 #include "gpu/core/core_cpu.h"
 #include "gpu/slac/slac.h"
 #include "gpu/slac/slac_math.h"
+#include "gpu/slac/slac_solver_math.h"
 
 #ifdef __cplusplus
 extern "C" {

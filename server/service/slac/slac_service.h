@@ -6,7 +6,7 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/request/request.h"
 #include "server/service/map/map.h"
-#include "server/service/slac/slac.h"
+#include "server/service/slac/service_slac.h"
 #include "voxeld/v1/slac.pb-c.h"
 
 /* --- slac_jobs.c ------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 /* Integrates a depth image. Files are decoded in check, so that the lane only fuses. */
 #include "server/instance/instance.h"
 #include "server/service/service.h"
-#include "server/service/slac/slac.h"
+#include "server/service/slac/service_slac.h"
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3

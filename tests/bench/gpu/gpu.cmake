@@ -2,6 +2,10 @@
 # bench_track tracks a camera through a file of frames and prints its errors.
 add_executable(bench_track ${CMAKE_CURRENT_LIST_DIR}/bench_track.c)
 target_link_libraries(bench_track PRIVATE voxeld_build voxeld_engine)
+# bench_slac aligns fragments that it renders, and prints how well.
+add_executable(bench_slac ${CMAKE_CURRENT_LIST_DIR}/bench_slac.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_slac_render.c)
+target_link_libraries(bench_slac PRIVATE voxeld_build voxeld_gpu_test_support)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c

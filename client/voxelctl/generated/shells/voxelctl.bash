@@ -8,7 +8,7 @@ _voxelctl()
     for ((i = 1; i < COMP_CWORD; i++)); do
         longer=${path:+$path }${COMP_WORDS[i]}
         case "$longer" in
-        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "status" | "token" | "token issue" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "voxelize" | "watch" | "why") path=$longer ;;
+        "backup" | "bench" | "convert" | "infer" | "info" | "log-level" | "map" | "map create" | "map drop" | "map erase" | "map export" | "map find" | "map info" | "map insert" | "map list" | "map load" | "map merge" | "map save" | "map update" | "net" | "net check" | "net info" | "net init" | "net list" | "net load" | "net unload" | "scene" | "scene branch" | "scene collect" | "scene collide" | "scene costmap" | "scene create" | "scene decay" | "scene diff" | "scene distance" | "scene drop" | "scene edit" | "scene export" | "scene frontiers" | "scene import" | "scene info" | "scene integrate" | "scene list" | "scene log" | "scene query" | "scene redo" | "scene render" | "scene repair" | "scene show" | "scene snapshot" | "scene undo" | "scene verify" | "self-test" | "slac" | "slac apply" | "slac cancel" | "slac optimize" | "slac progress" | "slac volume" | "status" | "token" | "token issue" | "volume" | "volume clear" | "volume copy" | "volume create" | "volume decay" | "volume drop" | "volume extract" | "volume info" | "volume integrate" | "volume list" | "volume render" | "volume run" | "volume scan" | "voxelize" | "watch" | "why") path=$longer ;;
         esac
     done
     case "$path $prev" in
@@ -26,7 +26,7 @@ _voxelctl()
     esac
     if [ -z "$words" ] && { [[ $prev != --* ]] || [[ $cur == -* ]]; }; then
         case "$path" in
-    "") words="backup bench convert infer info log-level map net scene self-test status token volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "") words="backup bench convert infer info log-level map net scene self-test slac status token volume voxelize watch why --ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "backup") words="--ca-file --cert-file --drop --help --json --key-file --list --timeout --timeout-ms --token-file --url --version" ;;
     "bench") words="--allow-remote --arrivals --ca-file --cert-file --check --cloud --concurrency --count --csv --duration --format --help --json --key-file --mix --points --rate --scene --shared --size --stages --timeout --timeout-ms --token-file --url --version --warmup" ;;
     "convert") words="--ca-file --cert-file --format --help --json --key-file --out-format --timeout --timeout-ms --token-file --url --version" ;;
@@ -80,6 +80,12 @@ _voxelctl()
     "scene undo") words="--ca-file --cert-file --help --if-version --json --key-file --of --timeout --timeout-ms --token-file --url --version" ;;
     "scene verify") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "self-test") words="--ca-file --cert-file --duration-ms --help --json --key-file --points --timeout --timeout-ms --token-file --url --version" ;;
+    "slac") words="apply cancel optimize progress volume" ;;
+    "slac apply") words="--ca-file --cert-file --help --inverse --json --key-file --pose --timeout --timeout-ms --token-file --url --version" ;;
+    "slac cancel") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "slac optimize") words="--ca-file --cell --cert-file --distance --fitness --help --iterations --json --key-file --lambda --max-seconds --max-unknowns --out-poses --point-to-point --poses --replace --rigid --solver-steps --timeout --timeout-ms --token-file --url --version --volumes --voxel" ;;
+    "slac progress") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
+    "slac volume") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --ttl --url --version" ;;
     "status") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "token") words="issue" ;;
     "token issue") words="--ca-file --cert-file --help --json --key-file --prefixes --scopes --timeout --timeout-ms --token-file --ttl --url --version" ;;
@@ -91,7 +97,7 @@ _voxelctl()
     "volume drop") words="--ca-file --cert-file --help --json --key-file --missing-ok --timeout --timeout-ms --token-file --url --version" ;;
     "volume extract") words="--box --ca-file --cert-file --help --json --key-file --min-weight --points --timeout --timeout-ms --token-file --url --version" ;;
     "volume info") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
-    "volume integrate") words="--ca-file --carve --cert-file --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --key-file --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
+    "volume integrate") words="--ca-file --carve --cert-file --deform --depth-max --depth-min --depth-scale --help --image --intrinsics --inverse-square --json --key-file --pose --timeout --timeout-ms --token-file --url --version --weight" ;;
     "volume list") words="--ca-file --cert-file --help --json --key-file --timeout --timeout-ms --token-file --url --version" ;;
     "volume render") words="--ca-file --cert-file --depth-max --depth-min --height --help --intrinsics --json --key-file --min-weight --pose --shade --timeout --timeout-ms --token-file --url --version --width" ;;
     "volume run") words="--block --ca-file --cert-file --colour --compact --depth-max --depth-min --depth-scale --durable --every --help --intrinsics --inverse-square --json --key-file --max-bytes --max-weight --method --min-weight --name --out --poses --retry --size --timeout --timeout-ms --token-file --track --trajectory --truncation --url --version --when-full" ;;

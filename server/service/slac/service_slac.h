@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Non-rigid alignment: the jobs that run, and control grids of named maps. */
-#ifndef VXD_SERVER_SERVICE_SLAC_SLAC_H
-#define VXD_SERVER_SERVICE_SLAC_SLAC_H
+#ifndef VXD_SERVER_SERVICE_SLAC_SERVICE_SLAC_H
+#define VXD_SERVER_SERVICE_SLAC_SERVICE_SLAC_H
 
 #include "gpu/slac/slac.h"
 #include "server/registry/maps/maps.h"
