@@ -381,6 +381,14 @@ struct vxd_hashmap *vxd_volume_map(struct vxd_volume *volume)
     return volume->map;
 }
 
+bool vxd_volume_get_touched(const struct vxd_volume *volume, const int32_t **entries,
+                            size_t *n)
+{
+    *entries = volume->frame_entries.ptr;
+    *n = volume->n_touched;
+    return volume->frame_width != 0;
+}
+
 void vxd_volume_get_view(const struct vxd_volume *volume, struct vxd_volume_view *out)
 {
     const struct vxd_hashmap *map = volume->map;

@@ -282,8 +282,8 @@ enum vxd_status vxd_volume_check_depths(double depth_min_m, double depth_max_m,
 
 enum vxd_volume_cast_mode {
     VXD_VOLUME_CAST_GLOBAL = 0, /* all blocks */
-    VXD_VOLUME_CAST_LOCAL =
-        1 /* the touched blocks of the last activation bound the rays */
+    /* The touched blocks of the last activation: their cells, or they bound the rays. */
+    VXD_VOLUME_CAST_LOCAL = 1
 };
 
 struct vxd_volume_cast_args {
@@ -314,18 +314,20 @@ struct vxd_volume_cast_args {
 
 /* Casts a ray for each pixel and finds the first change of the distance from + to -.
  *
- * Range: a coarse image of the least and the greatest z of the blocks that project to it bounds
- * each ray. Unallocated blocks are skipped to their exit; voxels below the weight threshold are
- * stepped over one by one; else the step is the distance, at least half a voxel. Near the
- * surface the distance is trilinear over the eight voxel centres around where all of them are
- * known, else the voxel's own. A change from - to + (seen from behind) ends the ray.
+ * By cells: the distance is trilinear over eight known voxel centres, and the surface is where it
+ * changes its sign in such a cell. By rays, for lidars, lenses, and where the blocks hold more than
+ * 256 voxels a pixel: a coarse image of the least and the greatest z of the blocks that project to
+ * it bounds each ray; unallocated blocks are skipped to their exit; voxels below the weight
+ * threshold are stepped over one by one; else the step is the distance, at least half a voxel; near
+ * the surface the distance is trilinear where all eight are known, else the voxel's own. A change
+ * from - to + (seen from behind) ends the ray.
  *
  * errors  INVALID_ARGUMENT    arguments outside the ranges above, colour or labels of a volume
  *                             without them
  *         FAILED_PRECONDITION LOCAL without an activation
  * order   equal on every backend, bit for bit
  * sync    asynchronous; with a lidar, whose angles are uploaded, it waits for the queue
- * source  ASH, algorithm 3, with its errata mended (README.md) */
+ * source  ASH, algorithm 3, with its errata mended (README.md); by cells is our own (cast/README.md) */
 enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volume,
                                 const struct vxd_volume_cast_args *args,
                                 struct vxd_err *err);
@@ -484,6 +486,16 @@ struct vxd_volume_view {
 };
 
 void vxd_volume_get_view(const struct vxd_volume *volume, struct vxd_volume_view *out);
+
+/* The blocks that the frame of the last activation touches: n entries in device memory, valid until
+ * the next call that changes the volume. Returns false where there is no such frame. */
+bool vxd_volume_get_touched(const struct vxd_volume *volume, const int32_t **entries,
+                            size_t *n);
+
+/* A camera's pose in blocks: position = base + offset + rotation * p, p in metres. */
+void vxd_pose_to_blocks(const struct vxd_volume *volume,
+                        const struct vxd_volume_pose *pose, int32_t base[3],
+                        float offset[3], float rotation[9]);
 
 /* Lists the blocks with a stamp above `since`, ascending by entry. 0 lists all blocks that hold an
  * observation: a block that was only activated has the stamp 0.

@@ -6,7 +6,6 @@
 #define VXD_GPU_VOLUME_VOLUME_INTERNAL_H
 
 #include "gpu/core/core_cpu.h"
-#include "gpu/volume/volume_cast_math.h"
 #include "gpu/volume/volume_frame_math.h"
 
 #ifdef __cplusplus
@@ -100,11 +99,6 @@ enum vxd_status vxd_frame_form_init(const struct vxd_volume *volume,
                                     const struct vxd_volume_frame *frame,
                                     struct vxd_frame_form *out, struct vxd_err *err);
 
-/* A camera's pose in blocks: position = base + offset + rotation * p, p in metres. */
-void vxd_pose_to_blocks(const struct vxd_volume *volume,
-                        const struct vxd_volume_pose *pose, int32_t base[3],
-                        float offset[3], float rotation[9]);
-
 /* What touching a frame's blocks needs. The caller has filled the frame map's tags with
  * VXD_BLOCK_EMPTY and the counts with 0. */
 struct vxd_touch_call {
@@ -195,15 +189,6 @@ enum vxd_status vxd_volume_fuse_cpu(struct vxd_queue *queue,
                                     struct vxd_err *err);
 enum vxd_status vxd_volume_fuse_cuda(struct vxd_queue *queue,
                                      const struct vxd_fuse_call *call,
-                                     struct vxd_err *err);
-
-/* Where the call has a range image, its range_min is filled with bytes 0x7f and its range_max with
- * 0. */
-enum vxd_status vxd_volume_cast_cpu(struct vxd_queue *queue,
-                                    const struct vxd_cast_call *call,
-                                    struct vxd_err *err);
-enum vxd_status vxd_volume_cast_cuda(struct vxd_queue *queue,
-                                     const struct vxd_cast_call *call,
                                      struct vxd_err *err);
 
 /* What a removal looks for, in voxels from the volume's origin. */

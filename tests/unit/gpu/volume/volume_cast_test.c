@@ -395,6 +395,27 @@ static void check_stages(struct gpu_env *env, struct vxd_volume *volume,
     vxd_device_free(env->queue, &depth);
 }
 
+/* Casts a picture of so few pixels that the surface goes through more cells. */
+static uint64_t digest_few(struct gpu_env *env, struct vxd_volume *volume,
+                           struct vxd_volume_cast_args args, uint64_t digest)
+{
+    enum {
+        N_FEW = 36 * 28
+    };
+    struct vxd_buffer depth = gpu_to_device(env, NULL, N_FEW * sizeof(float));
+    struct vxd_err err = {0};
+    float *few;
+
+    args.camera = volume_camera(36, 28);
+    args.depth = depth.ptr;
+    CHECK_INT(vxd_volume_cast(env->queue, volume, &args, &err), VXD_OK);
+    few = gpu_to_host(env, &depth);
+    digest = gpu_digest(digest, few, N_FEW * sizeof(float));
+    free(few);
+    vxd_device_free(env->queue, &depth);
+    return digest;
+}
+
 static uint64_t first_digest;
 
 static void expect_equal_pictures(struct gpu_env *env)
@@ -411,6 +432,7 @@ static void expect_equal_pictures(struct gpu_env *env)
     digest = gpu_digest(digest, global.vertex, 3 * N_PIXELS * sizeof(float));
     digest = gpu_digest(digest, global.normal, 3 * N_PIXELS * sizeof(float));
     digest = gpu_digest(digest, global.colour, 3 * N_PIXELS);
+    digest = digest_few(env, volume, args, digest);
     if (first_digest == 0) {
         first_digest = digest;
     }
@@ -436,6 +458,140 @@ static void expect_equal_pictures(struct gpu_env *env)
 static void test_volume_cast_is_equal_on_every_backend(void)
 {
     gpu_each_backend(expect_equal_pictures);
+}
+
+/* Pixels without a surface all of whose neighbours show one surface. */
+static size_t count_holes(const struct picture *picture)
+{
+    size_t n = 0;
+
+    for (int v = 1; v < HEIGHT - 1; v++) {
+        for (int u = 1; u < WIDTH - 1; u++) {
+            float least = INFINITY;
+            float most = 0;
+
+            for (int i = 0; i < 9; i++) {
+                float depth = picture->depth[(v + i / 3 - 1) * WIDTH + u + i % 3 - 1];
+
+                least = i != 4 && depth < least ? depth : least;
+                most = i != 4 && depth > most ? depth : most;
+            }
+            n += picture->depth[v * WIDTH + u] == 0 && least > 0 &&
+                         most - least < 2 * (float)VOXEL_M
+                     ? 1
+                     : 0;
+        }
+    }
+    return n;
+}
+
+/* From so near that a cell covers hundreds of pixels, and along the axes of the grid, where rays run
+ * in the faces of cells: no ray finds a gap between two cells. */
+static void expect_no_holes(struct gpu_env *env)
+{
+    struct vxd_volume *volume = make_volume(env, 8, VXD_VOLUME_FULL);
+
+    for (int which = 0; which < 4; which++) {
+        struct vxd_volume_cast_args args = cast_args(2);
+        struct picture picture;
+        struct unlike unlike;
+        size_t n_hits = 0;
+
+        if (which < 2) {
+            double by = which == 0 ? 0.4 : 0.74; /* 0.06 m before the ball */
+
+            for (int axis = 0; axis < 3; axis++) {
+                args.T_map_camera.translation[axis] +=
+                    by * args.T_map_camera.rotation[3 * axis + 2];
+            }
+        } else { /* the origin is a multiple of the voxel's side */
+            const double straight[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+
+            memcpy(args.T_map_camera.rotation, straight, sizeof straight);
+            args.T_map_camera.translation[0] = which == 2 ? 0.1 : 0.11;
+            args.T_map_camera.translation[1] = which == 2 ? 0.2 : 0.21;
+            args.T_map_camera.translation[2] = 0.3;
+        }
+        args.depth_min_m = 0.01;
+        cast(env, volume, args, &picture);
+        compare_to_brute_force(env, volume, &args, &picture, &unlike);
+        for (size_t i = 0; i < N_PIXELS; i++) {
+            n_hits += picture.mask[i];
+        }
+        CHECK(n_hits > N_PIXELS / 2);
+        CHECK_INT(count_holes(&picture), 0);
+        CHECK(unlike.n_smooth > N_PIXELS / 2);
+        CHECK(unlike.n_unlike <= unlike.n_smooth / 100);
+        picture_free(&picture);
+    }
+    vxd_volume_destroy(env->queue, volume);
+    gpu_wait(env);
+}
+
+static void test_volume_cast_has_no_holes(void)
+{
+    gpu_each_backend(expect_no_holes);
+}
+
+/* A picture of few pixels is cast by rays, one of many by cells: where both show a smooth surface,
+ * it is the same. */
+static void expect_both_ways(struct gpu_env *env)
+{
+    enum {
+        STEP = 8,
+        FEW_WIDTH = WIDTH / STEP,
+        FEW_HEIGHT = HEIGHT / STEP
+    };
+    struct vxd_volume *volume = make_volume(env, 8, VXD_VOLUME_FULL);
+    struct vxd_volume_cast_args args = cast_args(1);
+    struct vxd_buffer depth =
+        gpu_to_device(env, NULL, sizeof(float) * FEW_WIDTH * FEW_HEIGHT);
+    double *depths = gpu_alloc(N_PIXELS * sizeof *depths);
+    struct vxd_err err = {0};
+    struct picture many;
+    float *few;
+    size_t n = 0;
+    size_t n_unlike = 0;
+
+    cast(env, volume, args, &many);
+    args.camera.width = FEW_WIDTH;
+    args.camera.height = FEW_HEIGHT;
+    args.camera.fx /= STEP;
+    args.camera.fy /= STEP;
+    args.camera.cx /= STEP;
+    args.camera.cy /= STEP;
+    args.depth = depth.ptr;
+    CHECK_INT(vxd_volume_cast(env->queue, volume, &args, &err), VXD_OK);
+    few = gpu_to_host(env, &depth);
+    for (size_t i = 0; i < N_PIXELS; i++) {
+        depths[i] = (double)many.depth[i];
+    }
+    for (int v = 0; v < FEW_HEIGHT; v++) {
+        for (int u = 0; u < FEW_WIDTH; u++) {
+            size_t pixel = (size_t)(STEP * v) * WIDTH + (size_t)(STEP * u);
+
+            if (depths[pixel] > 0 && is_smooth(depths, pixel)) {
+                n++;
+                n_unlike +=
+                    fabs((double)few[v * FEW_WIDTH + u] - depths[pixel]) > 0.1 * VOXEL_M
+                        ? 1
+                        : 0;
+            }
+        }
+    }
+    CHECK(n > (size_t)FEW_WIDTH * FEW_HEIGHT / 2);
+    CHECK(n_unlike <= n / 20);
+    free(few);
+    free(depths);
+    picture_free(&many);
+    vxd_device_free(env->queue, &depth);
+    vxd_volume_destroy(env->queue, volume);
+    gpu_wait(env);
+}
+
+static void test_volume_cast_by_rays_and_by_cells_agree(void)
+{
+    gpu_each_backend(expect_both_ways);
 }
 
 /* A threshold above all weights leaves nothing; a camera behind the wall sees nothing. */
@@ -478,6 +634,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_volume_cast_is_as_by_brute_force),
     VXD_TEST(test_volume_cast_shows_the_scene_within_half_a_voxel),
     VXD_TEST(test_volume_cast_is_equal_on_every_backend),
+    VXD_TEST(test_volume_cast_has_no_holes),
+    VXD_TEST(test_volume_cast_by_rays_and_by_cells_agree),
     VXD_TEST(test_volume_cast_of_nothing_is_a_miss),
 };
 

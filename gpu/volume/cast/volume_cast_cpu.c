@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Ray casting on the CPU: the range image by blocks, then the rays by tiles of pixels, whose rays
  * read the same blocks. All arithmetic is in volume_cast_math.h. */
-#include "gpu/volume/volume_internal.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/volume/cast/volume_cast_internal.h"
 
 #define PIECE_BLOCKS ((size_t)512)
 #define PIECE_TILES ((size_t)16)

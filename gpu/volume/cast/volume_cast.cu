@@ -6,7 +6,7 @@
  * Moved: the rays read some ten voxels each, mostly from the first-level cache; 4 to 32 bytes out
  * a pixel. */
 #include "gpu/core/core_cuda.h"
-#include "gpu/volume/volume_internal.h"
+#include "gpu/volume/cast/volume_cast_internal.h"
 
 #define RANGE_THREADS 128
 #define CAST_THREADS 128

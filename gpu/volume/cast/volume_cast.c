@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ray casting: checks, the range image, dispatch. */
+/* Ray casting: checks, by cells or by rays, dispatch. */
 #include <stdlib.h>
 
-#include "gpu/volume/volume_internal.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/volume/cast/volume_cast_internal.h"
 
 #define MAX_ELEVATION 90.0
 
+/* Where cells look for rays: voxels of the blocks a pixel, voxels in all, and voxels from the
+ * camera's block to the farthest. */
+#define MAX_VOXELS_A_PIXEL 256.0
+#define MAX_CELLS 2147483648.0
+#define MAX_CELLS_REACH 2097152.0
+
 static enum vxd_status check_outputs(const struct vxd_volume *volume,
+                                     const struct vxd_volume_spec *spec,
                                      const struct vxd_volume_cast_args *args,
                                      struct vxd_err *err)
 {
-    if (args->colour != NULL && !volume->spec.has_colour) {
+    const int32_t *touched;
+    size_t n_touched;
+
+    if (args->colour != NULL && !spec->has_colour) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "colour", "the volume has no colour");
     }
-    if (args->label != NULL && !volume->spec.has_labels) {
+    if (args->label != NULL && !spec->has_labels) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "label", "the volume has no labels");
     }
     if (!(args->weight_threshold >= 0 && args->weight_threshold <= 65535)) {
@@ -24,7 +35,8 @@ static enum vxd_status check_outputs(const struct vxd_volume *volume,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "mode",
                         "%d is no mode; 0 is GLOBAL, 1 LOCAL", (int)args->mode);
     }
-    if (args->mode == VXD_VOLUME_CAST_LOCAL && volume->frame_width == 0) {
+    if (args->mode == VXD_VOLUME_CAST_LOCAL &&
+        !vxd_volume_get_touched(volume, &touched, &n_touched)) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "mode",
                         "LOCAL needs the touched blocks of a frame, and none was "
                         "activated since the last change of the blocks");
@@ -52,36 +64,36 @@ static enum vxd_status init_rows(const struct vxd_volume_cast_args *args,
     return VXD_OK;
 }
 
-static void init_pose(const struct vxd_volume *volume, const struct vxd_volume_pose *pose,
-                      struct vxd_cast_call *call)
+static void init_pose(const struct vxd_volume *volume, const struct vxd_volume_spec *spec,
+                      const struct vxd_volume_pose *pose, struct vxd_cast_call *call)
 {
     float to_blocks[9];
 
     vxd_pose_to_blocks(volume, pose, call->base, call->offset, to_blocks);
     for (int axis = 0; axis < 3; axis++) {
-        call->offset[axis] *= (float)volume->spec.block_edge; /* exact */
-        call->at[axis] = (float)(pose->translation[axis] - volume->spec.origin_m[axis]);
+        call->offset[axis] *= (float)spec->block_edge; /* exact */
+        call->at[axis] = (float)(pose->translation[axis] - spec->origin_m[axis]);
         for (int j = 0; j < 3; j++) {
             call->to_camera[3 * axis + j] = (float)pose->rotation[3 * j + axis];
             call->to_voxels[3 * axis + j] =
-                (float)(pose->rotation[3 * axis + j] / volume->spec.voxel_size_m);
+                (float)(pose->rotation[3 * axis + j] / spec->voxel_size_m);
         }
     }
 }
 
 /* Checks the arguments and fills everything but the range image. */
 static enum vxd_status init_call(const struct vxd_volume *volume,
+                                 const struct vxd_volume_spec *spec,
                                  const struct vxd_volume_cast_args *args,
                                  struct vxd_cast_call *call, struct vxd_err *err)
 {
-    bool is_local = args->mode == VXD_VOLUME_CAST_LOCAL;
     enum vxd_status status;
 
     *call = (struct vxd_cast_call){
         .depth_min = (float)args->depth_min_m,
         .depth_max = (float)args->depth_max_m,
         .weight_threshold = (float)args->weight_threshold,
-        .mu_voxels = (float)(volume->spec.truncation_m / volume->spec.voxel_size_m),
+        .mu_voxels = (float)(spec->truncation_m / spec->voxel_size_m),
         .depth = args->depth,
         .vertex = args->vertex,
         .normal = args->normal,
@@ -98,14 +110,16 @@ static enum vxd_status init_call(const struct vxd_volume *volume,
         VXD_TRY(vxd_camera_form_init(&args->camera, "camera", &call->camera, err));
     }
     VXD_TRY(vxd_volume_check_pose(&args->T_map_camera, "T_map_camera", err));
-    VXD_TRY(check_outputs(volume, args, err));
+    VXD_TRY(check_outputs(volume, spec, args, err));
     vxd_volume_get_view(volume, &call->view);
-    init_pose(volume, &args->T_map_camera, call);
+    init_pose(volume, spec, &args->T_map_camera, call);
     call->tiles_x = (call->camera.width + VXD_CAST_TILE - 1) / VXD_CAST_TILE;
     call->tiles_y = (call->camera.height + VXD_CAST_TILE - 1) / VXD_CAST_TILE;
     VXD_TRY(init_rows(args, call, err));
-    call->entries = is_local ? volume->frame_entries.ptr : NULL;
-    call->n = is_local ? volume->n_touched : call->view.capacity;
+    call->n = call->view.capacity;
+    if (args->mode == VXD_VOLUME_CAST_LOCAL) {
+        (void)vxd_volume_get_touched(volume, &call->entries, &call->n);
+    }
 out:
     return status;
 }
@@ -176,37 +190,135 @@ out:
     return status;
 }
 
+/* Makes the range image, empty. */
+static enum vxd_status make_range(struct vxd_queue *queue, struct vxd_cast_call *call,
+                                  struct vxd_buffer *range, struct vxd_err *err)
+{
+    size_t n_bytes = (size_t)call->tiles_x * (size_t)call->tiles_y * sizeof(uint32_t);
+    enum vxd_status status;
+
+    VXD_TRY(vxd_device_alloc(queue, 2 * n_bytes, range, err));
+    call->range_min = range->ptr;
+    call->range_max = call->range_min + n_bytes / sizeof(uint32_t);
+    VXD_TRY(vxd_queue_fill(queue, call->range_min, 0x7f, n_bytes, err));
+    VXD_TRY(vxd_queue_fill(queue, call->range_max, 0, n_bytes, err));
+out:
+    return status;
+}
+
+/* Whether the cells look for their rays: where rays are straight lines of pixels, cells have numbers
+ * of 31 bits and exact places in float32, and there are not so many voxels for a pixel that looking
+ * at them all takes longer than a ray. */
+static bool is_by_cells(const struct vxd_volume_info *info,
+                        const struct vxd_volume_cast_args *args,
+                        const struct vxd_cast_call *call)
+{
+    double a_block = (double)(1 << 3 * call->view.shift);
+    double n_blocks = (double)(call->entries != NULL ? call->n : info->n_blocks);
+    double n_pixels = (double)call->camera.width * call->camera.height;
+    double reach = args->depth_max_m / info->spec.voxel_size_m *
+                   (1 + call->camera.width / args->camera.fx +
+                    call->camera.height / args->camera.fy);
+
+    return args->lidar == NULL && call->camera.is_distorted == 0 &&
+           n_blocks * a_block <= MAX_VOXELS_A_PIXEL * n_pixels &&
+           call->view.capacity * a_block <= MAX_CELLS && reach <= MAX_CELLS_REACH;
+}
+
+/* Fills everything but the crossings. */
+static void init_cells(const struct vxd_cast_call *cast, struct vxd_cells_call *call)
+{
+    const struct vxd_camera_form *camera = &cast->camera;
+
+    *call = (struct vxd_cells_call){.cast = *cast};
+    for (int axis = 0; axis < 3; axis++) {
+        const float *row = cast->to_voxels + 3 * axis;
+        double by_u = (double)row[0] / (double)camera->fx;
+        double by_v = (double)row[1] / (double)camera->fy;
+
+        call->by_u[axis] = (float)by_u;
+        call->by_v[axis] = (float)by_v;
+        call->by_1[axis] = (float)((double)row[2] - by_u * (double)camera->cx -
+                                   by_v * (double)camera->cy);
+        for (int j = 0; j < 3; j++) {
+            call->half[axis] +=
+                0.50001f * fabsf(cast->to_camera[3 * axis + j]) * cast->view.voxel_size;
+        }
+    }
+    call->least_z = fmaxf(0.999f * cast->depth_min, 1e-3f * cast->view.voxel_size);
+}
+
+/* On a GPU the list of cells has an entry for each pixel, which is a few times what a surface that
+ * fills the picture takes. */
+static enum vxd_status cast_cells(struct vxd_queue *queue,
+                                  const struct vxd_cast_call *cast,
+                                  struct vxd_buffer *scratch, struct vxd_err *err)
+{
+    size_t n_rows = (size_t)(vxd_cast_end_row(cast) - cast->first_row * VXD_CAST_TILE);
+    size_t n_pixels = n_rows * (size_t)cast->camera.width;
+    bool has_list = VXD_ON_CUDA(queue->context);
+    size_t n_bytes = 0;
+    size_t entries = 0;
+    size_t inverses = 0;
+    size_t crossings = 0;
+    size_t n_entries = 0;
+    struct vxd_cells_call call;
+    enum vxd_status status;
+
+    init_cells(cast, &call);
+    if (!vxd_layout_add(&n_bytes, has_list ? n_pixels : 0, VXD_CELLS_ENTRY_BYTES,
+                        &entries) ||
+        !vxd_layout_add(&n_bytes, has_list ? n_pixels : 0, 4 * sizeof(float),
+                        &inverses) ||
+        !vxd_layout_add(&n_bytes, n_pixels, sizeof(uint64_t), &crossings) ||
+        !vxd_layout_add(&n_bytes, 1, sizeof(uint32_t), &n_entries)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu pixels are too many",
+                        n_pixels);
+    }
+    VXD_TRY(vxd_device_alloc(queue, n_bytes, scratch, err));
+    call.crossings = (uint64_t *)(void *)((char *)scratch->ptr + crossings);
+    if (has_list) {
+        call.entries = (char *)scratch->ptr + entries;
+        call.inverses = (float *)(void *)((char *)scratch->ptr + inverses);
+        call.n_entries = (uint32_t *)(void *)((char *)scratch->ptr + n_entries);
+        call.max_entries = (uint32_t)n_pixels;
+    }
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_cells)(queue, &call, err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_cast(struct vxd_queue *queue, struct vxd_volume *volume,
                                 const struct vxd_volume_cast_args *args,
                                 struct vxd_err *err)
 {
-    struct vxd_buffer range = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
     struct vxd_buffer beams = {NULL, 0, VXD_SPACE_DEVICE};
+    struct vxd_volume_info info;
     struct vxd_cast_call call;
-    size_t n_bytes;
     enum vxd_status status;
 
-    VXD_TRY(init_call(volume, args, &call, err));
+    vxd_volume_get_info(volume, &info);
+    VXD_TRY(init_call(volume, &info.spec, args, &call, err));
     if (call.first_row == call.end_row) {
         return VXD_OK;
     }
-    if (volume->n_blocks == 0) {
+    if (info.n_blocks == 0) {
         return cast_nothing(queue, args, &call, err);
+    }
+    if (is_by_cells(&info, args, &call)) {
+        VXD_TRY(cast_cells(queue, &call, &scratch, err));
+        goto out;
     }
     if (args->lidar != NULL) {
         VXD_TRY(upload_beams(queue, args->lidar, &beams, &call.beams, err));
-    } else if (call.camera.is_distorted ==
-               0) { /* straight edges project to straight ones */
-        n_bytes = (size_t)call.tiles_x * (size_t)call.tiles_y * sizeof(uint32_t);
-        VXD_TRY(vxd_device_alloc(queue, 2 * n_bytes, &range, err));
-        call.range_min = range.ptr;
-        call.range_max = call.range_min + n_bytes / sizeof(uint32_t);
-        VXD_TRY(vxd_queue_fill(queue, call.range_min, 0x7f, n_bytes, err));
-        VXD_TRY(vxd_queue_fill(queue, call.range_max, 0, n_bytes, err));
+    } else if (call.camera.is_distorted == 0) {
+        /* Straight edges project to straight ones. */
+        VXD_TRY(make_range(queue, &call, &scratch, err));
     }
     VXD_TRY(VXD_BACKEND_FN(queue, vxd_volume_cast)(queue, &call, err));
 out:
     vxd_device_free(queue, &beams);
-    vxd_device_free(queue, &range);
+    vxd_device_free(queue, &scratch);
     return status;
 }

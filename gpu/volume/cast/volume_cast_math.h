@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One ray through a volume, the same bits on both backends. Positions are in voxels from the low
  * corner of the camera's block, so that float32 keeps its precision far from the origin. */
-#ifndef VXD_GPU_VOLUME_VOLUME_CAST_MATH_H
-#define VXD_GPU_VOLUME_VOLUME_CAST_MATH_H
+#ifndef VXD_GPU_VOLUME_CAST_VOLUME_CAST_MATH_H
+#define VXD_GPU_VOLUME_CAST_VOLUME_CAST_MATH_H
 
 #include "gpu/volume/volume_math.h"
 
@@ -64,6 +64,14 @@ struct vxd_cast_call {
      * NULL: the camera. */
     const float *beams;
 };
+
+/* The end of the rows of pixels that are cast. */
+VXD_HD int vxd_cast_end_row(const struct vxd_cast_call *call)
+{
+    int end = call->end_row * VXD_CAST_TILE;
+
+    return end < call->camera.height ? end : call->camera.height;
+}
 
 /* ---- The range image ---- */
 
@@ -230,18 +238,25 @@ VXD_HD int32_t vxd_cast_entry(const struct vxd_cast_call *call, struct vxd_cast_
     return ray->entry;
 }
 
-/* Loads a voxel's distance; false where it is not known. Voxels that were never observed hold the
- * distance 0, so without a threshold the weight of most others need not be read. */
-VXD_HD bool vxd_cast_load(const struct vxd_cast_call *call, size_t row, float *distance)
+/* Whether a voxel of a distance is known. Voxels that were never observed hold the distance 0, so
+ * without a threshold the weight of most others need not be read. */
+VXD_HD bool vxd_cast_is_known(const struct vxd_cast_call *call, size_t row,
+                              float distance)
 {
     float weight;
 
-    *distance = vxd_volume_distance(&call->view, row);
-    if (*distance != 0 && !(call->weight_threshold > 0)) {
+    if (distance != 0 && !(call->weight_threshold > 0)) {
         return true;
     }
     weight = vxd_volume_weight(&call->view, row);
     return weight > 0 && weight >= call->weight_threshold;
+}
+
+/* Loads a voxel's distance; false where it is not known. */
+VXD_HD bool vxd_cast_load(const struct vxd_cast_call *call, size_t row, float *distance)
+{
+    *distance = vxd_volume_distance(&call->view, row);
+    return vxd_cast_is_known(call, row, *distance);
 }
 
 /* The distance of the voxel at a position. */
@@ -746,6 +761,37 @@ VXD_HD bool vxd_cast_range(const struct vxd_cast_call *call, int u, int v, float
     return *from <= *to;
 }
 
+/* Writes what a pixel shows; t = 0: nothing. */
+VXD_HD void vxd_cast_write(const struct vxd_cast_call *call, struct vxd_cast_ray *ray,
+                           const struct vxd_cast_hit *hit, float t, size_t pixel)
+{
+    if (call->depth != NULL) {
+        call->depth[pixel] = t;
+    }
+    if (call->mask != NULL) {
+        call->mask[pixel] = t > 0 ? 1 : 0;
+    }
+    if (call->label != NULL || call->weight != NULL) {
+        vxd_cast_note(call, ray, t, pixel);
+    }
+    VXD_UNROLL
+    for (int axis = 0; axis < 3; axis++) {
+        size_t at = 3 * pixel + (size_t)axis;
+
+        if (call->vertex != NULL) {
+            float metres = vxd_mulf(ray->direction[axis], call->view.voxel_size);
+
+            call->vertex[at] = t > 0 ? vxd_addf(call->at[axis], vxd_mulf(metres, t)) : 0;
+        }
+        if (call->normal != NULL) {
+            call->normal[at] = hit->normal[axis];
+        }
+        if (call->colour != NULL) {
+            call->colour[at] = hit->rgb[axis];
+        }
+    }
+}
+
 VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
 {
     size_t pixel = (size_t)v * (size_t)call->camera.width + (size_t)u;
@@ -760,31 +806,7 @@ VXD_HD void vxd_cast_pixel(const struct vxd_cast_call *call, int u, int v)
         t = vxd_cast_is_near(call, &ray, to) ? vxd_cast_march(call, &ray, from, to, &hit)
                                              : 0;
     }
-    if (call->depth != NULL) {
-        call->depth[pixel] = t;
-    }
-    if (call->mask != NULL) {
-        call->mask[pixel] = t > 0 ? 1 : 0;
-    }
-    if (call->label != NULL || call->weight != NULL) {
-        vxd_cast_note(call, &ray, t, pixel);
-    }
-    VXD_UNROLL
-    for (int axis = 0; axis < 3; axis++) {
-        size_t at = 3 * pixel + (size_t)axis;
-
-        if (call->vertex != NULL) {
-            float metres = vxd_mulf(ray.direction[axis], call->view.voxel_size);
-
-            call->vertex[at] = t > 0 ? vxd_addf(call->at[axis], vxd_mulf(metres, t)) : 0;
-        }
-        if (call->normal != NULL) {
-            call->normal[at] = hit.normal[axis];
-        }
-        if (call->colour != NULL) {
-            call->colour[at] = hit.rgb[axis];
-        }
-    }
+    vxd_cast_write(call, &ray, &hit, t, pixel);
 }
 
 #endif
