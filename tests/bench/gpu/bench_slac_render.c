@@ -73,7 +73,7 @@ struct vxd_volume_pose bench_path_pose(const double middle[3], size_t i, size_t 
     static const struct vxd_volume_pose level = {{1, 0, 0, 0, 0, 1, 0, -1, 0}, {0, 0, 0}};
     double t = (double)i / (double)n;
     struct vxd_volume_pose local =
-        track_pose(0.6 * sin(4 * PI * t), 0.3 * sin(22 * t), 0.6 * cos(4 * PI * t),
+        track_pose(0.5 * sin(4 * PI * t), 0.15 * sin(22 * t), 0.5 * cos(4 * PI * t),
                    720 * t, 20 * sin(31 * t), 85 * sin(23 * t));
     struct vxd_volume_pose pose = bench_pose_times(&level, &local);
 
