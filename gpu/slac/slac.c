@@ -407,6 +407,10 @@ enum vxd_status vxd_slac_solve(struct vxd_queue *queue, struct vxd_slac *slac,
     VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_move_node, 3 * s->n_nodes, err));
     VXD_TRY(vxd_slac_run(queue, s, VXD_SLAC_STEP_move_pose, s->n_fragments, err));
     s->n_pairs = 0; /* they were of where the points were */
+    s->robust2 /= 4;
+    if (s->robust2 < slac->options.distance_m * slac->options.distance_m / 100) {
+        s->robust2 = slac->options.distance_m * slac->options.distance_m / 100;
+    }
     if (s->n_nodes > 0) {
         VXD_TRY(keep_scale(queue, slac, err));
     }

@@ -11,6 +11,10 @@
  * to, N_u are its neighbours along the axes, and R_u is the rotation that explains best how they
  * moved (as rigid as possible). Distances of pairs may be those to planes instead.
  *
+ * Pairs count by 1 / (1 + (r / s)^2)^2 of their distance r (Geman and McClure), where s begins as the
+ * largest distance and is halved by each step down to a tenth of it: what does not fit, such as leaves
+ * of which one side is seen, counts less and less.
+ *
  * One call, vxd_slac_step, is a Gauss-Newton step: pairs are found anew, the rotations too, and the
  * step is solved by conjugate gradients without any matrix but blocks on its diagonal.
  *
@@ -105,7 +109,7 @@ void vxd_slac_destroy(struct vxd_queue *queue, struct vxd_slac *slac);
 
 /* How well the fragments lie on each other. */
 struct vxd_slac_loss {
-    double data;        /* sum of the squares of the pairs' distances, square metres */
+    double data; /* weighted sum of the squares of the pairs' distances, square metres */
     double regularizer; /* lambda times its sum, square metres */
     size_t n_pairs;
     size_t n_edges; /* whose fitness is enough */

@@ -575,6 +575,7 @@ static void init_rules(struct vxd_slac *slac)
     s->is_plane = options->metric == VXD_SLAC_POINT_TO_PLANE ? 1 : 0;
     s->search_m = 2 * (float)options->distance_m;
     s->distance2 = (float)(options->distance_m * options->distance_m);
+    s->robust2 = options->distance_m * options->distance_m;
     s->voxel_m = options->voxel_m;
     s->cell_m = options->cell_m;
     s->lambda = options->lambda;

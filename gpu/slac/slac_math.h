@@ -56,7 +56,7 @@ struct vxd_slac_seen {
 
 /* What a point's list has of a pair. */
 struct vxd_slac_link {
-    float normal[3];
+    float normal[3]; /* times the pair's weight; points: the weight */
     int32_t other;
 };
 
@@ -83,6 +83,7 @@ struct vxd_slac_state {
     int is_plane;
     float search_m; /* edge of the search's cells: twice the distance of pairs */
     float distance2;
+    double robust2; /* pairs as far apart as its root count a quarter */
     double voxel_m;
     double cell_m;
     double lambda;
@@ -628,16 +629,31 @@ VXD_HD void vxd_slac_pair_one(const struct vxd_slac_state *s, size_t i)
     }
 }
 
-/* Item i of the sorted links; where a point's list begins, for it and those before it without. */
+/* Item i of the sorted links; where a point's list begins, for it and those before it without. A pair
+ * counts less the farther apart it is (Geman and McClure): its normal is so much shorter. */
 VXD_HD void vxd_slac_link_one(const struct vxd_slac_state *s, size_t i)
 {
     uint32_t value = s->link_values[i];
     const int32_t *pair = s->pairs + 2 * (size_t)(value / 2);
+    const double *at = s->placed + 3 * (size_t)pair[0];
+    const double *to = s->placed + 3 * (size_t)pair[1];
+    const float *normal = s->placed_normals + 3 * (size_t)pair[1];
     size_t point = (size_t)s->link_keys[i];
     size_t from = i > 0 ? (size_t)s->link_keys[i - 1] + 1 : 0;
+    double along = 0;
+    double squares = 0;
+    float weight;
 
     for (int a = 0; a < 3; a++) {
-        s->links[i].normal[a] = s->placed_normals[3 * (size_t)pair[1] + (size_t)a];
+        double d = at[a] - to[a];
+
+        along += (double)normal[a] * d;
+        squares += d * d;
+    }
+    squares = s->is_plane != 0 ? along * along : squares;
+    weight = (float)(1 / (1 + squares / s->robust2));
+    for (int a = 0; a < 3; a++) {
+        s->links[i].normal[a] = s->is_plane != 0 ? normal[a] * weight : weight;
     }
     s->links[i].other = pair[1 - value % 2];
     for (size_t k = from; k <= point; k++) {

@@ -29,7 +29,9 @@ VXD_HD void vxd_slac_strip_loss_one(const struct vxd_slac_state *s, size_t i)
 
                 sum += along * along;
             } else {
-                sum += d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+                double weight = (double)link->normal[0];
+
+                sum += weight * weight * (d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
             }
         }
     }
@@ -168,6 +170,12 @@ VXD_HD void vxd_slac_force(const struct vxd_slac_state *s, const double *d, size
             x = along * (double)link->normal[0];
             y = along * (double)link->normal[1];
             z = along * (double)link->normal[2];
+        } else {
+            double weight = (double)link->normal[0] * (double)link->normal[0];
+
+            x *= weight;
+            y *= weight;
+            z *= weight;
         }
         sum[0] += x;
         sum[1] += y;
@@ -366,9 +374,9 @@ VXD_HD void vxd_slac_block_one(const struct vxd_slac_state *s, size_t i)
             m[4] += y * z;
             m[5] += z * z;
         } else {
-            m[0] += 1;
-            m[3] += 1;
-            m[5] += 1;
+            m[0] += x * x;
+            m[3] += x * x;
+            m[5] += x * x;
         }
     }
     for (int k = 0; k < 6; k++) {

@@ -124,9 +124,9 @@ struct voxeld_slac_result {
      * x 7 */
     struct voxeld_array poses;
     uint64_t n_losses;
-    /* A row before each step and one after the last: the sum of the squares of the
-     * pairs' distances, the regularizer (both m^2), pairs, and edges whose fitness is
-     * enough; n_losses x 4 */
+    /* A row before each step and one after the last: the weighted sum of the squares of
+     * the pairs' distances (the scale of the weights falls from step to step), the
+     * regularizer (both m^2), pairs, and edges whose fitness is enough; n_losses x 4 */
     struct voxeld_array losses;
     uint64_t n_control_points;
     /* The control grid as arrays, in the order of the map's entries; zero rows of rigid;

@@ -98,17 +98,21 @@ def main() -> None:
         f"Open3D {o3d.__version__}: {time.monotonic() - begin:.1f} s, "
         f"CPU {time.process_time() - cpu:.1f} s, {len(graph.edges)} edges"
     )
-    moved = []
+    moved, kept, first = [], [], 0
     for path, node in zip(names, after.nodes, strict=True):
         cloud = o3d.t.io.read_point_cloud(str(path))
-        if grid is not None:
+        n = len(cloud.point.positions)
+        index = np.arange(first, first + n, dtype=np.int64)
+        if grid is not None:  # points outside of the grid are left out
+            cloud.point["index"] = o3c.Tensor(index.reshape(-1, 1))
             cloud = grid.deform(grid.parameterize(cloud))
+            index = cloud.point["index"].numpy().ravel()
         p = cloud.point.positions.numpy()
         moved.append(p @ node.pose[:3, :3].T + node.pose[:3, 3])
-    if sum(map(len, moved)) == len(truth):
-        report("rigid" if args.rigid else "slac", np.concatenate(moved), truth, seen)
-    else:  # points outside of the grid are left out
-        print(f"{sum(map(len, moved))} of {len(truth)} points are in the grid")
+        kept.append(index)
+        first += n
+    truth = truth[np.concatenate(kept)]
+    report("rigid" if args.rigid else "slac", np.concatenate(moved), truth, seen)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ class SlacResult:
 
     poses      where the fragments are, fragment to map: x y z and the unit quaternion x y z w;
                metres
-    losses     a row before each step and one after the last: the sum of the squares of the
-               pairs' distances, the regularizer (both m^2), pairs, and edges whose fitness is
-               enough
+    losses     a row before each step and one after the last: the weighted sum of the squares of
+               the pairs' distances (the scale of the weights falls from step to step), the
+               regularizer (both m^2), pairs, and edges whose fitness is enough
     keys       the control grid as arrays, in the order of the map's entries; zero rows of rigid
     offsets    n_control_points x 3; metres
     rotations  n_control_points x 4
