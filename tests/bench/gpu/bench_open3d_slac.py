@@ -104,9 +104,11 @@ def main() -> None:
         n = len(cloud.point.positions)
         index = np.arange(first, first + n, dtype=np.int64)
         if grid is not None:  # points outside of the grid are left out
-            cloud.point["index"] = o3c.Tensor(index.reshape(-1, 1))
-            cloud = grid.deform(grid.parameterize(cloud))
-            index = cloud.point["index"].numpy().ravel()
+            inside = grid.parameterize(cloud)
+            given = cloud.point.positions.numpy()
+            table = {p.tobytes(): k for p, k in zip(given, index, strict=True)}
+            index = np.array([table[p.tobytes()] for p in inside.point.positions.numpy()])
+            cloud = grid.deform(inside)
         p = cloud.point.positions.numpy()
         moved.append(p @ node.pose[:3, :3].T + node.pose[:3, 3])
         kept.append(index)
