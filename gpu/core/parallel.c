@@ -14,6 +14,8 @@
 
 #include "gpu/core/machine_limits.h"
 
+#define COPY_PIECE_BYTES ((size_t)256 * 1024)
+
 #define MAX_THREADS 256
 #define N_SPINS 2000
 
@@ -263,4 +265,24 @@ void vxd_parallel_for(struct vxd_pool *pool, size_t n, size_t grain, vxd_loop_fn
     }
     wait_for_others(pool, &loop);
     (void)pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Arrays of a large copy. */
+struct copy {
+    uint8_t *to;
+    const uint8_t *from;
+};
+
+static void copy_piece(void *args, size_t begin, size_t end)
+{
+    const struct copy *copy = args;
+
+    memcpy(copy->to + begin, copy->from + begin, end - begin);
+}
+
+void vxd_parallel_copy(void *pool, void *to, const void *from, size_t n_bytes)
+{
+    struct copy copy = {to, from};
+
+    vxd_parallel_for(pool, n_bytes, COPY_PIECE_BYTES, copy_piece, &copy);
 }

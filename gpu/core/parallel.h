@@ -32,6 +32,9 @@ typedef void (*vxd_loop_fn)(void *args, size_t begin, size_t end);
 void vxd_parallel_for(struct vxd_pool *pool, size_t n, size_t grain, vxd_loop_fn body,
                       void *args);
 
+/* Copies as memcpy does, on all threads of the struct vxd_pool that `pool` points to. */
+void vxd_parallel_copy(void *pool, void *to, const void *from, size_t n_bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,6 +16,7 @@ struct layout {
     size_t partial;
     size_t sort_scratch;
     size_t scan_scratch;
+    size_t table;
     size_t total;
 };
 
@@ -40,6 +41,15 @@ static bool lay_out(int n_threads, const struct vxd_voxelize_args *args,
     bool fits = true;
 
     *out = (struct layout){.total = 0};
+    if (vxd_voxelize_is_hashed(n_threads, args)) {
+        return vxd_layout_add(&out->total, n + 1, 8, &out->keys[0]) &&
+               vxd_layout_add(&out->total, n + 1, 4, &out->indices[0]) &&
+               vxd_layout_add(&out->total, n + 1, 4, &out->indices[1]) &&
+               vxd_layout_add(&out->total, n_pieces, sizeof(struct vxd_key_piece),
+                              &out->key_pieces) &&
+               vxd_layout_add(&out->total, vxd_voxelize_table_bytes(args), 1,
+                              &out->table);
+    }
     for (int i = 0; i < n_arrays; i++) {
         fits = fits && vxd_layout_add(&out->total, n + 1, 8, &out->keys[i]) &&
                vxd_layout_add(&out->total, n + 1, 4, &out->indices[i]);
@@ -68,53 +78,6 @@ size_t vxd_voxelize_scratch_bytes_cpu(const struct vxd_queue *queue,
     return layout.total;
 }
 
-/* Computes keys of the points [begin, end) of one sample; kept points follow those
- * already in `piece`. Called with a constant rule, so that the compiler makes a loop
- * for each. */
-static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule rule,
-                              size_t piece_begin, size_t begin, size_t end,
-                              struct vxd_voxel_totals *totals,
-                              struct vxd_key_piece *piece)
-{
-    struct vxd_voxel_lattice lattice = run->call->lattice;
-    const float *positions = run->call->args.positions;
-    int32_t *inverse = run->call->out.inverse;
-    uint64_t *keys = run->keys + piece_begin;
-    uint32_t *indices = run->indices + piece_begin;
-    uint32_t n_kept = piece->n_kept;
-    uint32_t n_non_finite = 0;
-    int32_t sign = 0;
-    uint32_t magnitude = 0;
-
-    lattice.rule = rule;
-    for (size_t i = begin; i < end; i++) {
-        int32_t c[3] = {0, 0, 0};
-        enum vxd_point_class point_class =
-            vxd_voxel_coord(&lattice, positions + 3 * i, c);
-
-        if (point_class == VXD_POINT_KEPT) {
-            sign |= c[0] | c[1] | c[2];
-            magnitude |= (uint32_t)(c[0] < 0 ? ~c[0] : c[0]) |
-                         (uint32_t)(c[1] < 0 ? ~c[1] : c[1]) |
-                         (uint32_t)(c[2] < 0 ? ~c[2] : c[2]);
-            keys[n_kept] = vxd_voxel_key(&lattice, c);
-            indices[n_kept] = (uint32_t)i;
-            n_kept++;
-            continue;
-        }
-        n_non_finite += point_class == VXD_POINT_NON_FINITE ? 1 : 0;
-        if (inverse != NULL) {
-            inverse[i] = -1;
-        }
-    }
-    vxd_count_add(&totals->n_non_finite, n_non_finite);
-    vxd_count_add(&totals->n_out_of_range,
-                  (uint32_t)(end - begin) - (n_kept - piece->n_kept) - n_non_finite);
-    piece->n_kept = n_kept;
-    piece->magnitude |= magnitude;
-    piece->has_negative = piece->has_negative || sign < 0;
-}
-
 static void key_piece(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;
@@ -129,11 +92,7 @@ static void key_piece(void *args, size_t begin, size_t end)
         if (stop > i) {
             struct vxd_voxel_totals *totals = &run->call->out.totals[sample];
 
-            if (run->call->args.rule == VXD_RULE_SPCONV) {
-                key_points(run, VXD_RULE_SPCONV, begin, i, stop, totals, piece);
-            } else {
-                key_points(run, VXD_RULE_MINKOWSKI, begin, i, stop, totals, piece);
-            }
+            vxd_voxelize_keys(run, begin, i, stop, totals, piece);
             i = stop;
         }
     }
@@ -242,8 +201,14 @@ static enum vxd_status voxelize_job(struct vxd_pool *pool, const void *args,
     run.partial = (float *)(void *)(scratch + layout.partial);
     run.sort_scratch = scratch + layout.sort_scratch;
     run.scan_scratch = scratch + layout.scan_scratch;
+    run.table = scratch + layout.table;
 
     memset(call->out.totals, 0, (size_t)call->args.n_batch * sizeof *call->out.totals);
+    if (vxd_voxelize_is_hashed(vxd_pool_n_threads(pool), &call->args)) {
+        vxd_parallel_for(pool, call->args.n_points, VXD_VOXELIZE_PIECE, key_piece, &run);
+        vxd_voxelize_hash(&run);
+        return VXD_OK;
+    }
     key_and_pack(&run);
     vxd_voxelize_group(&run);
     vxd_voxelize_reduce(&run);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The state of one voxelization on the CPU, shared by its steps:
  *
- *   voxelize_cpu.c         point keys, dropped points, the order of the steps
+ *   voxelize_cpu.c         the order of the steps
+ *   voxelize_keys_cpu.c    point keys, dropped points
+ *   voxelize_hash_cpu.c    the rest in one pass over the points, where few threads are to number
+ *                          voxels by their first points
  *   voxelize_group_cpu.c   sort by key, voxel boundaries, caps and numbering
  *   voxelize_reduce_cpu.c  one pass over the voxels that writes every output */
 #ifndef VXD_GPU_VOXEL_VOXELIZE_CPU_H
 #define VXD_GPU_VOXEL_VOXELIZE_CPU_H
+
+#include <string.h>
 
 #include "gpu/core/core.h"
 #include "gpu/voxel/voxel_backends.h"
@@ -54,12 +59,27 @@ struct vxd_voxelize_run {
     float *partial; /* sums, minima, maxima of the blocks of large voxels */
     void *sort_scratch;
     void *scan_scratch;
+    void *table; /* of voxelize_hash_cpu.c */
 
     /* In the spare arrays, once the points are sorted. */
     uint32_t *voxel_begin; /* n_found + 1: first of its sorted pairs */
     uint32_t *ranks;       /* n_points + 1: voxels whose first point comes before */
     uint32_t *ids;         /* n_found + 1, see enum vxd_numbering */
 };
+
+/* Computes keys of the points [begin, end) of one sample; kept points follow those already in
+ * `piece`, which begins at point piece_begin. */
+void vxd_voxelize_keys(struct vxd_voxelize_run *run, size_t piece_begin, size_t begin,
+                       size_t end, struct vxd_voxel_totals *totals,
+                       struct vxd_key_piece *piece);
+
+/* Whether so many threads put these points through a hash table instead of sorting them, and the
+ * bytes of that table. */
+bool vxd_voxelize_is_hashed(int n_threads, const struct vxd_voxelize_args *args);
+size_t vxd_voxelize_table_bytes(const struct vxd_voxelize_args *args);
+
+/* Writes all outputs from the keys of the pieces. */
+void vxd_voxelize_hash(struct vxd_voxelize_run *run);
 
 /* Sorts the kept points and finds the voxels; then numbers them, applies max_voxels and
  * writes starts and the totals' n_voxels. */
@@ -75,6 +95,53 @@ static inline void vxd_count_add(uint32_t *count, uint32_t n)
 {
     if (n != 0) {
         (void)__atomic_fetch_add(count, n, __ATOMIC_RELAXED);
+    }
+}
+
+/* Copies the usual widths inline, because a call of memcpy would take longer than most
+ * rows. */
+static inline void vxd_copy_row(float *to, const float *from, size_t n_channels)
+{
+    switch (n_channels) {
+    case 1:
+        to[0] = from[0];
+        break;
+    case 2:
+        memcpy(to, from, 2 * sizeof *to);
+        break;
+    case 3:
+        memcpy(to, from, 3 * sizeof *to);
+        break;
+    case 4:
+        memcpy(to, from, 4 * sizeof *to);
+        break;
+    case 5:
+        memcpy(to, from, 5 * sizeof *to);
+        break;
+    default:
+        memcpy(to, from, n_channels * sizeof *to);
+        break;
+    }
+}
+
+static inline void vxd_add_rows(const float *row, size_t n_channels, float *sum)
+{
+    for (size_t c = 0; c < n_channels; c++) {
+        sum[c] = vxd_addf(sum[c], row[c]);
+    }
+}
+
+static inline void vxd_fold_low(const float *row, size_t n_channels, float *min)
+{
+    for (size_t c = 0; c < n_channels; c++) {
+        min[c] = row[c] < min[c] ? row[c] : min[c];
+    }
+}
+
+static inline void vxd_fold_high(const float *row, size_t n_channels, float *max)
+{
+    for (size_t c = 0; c < n_channels; c++) {
+        max[c] = row[c] > max[c] ? row[c] : max[c];
     }
 }
 

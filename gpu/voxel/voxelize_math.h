@@ -33,35 +33,67 @@ struct vxd_voxel_lattice {
     int levels;      /* bits an axis, 1 to 21; a key has 3 * levels bits */
 };
 
+/* What decides the cell of a position along one axis. */
+struct vxd_voxel_axis {
+    enum vxd_voxel_rule rule;
+    bool has_range;
+    float size;
+    float lo;
+    float hi;
+    float grid;
+};
+
+VXD_HD struct vxd_voxel_axis vxd_voxel_axis_of(const struct vxd_voxel_lattice *lattice,
+                                               enum vxd_voxel_rule rule, int axis)
+{
+    struct vxd_voxel_axis out;
+
+    out.rule = rule;
+    out.has_range = lattice->has_range;
+    out.size = lattice->size[axis];
+    out.lo = lattice->lo[axis];
+    out.hi = lattice->hi[axis];
+    out.grid = (float)lattice->grid[axis];
+    return out;
+}
+
+/* The cell of a finite position; and whether the lattice has it. */
+VXD_HD float vxd_voxel_cell(const struct vxd_voxel_axis *axis, float p)
+{
+    return axis->rule == VXD_RULE_SPCONV
+               ? floorf(vxd_divf(vxd_subf(p, axis->lo), axis->size))
+               : floorf(vxd_divf(p, axis->size));
+}
+
+VXD_HD bool vxd_voxel_has_cell(const struct vxd_voxel_axis *axis, float p, float q)
+{
+    /* No && or ||, so that loops over this have no branch. */
+    if (axis->rule == VXD_RULE_SPCONV) {
+        return ((int)(q >= 0.0f) & (int)(q < axis->grid)) != 0;
+    }
+    return ((int)(q >= -1048576.0f) & (int)(q < 1048576.0f) &
+            ((int)!axis->has_range | ((int)(p >= axis->lo) & (int)(p < axis->hi)))) != 0;
+}
+
 /* Coordinate of a position, or why it has none. */
 VXD_HD enum vxd_point_class vxd_voxel_coord(const struct vxd_voxel_lattice *lattice,
                                             const float p[3], int32_t c[3])
 {
     enum vxd_point_class point_class = VXD_POINT_KEPT;
 
-    for (int axis = 0; axis < 3; axis++) {
+    for (int i = 0; i < 3; i++) {
+        struct vxd_voxel_axis axis = vxd_voxel_axis_of(lattice, lattice->rule, i);
         float q;
 
-        if (!isfinite(p[axis])) {
+        if (!isfinite(p[i])) {
             return VXD_POINT_NON_FINITE;
         }
-        if (lattice->rule == VXD_RULE_SPCONV) {
-            q = floorf(
-                vxd_divf(vxd_subf(p[axis], lattice->lo[axis]), lattice->size[axis]));
-            if (!(q >= 0.0f && q < (float)lattice->grid[axis])) {
-                point_class = VXD_POINT_OUT_OF_RANGE;
-                continue;
-            }
-        } else {
-            q = floorf(vxd_divf(p[axis], lattice->size[axis]));
-            if (!(q >= -1048576.0f && q < 1048576.0f) ||
-                (lattice->has_range &&
-                 !(p[axis] >= lattice->lo[axis] && p[axis] < lattice->hi[axis]))) {
-                point_class = VXD_POINT_OUT_OF_RANGE;
-                continue;
-            }
+        q = vxd_voxel_cell(&axis, p[i]);
+        if (!vxd_voxel_has_cell(&axis, p[i], q)) {
+            point_class = VXD_POINT_OUT_OF_RANGE;
+            continue;
         }
-        c[axis] = (int32_t)q;
+        c[i] = (int32_t)q;
     }
     return point_class;
 }

@@ -48,55 +48,20 @@ static const float *row_of(const struct rows *rows, uint32_t i)
     return rows->features + (size_t)rows->indices[i] * rows->n_channels;
 }
 
-/* Copies the usual widths inline, because a call of memcpy would take longer than most
- * rows. */
-static inline void copy_row(float *to, const float *from, size_t n_channels)
-{
-    switch (n_channels) {
-    case 1:
-        to[0] = from[0];
-        break;
-    case 2:
-        memcpy(to, from, 2 * sizeof *to);
-        break;
-    case 3:
-        memcpy(to, from, 3 * sizeof *to);
-        break;
-    case 4:
-        memcpy(to, from, 4 * sizeof *to);
-        break;
-    case 5:
-        memcpy(to, from, 5 * sizeof *to);
-        break;
-    default:
-        memcpy(to, from, n_channels * sizeof *to);
-        break;
-    }
-}
-
-static void add_rows(const float *row, size_t n_channels, float *sum)
-{
-    for (size_t c = 0; c < n_channels; c++) {
-        sum[c] = vxd_addf(sum[c], row[c]);
-    }
-}
-
 /* Sum of the points [begin, end), end > begin, in order. */
 static void sum_block(const struct rows *rows, uint32_t begin, uint32_t end, float *sum)
 {
-    copy_row(sum, row_of(rows, begin), rows->n_channels);
+    vxd_copy_row(sum, row_of(rows, begin), rows->n_channels);
     for (uint32_t i = begin + 1; i < end; i++) {
-        add_rows(row_of(rows, i), rows->n_channels, sum);
+        vxd_add_rows(row_of(rows, i), rows->n_channels, sum);
     }
 }
 
 static void fold_extremes(const float *low, const float *high, size_t n_channels,
                           float *min, float *max)
 {
-    for (size_t c = 0; c < n_channels; c++) {
-        min[c] = low[c] < min[c] ? low[c] : min[c];
-        max[c] = high[c] > max[c] ? high[c] : max[c];
-    }
+    vxd_fold_low(low, n_channels, min);
+    vxd_fold_high(high, n_channels, max);
 }
 
 /* Every block starts from the voxel's first point, not from its own, because a NaN may
@@ -104,8 +69,8 @@ static void fold_extremes(const float *low, const float *high, size_t n_channels
 static void fold_block(const struct rows *rows, uint32_t begin, uint32_t end, float *min,
                        float *max)
 {
-    copy_row(min, row_of(rows, 0), rows->n_channels);
-    copy_row(max, row_of(rows, 0), rows->n_channels);
+    vxd_copy_row(min, row_of(rows, 0), rows->n_channels);
+    vxd_copy_row(max, row_of(rows, 0), rows->n_channels);
     for (uint32_t i = begin; i < end; i++) {
         const float *row = row_of(rows, i);
 
@@ -148,7 +113,7 @@ static void reduce_large(struct vxd_pool *pool, struct large *large)
         const float *block = total + (size_t)(begin / VXD_SUM_BLOCK) * 3 * n_channels;
 
         if (large->needs_sum) {
-            add_rows(block, n_channels, total);
+            vxd_add_rows(block, n_channels, total);
         }
         if (large->needs_extremes) {
             fold_extremes(block + n_channels, block + 2 * n_channels, n_channels,
@@ -166,7 +131,7 @@ static void sum_rows(const struct rows *rows, float *sum)
         uint32_t end = rows->n - begin < VXD_SUM_BLOCK ? rows->n : begin + VXD_SUM_BLOCK;
 
         sum_block(rows, begin, end, block);
-        add_rows(block, rows->n_channels, sum);
+        vxd_add_rows(block, rows->n_channels, sum);
     }
 }
 
@@ -190,10 +155,10 @@ static void write_extremes(const struct vxd_voxels *out, uint32_t id, size_t n_c
     size_t to = (size_t)id * n_channels;
 
     if (out->min != NULL) {
-        copy_row(out->min + to, min, n_channels);
+        vxd_copy_row(out->min + to, min, n_channels);
     }
     if (out->max != NULL) {
-        copy_row(out->max + to, max, n_channels);
+        vxd_copy_row(out->max + to, max, n_channels);
     }
 }
 
@@ -205,7 +170,7 @@ static void write_points(const struct vxd_voxels *out, uint32_t id, uint32_t max
     float *to = out->points + (size_t)id * max_points * row_floats;
 
     for (uint32_t i = 0; i < rows->n; i++) {
-        copy_row(to + i * row_floats, row_of(rows, i), row_floats);
+        vxd_copy_row(to + i * row_floats, row_of(rows, i), row_floats);
     }
     memset(to + rows->n * row_floats, 0,
            (size_t)(max_points - rows->n) * row_floats * sizeof *to);
@@ -242,7 +207,7 @@ static void reduce_features(struct vxd_voxelize_run *run, uint32_t id, size_t fi
         }
     }
     if (out->first != NULL) {
-        copy_row(out->first + (size_t)id * n_channels, row_of(rows, 0), n_channels);
+        vxd_copy_row(out->first + (size_t)id * n_channels, row_of(rows, 0), n_channels);
     }
     if (out->points != NULL) {
         write_points(out, id, run->call->args.max_points, rows);

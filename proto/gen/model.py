@@ -30,6 +30,7 @@ FILES = (
     "hashmap",
     "network",
     "scene",
+    "history",
     "scene_upkeep",
     "scene_version",
     "volume",

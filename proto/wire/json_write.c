@@ -46,9 +46,102 @@ void vxd_text_json_double(struct vxd_text *text, double value)
     vxd_text_append(text, number, strlen(number));
 }
 
+/* A float above 1e-4 and below 1e6 as an integer: mantissa x 2^-shift. */
+struct binary {
+    uint64_t mantissa; /* below 2^24 */
+    unsigned shift;    /* 4 to 37 */
+    bool is_power;     /* of two: the float below is closer than the one above */
+};
+
+/* Rounds mantissa x 10^k / 2^shift, which has 9 digits at most, to an integer, ties to even. */
+static uint64_t round_decimal(const struct binary *binary, uint64_t scale)
+{
+    const uint64_t exact = binary->mantissa * scale; /* below 2^64: scale <= 10^12 */
+    const uint64_t half = (uint64_t)1 << (binary->shift - 1);
+    const uint64_t rest = exact & (2 * half - 1);
+    const uint64_t whole = exact >> binary->shift;
+
+    return whole + (rest > half || (rest == half && (whole & 1) != 0) ? 1 : 0);
+}
+
+/* Whether reading digits / scale gives the float. */
+static bool reads_back(const struct binary *binary, uint64_t digits, uint64_t scale)
+{
+    const uint64_t exact = binary->mantissa * scale;
+    const uint64_t read = digits << binary->shift;
+    const bool is_below = read < exact;
+    const uint64_t twice = 2 * (is_below ? exact - read : read - exact);
+    const uint64_t most = is_below && binary->is_power ? scale / 2 : scale;
+
+    return twice < most || (twice == most && (binary->mantissa & 1) == 0);
+}
+
+/* Writes digits x 10^-k without zeros at the end. */
+static void write_decimal(struct vxd_text *text, bool is_negative, uint64_t digits, int k)
+{
+    char number[32];
+    char *at = number + sizeof number;
+    const char *end = number + sizeof number;
+
+    for (; k > 0 && digits % 10 == 0; k--) {
+        digits /= 10;
+    }
+    for (int i = 0; i < k || digits > 0 || i == k; i++) {
+        if (i == k && k > 0) {
+            *--at = '.';
+        }
+        *--at = (char)('0' + digits % 10);
+        digits /= 10;
+    }
+    if (is_negative) {
+        *--at = '-';
+    }
+    vxd_text_append(text, at, (size_t)(end - at));
+}
+
+/* Writes what the loop of vxd_text_json_float writes, exactly, for most floats; false for the
+ * others. */
+static bool write_float(struct vxd_text *text, float value)
+{
+    const float size = fabsf(value);
+    uint64_t scale = 100000; /* of 6 digits where the first one is that of ones */
+    struct binary binary;
+    uint32_t bits;
+    int k = 5;
+
+    if (!(size > 1e-4F && size < 1e6F)) {
+        return false;
+    }
+    memcpy(&bits, &size, sizeof bits);
+    binary.mantissa = (bits & 0x7fffff) | 0x800000;
+    binary.shift = 150 - (bits >> 23);
+    binary.is_power = binary.mantissa == 0x800000;
+    for (float power = 10; size >= power; power *= 10) {
+        scale /= 10;
+        k--;
+    }
+    for (double power = 1; (double)size < power; power /= 10) {
+        scale *= 10;
+        k++;
+    }
+    for (int n_digits = 6; n_digits <= 9; n_digits++, scale *= 10, k++) {
+        const uint64_t digits = round_decimal(&binary, scale);
+
+        if (n_digits == 9 || reads_back(&binary, digits, scale)) {
+            write_decimal(text, value < 0, digits, k);
+            return true;
+        }
+    }
+    return false;
+}
+
 void vxd_text_json_float(struct vxd_text *text, float value)
 {
     char number[32];
+
+    if (write_float(text, value)) {
+        return;
+    }
 
     if (!is_plain_number((double)value, text)) {
         return;

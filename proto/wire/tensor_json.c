@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/wire/tensor_json.h"
+#include "proto/wire/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -109,16 +110,16 @@ static void write_element(uint64_t bits, enum vxd_dtype dtype, struct vxd_text *
 {
     switch (dtype) {
     case VXD_INT8:
-        vxd_text_printf(text, "%d", (int)(int8_t)(uint8_t)bits);
+        vxd_text_signed(text, (int8_t)(uint8_t)bits);
         break;
     case VXD_INT16:
-        vxd_text_printf(text, "%d", (int)(int16_t)(uint16_t)bits);
+        vxd_text_signed(text, (int16_t)(uint16_t)bits);
         break;
     case VXD_INT32:
-        vxd_text_printf(text, "%ld", (long)(int32_t)(uint32_t)bits);
+        vxd_text_signed(text, (int32_t)(uint32_t)bits);
         break;
     case VXD_INT64:
-        vxd_text_printf(text, "%lld", (long long)(int64_t)bits);
+        vxd_text_signed(text, (int64_t)bits);
         break;
     case VXD_FLOAT16:
         vxd_text_json_float(text, float_of_half((uint32_t)bits));
@@ -133,7 +134,7 @@ static void write_element(uint64_t bits, enum vxd_dtype dtype, struct vxd_text *
         vxd_text_json_double(text, double_of_bits(bits));
         break;
     default:
-        vxd_text_printf(text, "%llu", (unsigned long long)bits);
+        vxd_text_unsigned(text, bits);
         break;
     }
 }

@@ -56,6 +56,32 @@ void vxd_text_append(struct vxd_text *text, const char *bytes, size_t n_bytes)
     }
 }
 
+static void append_digits(struct vxd_text *text, bool is_negative, uint64_t value)
+{
+    char number[24];
+    char *at = number + sizeof number;
+    const char *end = at;
+
+    do {
+        *--at = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    if (is_negative) {
+        *--at = '-';
+    }
+    vxd_text_append(text, at, (size_t)(end - at));
+}
+
+void vxd_text_signed(struct vxd_text *text, int64_t value)
+{
+    append_digits(text, value < 0, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+void vxd_text_unsigned(struct vxd_text *text, uint64_t value)
+{
+    append_digits(text, false, value);
+}
+
 void vxd_text_printf(struct vxd_text *text, const char *format, ...)
 {
     char local[PRINTF_BYTES];

@@ -9,4 +9,8 @@
  * n_bytes. NULL, and text->failed, when memory runs out. */
 char *vxd_text_reserve(struct vxd_text *text, size_t n_bytes);
 
+/* Appends an integer, as "%lld" and "%llu" write it. */
+void vxd_text_signed(struct vxd_text *text, int64_t value);
+void vxd_text_unsigned(struct vxd_text *text, uint64_t value);
+
 #endif

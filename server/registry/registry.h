@@ -146,6 +146,30 @@ enum vxd_status vxd_registry_check_disk(const struct vxd_registry *registry,
                                         struct vxd_journal_stats *stats,
                                         struct vxd_err *err);
 
+/* Something that is packed on a thread of its own while the lane goes on. Zero-initialised it is
+ * nothing; `run` and `user` are set before it is begun. */
+struct vxd_packing {
+    void (*run)(void *user);
+    void *user;
+    bool is_begun; /* set and read by who begins and ends it */
+    /* the registry's own */
+    enum {
+        VXD_PACKING_WAITS = 0,
+        VXD_PACKING_RUNS,
+        VXD_PACKING_DONE
+    } state;
+    struct vxd_packing *next;
+};
+
+/* Begins it; the journal is open. It stays where it is until vxd_registry_end_packing. */
+void vxd_registry_begin_packing(struct vxd_registry *registry,
+                                struct vxd_packing *packing);
+
+/* Waits until it has run, or, where it has not begun, runs it here if it is still needed. Nothing
+ * where it was not begun, or has ended. */
+void vxd_registry_end_packing(struct vxd_registry *registry, struct vxd_packing *packing,
+                              bool is_needed);
+
 /* Adds the request's outcome (its output is complete) to the transaction and commits it;
  * vxd_commit_decide follows. The transaction is freed in any case.
  * errors  UNAVAILABLE, RESOURCE_EXHAUSTED; then it does not follow */

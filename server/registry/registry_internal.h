@@ -6,6 +6,7 @@
 #include "server/registry/registry.h"
 
 struct vxd_registry_saver;
+struct vxd_registry_packer;
 
 struct vxd_registered_kind {
     const struct vxd_durable_kind *kind;
@@ -22,6 +23,7 @@ struct vxd_registry {
     bool is_recovered;           /* all that the journal has came back */
     const struct vxd_data_dir *dir;
     struct vxd_registry_saver *saver;
+    struct vxd_registry_packer *packer;
 };
 
 /* Finds the kind of a family; NULL where it is unknown. */
@@ -45,5 +47,12 @@ void vxd_registry_saver_wait(struct vxd_registry_saver *saver, uint32_t timeout_
 /* Frees it. The thread must be stopped, and the journal, whose own thread asks for
  * snapshots, closed. */
 void vxd_registry_saver_destroy(struct vxd_registry_saver *saver);
+
+/* registry_packer.c. Starts and stops the thread that packs records. Stopping needs no packing to
+ * be left; NULL is fine.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_registry_packer_start(struct vxd_registry_packer **out,
+                                          struct vxd_err *err);
+void vxd_registry_packer_stop(struct vxd_registry_packer *packer);
 
 #endif

@@ -294,6 +294,7 @@ enum vxd_status vxd_registry_open_journal(struct vxd_registry *registry,
 
     registry->dir = dir;
     VXD_TRY(vxd_registry_saver_start(registry, &registry->saver, err));
+    VXD_TRY(vxd_registry_packer_start(&registry->packer, err));
     VXD_TRY(vxd_journal_open(dir, &options, &registry->journal, &found, err));
     VXD_TRY(vxd_journal_read_families(registry->journal, list_family, &listing, err));
     VXD_TRY(sweep(registry, err));
@@ -356,6 +357,8 @@ void vxd_registry_close_journal(struct vxd_registry *registry)
         return;
     }
     vxd_registry_saver_stop(registry->saver);
+    vxd_registry_packer_stop(registry->packer);
+    registry->packer = NULL;
     status = registry->is_recovered ? vxd_journal_close(registry->journal, &err)
                                     : vxd_journal_leave(registry->journal, &err);
     if (status != VXD_OK) {

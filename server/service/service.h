@@ -153,6 +153,7 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
 enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_decay_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_changed_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_log_odds_at_check(struct vxd_request *request,
                                             struct vxd_err *err);
 enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err);
@@ -166,6 +167,8 @@ enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 enum vxd_status vxd_scene_undo_submit(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_changed_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_log_odds_at_submit(struct vxd_request *request,
                                              struct vxd_queue *queue,
                                              struct vxd_err *err);
@@ -185,6 +188,8 @@ enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_undo_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_changed_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_log_odds_at_finish(struct vxd_request *request,
                                              struct vxd_queue *queue,
                                              struct vxd_err *err);
@@ -246,6 +251,9 @@ enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *qu
 enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
                                               const struct vxd_body *body,
                                               struct vxd_err *err);
+enum vxd_status vxd_scene_import_mesh_from_file(struct vxd_request *request,
+                                                const struct vxd_body *body,
+                                                struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_scene_import_mesh_check(struct vxd_request *request,
                                             struct vxd_err *err);

@@ -59,6 +59,7 @@ set(integration_tests
   client/python
   client/python_errors
   client/python_maps
+  client/python_pipeline
   client/python_scenes
   client/python_versions
   client/readme
@@ -93,6 +94,7 @@ set(integration_tests
   network/networks
   scene/mesh
   scene/pictures
+  scene/scene_cast
   scene/scene_durable
   scene/scene_fusion
   scene/scene_histories
@@ -128,7 +130,7 @@ set(integration_tests
 # for each of its pictures; what it asks of the daemon, test_watch.py and test_web.py ask there.
 find_program(VOXELD_CHROMIUM chromium)
 if(VOXELD_CHROMIUM AND NOT "${VOXELD_SANITIZE}" STREQUAL "thread")
-  list(APPEND integration_tests web/dashboard)
+  list(APPEND integration_tests web/dashboard web/dashboard_tools)
 elseif(NOT VOXELD_CHROMIUM)
   message(STATUS "No chromium: the dashboard is not looked at in a browser")
 endif()
@@ -159,8 +161,14 @@ endif()
 set_tests_properties(integration_overload integration_load integration_bench integration_memory
                      integration_soak PROPERTIES RESOURCE_LOCK measures_time)
 
+if(TEST integration_dashboard_tools)
+  set_property(TEST integration_dashboard_tools APPEND PROPERTY ENVIRONMENT
+               "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")
+endif()
+
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
+             integration_python_pipeline
              integration_python_scenes integration_semantic_clients
              integration_grids integration_scene_upkeep
              integration_python_versions integration_map_durable

@@ -33,6 +33,7 @@ PUBLIC = {
     "client/c/include/voxeld_backup.h": ("voxeld.h",),
     "client/c/include/voxeld_field.h": ("voxeld.h",),
     "client/c/include/voxeld_grid.h": ("voxeld_version.h",),
+    "client/c/include/voxeld_history.h": ("voxeld_version.h",),
     "client/c/include/voxeld_upkeep.h": ("voxeld_version.h",),
     "client/c/include/voxeld_map.h": ("voxeld.h",),
     "client/c/include/voxeld_net.h": ("voxeld.h",),

@@ -201,12 +201,14 @@ voxeld_add_gpu_tests(/svdag/diff
   dag_export          export_cells)
 
 voxeld_add_gpu_tests(/render
-  render              render)
+  render              render
+  render_materials    materials)
 
 voxeld_add_gpu_tests(/svdag/mesh
   dag_mesh            mesh)
 
 voxeld_add_gpu_tests(/svdag/query
+  dag_changed         changed
   dag_query           query
   dag_rays            rays)
 

@@ -24,6 +24,9 @@ voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS
   server_fair           fair
   server_scheduler      scheduler)
 
+voxeld_add_tests(unit/server/transport LIBRARIES voxeld_server TESTS
+  server_parsers        parsers)
+
 voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS
   server_voxelize       voxelize)
 
@@ -57,6 +60,7 @@ voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_durable TESTS
   server_durable_faults      disk_faults
   server_durable_files       data_files
   server_upkeep_record       upkeep_record
+  server_cast_record         cast_record
   server_durable_mark        mark
   server_durable_power       power_loss
   server_volume_record       volume_record)

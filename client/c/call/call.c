@@ -597,10 +597,8 @@ static void on_aio(void *arg)
 
 enum vxd_status vxd_client_call_async(struct voxeld_client *client,
                                       const struct voxeld_call *options,
-                                      Voxeld__V1__Request *request,
-                                      const struct vxd_voxelize_expect *expect,
-                                      voxeld_voxels_callback callback, void *context,
-                                      char request_id[VXD_REQUEST_ID_BYTES],
+                                      Voxeld__V1__Request *request, vxd_call_ended *ended,
+                                      void *state, char request_id[VXD_REQUEST_ID_BYTES],
                                       struct vxd_err *err)
 {
     struct vxd_call *call = NULL;
@@ -612,9 +610,8 @@ enum vxd_status vxd_client_call_async(struct voxeld_client *client,
         return status;
     }
     memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);
-    call->expect = *expect;
-    call->callback = callback;
-    call->context = context;
+    call->ended = ended;
+    call->state = state;
     (void)pthread_mutex_lock(&client->mutex);
     call->next = client->running;
     call->link = &client->running;
@@ -651,22 +648,17 @@ void vxd_client_abort_calls(struct voxeld_client *client)
 static void deliver(struct vxd_call *call)
 {
     struct vxd_reply reply = {0};
-    struct voxeld_voxels *voxels = NULL;
-    struct voxeld_error error;
     struct vxd_err err = {0};
-    voxeld_voxels_callback callback = call->callback;
-    void *context = call->context;
+    vxd_call_ended *ended = call->ended;
+    void *state = call->state;
+    char request_id[VXD_REQUEST_ID_BYTES];
+    uint64_t sequence = call->sequence;
     enum vxd_status status = finish(call, &reply, &err);
 
-    if (status == VXD_OK) {
-        status = vxd_voxels_open(&reply, &call->expect, &voxels, &err);
-    }
-    if (status != VXD_OK) {
-        (void)vxd_client_change_error(&err, call->request_id, call->sequence, &error);
-    }
+    memcpy(request_id, call->request_id, sizeof request_id);
     /* The call goes before the callback, which may then use its place in flight. */
     call_destroy(call);
-    callback(context, voxels, status != VXD_OK ? &error : NULL);
+    ended(state, status, &reply, &err, request_id, sequence);
 }
 
 /* Takes all calls out of `done`, after waiting for the first one as asked. */

@@ -73,6 +73,15 @@ struct vxd_voxelize_expect {
     bool merges;
 };
 
+struct vxd_reply;
+
+/* What an asynchronous call of a method does at its end, on the thread of voxeld_dispatch: opens
+ * the reply (to be closed), or reports `err` where `status` is not OK, and frees its state. The
+ * call's place in flight is free again. */
+typedef void vxd_call_ended(void *take_state, enum vxd_status status,
+                            struct vxd_reply *reply, struct vxd_err *err,
+                            const char *request_id, uint64_t sequence);
+
 /* A request in flight, created and freed by call.c. */
 struct vxd_call {
     struct voxeld_client *client;
@@ -92,9 +101,8 @@ struct vxd_call {
     struct vxd_call **sends_link; /* the pointer to this one while it is sent */
 
     /* The rest is for asynchronous calls only. */
-    voxeld_voxels_callback callback;
-    void *context;
-    struct vxd_voxelize_expect expect;
+    vxd_call_ended *ended;
+    void *state;
     struct vxd_call *next;
     struct vxd_call **link; /* the pointer to this one while it is running */
 };
@@ -155,14 +163,12 @@ enum vxd_status vxd_client_get_info(struct voxeld_client *client,
                                     char request_id[VXD_REQUEST_ID_BYTES],
                                     struct vxd_reply *reply, struct vxd_err *err);
 
-/* Sends a request in the same way without waiting; *expect is kept for the check of
- * the reply. */
+/* Sends a request in the same way without waiting. Where that works `ended` follows once, with the
+ * state; otherwise never. */
 enum vxd_status vxd_client_call_async(struct voxeld_client *client,
                                       const struct voxeld_call *options,
-                                      Voxeld__V1__Request *request,
-                                      const struct vxd_voxelize_expect *expect,
-                                      voxeld_voxels_callback callback, void *context,
-                                      char request_id[VXD_REQUEST_ID_BYTES],
+                                      Voxeld__V1__Request *request, vxd_call_ended *ended,
+                                      void *state, char request_id[VXD_REQUEST_ID_BYTES],
                                       struct vxd_err *err);
 
 /* Without a connection, aborts the requests that wait for one: nng would keep them

@@ -33,6 +33,13 @@ enum vxd_status vxd_exchange_send(struct vxd_exchange *call)
                            call->request_id, &call->reply, &call->err);
 }
 
+enum vxd_status vxd_exchange_send_async(struct vxd_exchange *call, vxd_call_ended *ended,
+                                        void *state)
+{
+    return vxd_client_call_async(call->client, &call->options, &call->request, ended,
+                                 state, call->request_id, &call->err);
+}
+
 enum voxeld_status vxd_exchange_end(struct vxd_exchange *call, enum vxd_status status,
                                     struct voxeld_error *error)
 {

@@ -28,6 +28,10 @@ enum vxd_status vxd_exchange_begin(struct vxd_exchange *call,
 /* Sends call->request, whose method is set, and opens the reply. */
 enum vxd_status vxd_exchange_send(struct vxd_exchange *call);
 
+/* Sends it without waiting: `ended` follows once where that works. */
+enum vxd_status vxd_exchange_send_async(struct vxd_exchange *call, vxd_call_ended *ended,
+                                        void *state);
+
 /* Frees what is left of the call; fills *error unless status is OK. */
 enum voxeld_status vxd_exchange_end(struct vxd_exchange *call, enum vxd_status status,
                                     struct voxeld_error *error);

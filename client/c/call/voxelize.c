@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/c/call/client_internal.h"
@@ -53,6 +54,31 @@ out:
                : vxd_client_change_error(&err, request_id, call.sequence, error);
 }
 
+/* What an asynchronous call needs at its end. */
+struct voxelizing {
+    struct vxd_voxelize_expect expect;
+    voxeld_voxels_callback callback;
+    void *context;
+};
+
+static void voxelize_ended(void *take_state, enum vxd_status status,
+                           struct vxd_reply *reply, struct vxd_err *err,
+                           const char *request_id, uint64_t sequence)
+{
+    const struct voxelizing *voxelizing = take_state;
+    struct voxeld_voxels *voxels = NULL;
+    struct voxeld_error error;
+
+    if (status == VXD_OK) {
+        status = vxd_voxels_open(reply, &voxelizing->expect, &voxels, err);
+    }
+    if (status != VXD_OK) {
+        (void)vxd_client_change_error(err, request_id, sequence, &error);
+    }
+    voxelizing->callback(voxelizing->context, voxels, status != VXD_OK ? &error : NULL);
+    free(take_state);
+}
+
 enum voxeld_status voxeld_voxelize_async(struct voxeld_client *client,
                                          const struct voxeld_voxelize_request *request,
                                          voxeld_voxels_callback callback, void *context,
@@ -60,7 +86,7 @@ enum voxeld_status voxeld_voxelize_async(struct voxeld_client *client,
 {
     Voxeld__V1__Request message;
     struct vxd_decoder *arena = NULL;
-    struct vxd_voxelize_expect expect;
+    struct voxelizing *voxelizing = NULL;
     struct vxd_err err = {0};
     char request_id[VXD_REQUEST_ID_BYTES] = "";
     struct voxeld_call call = options_of(client, request);
@@ -70,10 +96,18 @@ enum voxeld_status voxeld_voxelize_async(struct voxeld_client *client,
         (void)vxd_fail(&err, VXD_INVALID_ARGUMENT, "callback", "is NULL");
         return vxd_client_error(&err, request_id, error);
     }
-    VXD_TRY(build(request, &arena, &message, &expect, &err));
-    VXD_TRY(vxd_client_call_async(client, &call, &message, &expect, callback, context,
+    voxelizing = calloc(1, sizeof *voxelizing);
+    if (voxelizing == NULL) {
+        VXD_TRY(vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a call"));
+    }
+    voxelizing->callback = callback;
+    voxelizing->context = context;
+    VXD_TRY(build(request, &arena, &message, &voxelizing->expect, &err));
+    VXD_TRY(vxd_client_call_async(client, &call, &message, voxelize_ended, voxelizing,
                                   request_id, &err));
+    voxelizing = NULL; /* the call's */
 out:
+    free(voxelizing);
     vxd_decoder_destroy(arena);
     return status == VXD_OK
                ? VOXELD_OK

@@ -448,6 +448,20 @@ voxeld_scene_integrate(struct voxeld_client *client,
                        const struct voxeld_scene_integrate_request *request,
                        struct voxeld_scene_integrated *out, struct voxeld_error *error);
 
+/* error is NULL when done is not; both live until the callback returns. It may start new calls and
+ * must not close the client. */
+typedef void (*voxeld_integrated_callback)(void *context,
+                                           const struct voxeld_scene_integrated *done,
+                                           const struct voxeld_error *error);
+
+/* Starts the same and returns at once, so that the next scan goes out while the server works on
+ * this one. Scans are added in the order in which they were started. When the result is OK, the
+ * callback is called exactly once, from voxeld_dispatch (or voxeld_close); otherwise never. What
+ * *request points to is needed until this returns. */
+VOXELD_API enum voxeld_status voxeld_scene_integrate_async(
+    struct voxeld_client *client, const struct voxeld_scene_integrate_request *request,
+    voxeld_integrated_callback callback, void *context, struct voxeld_error *error);
+
 /* Queries ------------------------------------------------------------------------------- */
 
 /* States of a voxel; sets of states are sums of these. */

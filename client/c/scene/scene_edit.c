@@ -344,48 +344,138 @@ static bool build_filter(const struct voxeld_scene_filter *in,
     return in->ground || in->min_hits > 0 || in->no_speckles;
 }
 
+/* The messages that a request is made of. */
+struct integrating {
+    Voxeld__V1__SceneIntegrateRequest body;
+    Voxeld__V1__SceneCarve carve;
+    Voxeld__V1__SceneMaterialRule rule;
+    Voxeld__V1__SceneFilter filter;
+};
+
+/* Makes call->request; `messages` live as long. */
+static enum vxd_status
+build_integrate(struct vxd_exchange *call,
+                const struct voxeld_scene_integrate_request *request,
+                struct integrating *messages)
+{
+    Voxeld__V1__SceneIntegrateRequest *body = &messages->body;
+    Voxeld__V1__SceneCarve *carve = &messages->carve;
+    Voxeld__V1__SceneMaterialRule *rule = &messages->rule;
+    enum vxd_status status;
+
+    voxeld__v1__scene_integrate_request__init(body);
+    voxeld__v1__scene_carve__init(carve);
+    voxeld__v1__scene_material_rule__init(rule);
+    voxeld__v1__scene_filter__init(&messages->filter);
+    VXD_TRY(vxd_exchange_cloud(call, request->cloud, &body->cloud));
+    carve->max_range_m = request->max_range_m;
+    carve->erase = request->erase;
+    carve->discretize = request->discretize;
+    rule->kind = (Voxeld__V1__SceneMaterialRule__Kind)request->rule;
+    rule->material = request->material;
+    rule->field = vxd_text_or_empty(request->field);
+    rule->low = request->low;
+    rule->high = request->high;
+    body->name = vxd_text_or_empty(request->scene);
+    body->carve = request->carve ? carve : NULL;
+    body->rule = sends_rule(request) ? rule : NULL;
+    body->network = vxd_text_or_empty(request->network);
+    body->output = vxd_text_or_empty(request->output);
+    body->expect_digest = vxd_text_or_empty(request->expect_digest);
+    VXD_TRY(build_labels(call, request, body));
+    body->filter =
+        build_filter(&request->filter, &messages->filter) ? &messages->filter : NULL;
+    body->if_version = request->if_version;
+    call->request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
+    call->request.scene_integrate = body;
+out:
+    return status;
+}
+
+static enum vxd_status open_integrated(const struct vxd_reply *reply,
+                                       struct voxeld_scene_integrated *out,
+                                       struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateResponse *response = reply->response->scene_integrate;
+    enum vxd_status status = vxd_scene_change_copy(response->change, &out->change, err);
+
+    if (status == VXD_OK) {
+        copy_integrated(response, reply->response->header, out);
+    }
+    return status;
+}
+
 enum voxeld_status
 voxeld_scene_integrate(struct voxeld_client *client,
                        const struct voxeld_scene_integrate_request *request,
                        struct voxeld_scene_integrated *out, struct voxeld_error *error)
 {
-    Voxeld__V1__SceneIntegrateRequest body = VOXELD__V1__SCENE_INTEGRATE_REQUEST__INIT;
-    Voxeld__V1__SceneCarve carve = VOXELD__V1__SCENE_CARVE__INIT;
-    Voxeld__V1__SceneMaterialRule rule = VOXELD__V1__SCENE_MATERIAL_RULE__INIT;
-    Voxeld__V1__SceneFilter filter = VOXELD__V1__SCENE_FILTER__INIT;
+    struct integrating messages;
     struct voxeld_scene_integrated integrated = {0};
-    const Voxeld__V1__SceneIntegrateResponse *response;
     struct vxd_exchange call;
     enum vxd_status status;
 
     VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
-    VXD_TRY(vxd_exchange_cloud(&call, request->cloud, &body.cloud));
-    carve.max_range_m = request->max_range_m;
-    carve.erase = request->erase;
-    carve.discretize = request->discretize;
-    rule.kind = (Voxeld__V1__SceneMaterialRule__Kind)request->rule;
-    rule.material = request->material;
-    rule.field = vxd_text_or_empty(request->field);
-    rule.low = request->low;
-    rule.high = request->high;
-    body.name = vxd_text_or_empty(request->scene);
-    body.carve = request->carve ? &carve : NULL;
-    body.rule = sends_rule(request) ? &rule : NULL;
-    body.network = vxd_text_or_empty(request->network);
-    body.output = vxd_text_or_empty(request->output);
-    body.expect_digest = vxd_text_or_empty(request->expect_digest);
-    VXD_TRY(build_labels(&call, request, &body));
-    body.filter = build_filter(&request->filter, &filter) ? &filter : NULL;
-    body.if_version = request->if_version;
-    call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
-    call.request.scene_integrate = &body;
+    VXD_TRY(build_integrate(&call, request, &messages));
     VXD_TRY(vxd_exchange_send(&call));
-    response = call.reply.response->scene_integrate;
-    VXD_TRY(vxd_scene_change_copy(response->change, &integrated.change, &call.err));
-    copy_integrated(response, call.reply.response->header, &integrated);
+    VXD_TRY(open_integrated(&call.reply, &integrated, &call.err));
     if (out != NULL) {
         *out = integrated;
     }
 out:
+    return vxd_exchange_end(&call, status, error);
+}
+
+/* What an asynchronous call needs at its end. */
+struct integrating_later {
+    voxeld_integrated_callback callback;
+    void *context;
+};
+
+static void integrate_ended(void *take_state, enum vxd_status status,
+                            struct vxd_reply *reply, struct vxd_err *err,
+                            const char *request_id, uint64_t sequence)
+{
+    const struct integrating_later *later = take_state;
+    struct voxeld_scene_integrated integrated = {0};
+    struct voxeld_error error;
+    bool is_open = status == VXD_OK;
+
+    if (is_open) {
+        status = open_integrated(reply, &integrated, err);
+        vxd_reply_close(reply);
+    }
+    if (status != VXD_OK) {
+        (void)vxd_client_change_error(err, request_id, sequence, &error);
+    }
+    later->callback(later->context, status == VXD_OK ? &integrated : NULL,
+                    status == VXD_OK ? NULL : &error);
+    free(take_state);
+}
+
+enum voxeld_status voxeld_scene_integrate_async(
+    struct voxeld_client *client, const struct voxeld_scene_integrate_request *request,
+    voxeld_integrated_callback callback, void *context, struct voxeld_error *error)
+{
+    struct integrating_later *later = calloc(1, sizeof *later);
+    struct integrating messages;
+    struct vxd_exchange call;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_exchange_begin(&call, client, &request->call, true));
+    if (callback == NULL) {
+        VXD_TRY(vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "callback", "is NULL"));
+    }
+    if (later == NULL) {
+        VXD_TRY(
+            vxd_fail(&call.err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a call"));
+    }
+    later->callback = callback;
+    later->context = context;
+    VXD_TRY(build_integrate(&call, request, &messages));
+    VXD_TRY(vxd_exchange_send_async(&call, integrate_ended, later));
+    later = NULL; /* the call's */
+out:
+    free(later);
     return vxd_exchange_end(&call, status, error);
 }

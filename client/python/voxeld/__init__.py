@@ -80,6 +80,7 @@ from .volumes import Volume
 from .networks import Inference, InferItem, InferOutput
 from .generated.network_records import NetworkInfo, NetworkLayer, NetworkOutput, Timings
 from .pictures import Picture
+from .pipeline import Pipeline
 from .repeat import repeat
 from .reply import (
     Backup,
@@ -207,6 +208,7 @@ __all__ = [
     "Overlap",
     "PermissionDenied",
     "Picture",
+    "Pipeline",
     "PointList",
     "Pose",
     "RayHits",

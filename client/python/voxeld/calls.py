@@ -67,6 +67,26 @@ def trace(traceparent: str) -> Iterator[None]:
         _traceparent.reset(before)
 
 
+class Turn:
+    """A call's place among others whose requests go out in order (pipeline.py)."""
+
+    def __init__(self, before: Turn | None) -> None:
+        self._before = before
+        self._ended = threading.Event()
+
+    def wait(self) -> None:
+        """Waits until the request before this one was sent, or is given up."""
+        if self._before is not None:
+            self._before._ended.wait()
+            self._before = None
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+turn_of: ContextVar[Turn | None] = ContextVar("voxeld_turn", default=None)
+
+
 @dataclass(frozen=True)
 class StageTimes:
     """Where the time of a call went in the server, in milliseconds; 0 for a stage that it did not
@@ -203,13 +223,15 @@ class Calls:
         header.token = self._token
         header.client_id = self._client_id
         header.traceparent = _traceparent.get()
+        # The question for the server's limit is no request of the caller's.
+        turn = turn_of.get() if method != "server_info" else None
         try:
             slot = self._shared.take(method, n_bytes)
             if slot is not None:
-                response, arrays = self._share(method, header, parts, timeout_s, slot)
+                response, arrays = self._share(method, header, parts, timeout_s, slot, turn)
             if slot is None or response is None:
                 head = rpc_pb2.Request(header=header).SerializeToString()
-                data = self._connection.exchange([head, *parts], timeout_s)
+                data = self._in_turn(turn, [head, *parts], timeout_s)
                 response, arrays = opened(data, method)
                 self._shared.note_reply(method, len(data))
         except Error as e:
@@ -219,6 +241,14 @@ class Calls:
         self._last_times = stage_times(response.header)
         return response, arrays
 
+    def _in_turn(
+        self, turn: Turn | None, parts: list[wire.Part], timeout_s: float
+    ) -> memoryview:
+        if turn is None:
+            return self._connection.exchange(parts, timeout_s)
+        turn.wait()
+        return self._connection.exchange(parts, timeout_s, sent=turn.end)
+
     def _share(
         self,
         method: str,
@@ -226,6 +256,7 @@ class Calls:
         parts: list[wire.Part],
         timeout_s: float,
         slot: Slot,
+        turn: Turn | None,
     ) -> tuple[rpc_pb2.Response | None, dict[str, memoryview]]:
         """Makes the call with its body in shared memory; no response where the daemon does not have
         the region any more, and so has done nothing."""
@@ -243,7 +274,7 @@ class Calls:
         head = rpc_pb2.Request(header=with_shared).SerializeToString()
         answered = False
         try:
-            data = self._connection.exchange([head, tag + b"\0"], timeout_s)
+            data = self._in_turn(turn, [head, tag + b"\0"], timeout_s)
             answered = True
             response, arrays = opened(data, method)
             n_bytes = response.header.shared_bytes

@@ -19,6 +19,7 @@ from .errors import Error, InvalidArgument
 from .generated import map_client, slac_client, token_client, volume_client
 from .maps import Merge, merge_request
 from .networks import NetworkCalls
+from .pipeline import Pipeline
 from .points import Points, clouds_of, pose_of
 from .reply import (
     OUTPUTS,
@@ -166,6 +167,11 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
         is fine."""
         self._shared.drop()
         self._connection.close()
+
+    def pipeline(self, depth: int = 4) -> Pipeline:
+        """Makes a pipeline: up to `depth` calls are under way on this connection, and their
+        requests go out in order."""
+        return Pipeline(self, depth)
 
     @property
     def is_connected(self) -> bool:

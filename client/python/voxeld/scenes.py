@@ -299,6 +299,7 @@ class Scene(SceneVersions, SceneWatches):
         variation: float = 0.0,
         z_range: tuple[float, float] = (0.0, 0.0),
         detail: float = 0.0,
+        clip: Box | None = None,
         at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
@@ -308,7 +309,8 @@ class Scene(SceneVersions, SceneWatches):
         eye, look       metres; None: all that is occupied is seen
         fov             degrees between the top and the bottom edge; 0: 50
         size            width, height in pixels
-        mode            "colour", "height", "depth", "normal", "material", "ao" or "path"
+        mode            "colour", "height", "depth", "normal", "material", "ao", "path", "age" (by
+                        the version that changed a voxel last) or "label" (without light)
         camera          "pinhole", "orthographic" (view_height metres from top to bottom; 0: all),
                         "equirectangular", or "lidar" (elevations_deg: one for each row, which are
                         the height)
@@ -318,10 +320,11 @@ class Scene(SceneVersions, SceneWatches):
         sun, ambient    strengths of light; 0: 0.8 and 0.4, below 0: none
         z_range         of "height": z of the first and last colour; equal: of what is occupied
         detail          cubes that look smaller than so many pixels are drawn as one voxel
+        clip            only what is in this box is drawn
         """
         message = request_of(
             camera=camera, mode=mode, encode="tensor", eye=eye, look=look, up=up,
-            elevations_deg=elevations_deg, sun_direction=sun_direction,
+            elevations_deg=elevations_deg, sun_direction=sun_direction, clip=clip,
             name=self.name, at=at_of(at), fov_y_deg=fov, view_height_m=view_height,
             width=size[0], height=0 if camera == "lidar" else size[1], samples=samples,
             ao_samples=ao_samples, ao_radius_m=ao_radius, bounces=bounces, seed=seed,

@@ -11,7 +11,7 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -218,8 +218,14 @@ class Connection:
                     "url",
                 )
 
-    def exchange(self, parts: Sequence[Any], timeout_s: float) -> memoryview:
-        """Sends the parts as one message and returns the reply, which owns its memory.
+    def exchange(
+        self,
+        parts: Sequence[Any],
+        timeout_s: float,
+        sent: Callable[[], None] | None = None,
+    ) -> memoryview:
+        """Sends the parts as one message and returns the reply, which owns its memory. `sent` is
+        called once the request is on its way.
 
         Takes at most timeout_s; without a connection, or with too many calls in flight, it
         fails at once.
@@ -237,7 +243,7 @@ class Connection:
                 )
             self._n_in_flight += 1
         try:
-            return self._exchange(parts, deadline)
+            return self._exchange(parts, deadline, sent)
         except DeadlineExceeded:
             raise DeadlineExceeded(f"no reply within {timeout_s:g} s") from None
         except Unavailable:
@@ -249,7 +255,9 @@ class Connection:
                 self._n_in_flight -= 1
                 self._changed.notify_all()
 
-    def _exchange(self, parts: Sequence[Any], deadline: float) -> memoryview:
+    def _exchange(
+        self, parts: Sequence[Any], deadline: float, sent: Callable[[], None] | None
+    ) -> memoryview:
         message = message_of(parts)
         context = ffi.new("nng_ctx *")
         aio = ffi.new("nng_aio **")
@@ -259,6 +267,8 @@ class Connection:
                 check(lib.nng_aio_alloc(aio, ffi.NULL, ffi.NULL), "making a call")
                 try:
                     message = self._send(context[0], aio[0], message, deadline)
+                    if sent is not None:
+                        sent()
                     return self._receive(context[0], aio[0], deadline)
                 finally:
                     lib.nng_aio_free(aio[0])

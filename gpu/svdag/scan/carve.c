@@ -35,6 +35,10 @@ static enum vxd_status check_scan(const struct vxd_svdag_format *format,
     if (status != VXD_OK) {
         return status;
     }
+    if (scan->n_rays_only > scan->n) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "n_rays_only", "is %zu of %zu points",
+                        scan->n_rays_only, scan->n);
+    }
     for (int a = 0; a < 3; a++) {
         if (!isfinite(scan->origin[a])) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "origin", "is not finite");
@@ -93,4 +97,10 @@ void vxd_svdag_voxel_list_free(struct vxd_queue *queue, struct vxd_svdag_voxel_l
 {
     vxd_device_free(queue, &list->memory);
     *list = (struct vxd_svdag_voxel_list){0};
+}
+
+void vxd_svdag_ray_ends_free(struct vxd_queue *queue, struct vxd_svdag_ray_ends *ends)
+{
+    vxd_device_free(queue, &ends->memory);
+    *ends = (struct vxd_svdag_ray_ends){0};
 }

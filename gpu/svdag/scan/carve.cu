@@ -197,26 +197,24 @@ VXD_SVDAG_DEVICE bool carve_leave(const struct vxd_svdag_carve_cast *cast,
     return true;
 }
 
-/* Marks the voxels that the ray of point i passes inside the scene, in at most as many
- * steps as vxd_svdag_walk_begin allows. */
-VXD_SVDAG_DEVICE void carve_cast_ray(const struct vxd_svdag_carve_cast *cast, uint32_t i)
+/* Marks the voxels that ray k passes inside the scene, in at most as many steps as
+ * vxd_svdag_walk_begin allows. */
+VXD_SVDAG_DEVICE void carve_cast_ray(const struct vxd_svdag_carve_cast *cast, uint32_t k)
 {
     const struct vxd_svdag_scan *scan = &cast->scan;
-    const uint64_t point = cast->points[i];
     struct carve_leaf at = {UINT32_MAX, 0, 0, 0, ~(uint64_t)0, 0};
+    struct vxd_svdag_ray ray;
     struct vxd_svdag_walk walk;
-    int64_t voxel[3];
-    double origin[3];
-    double end[3];
     bool goes_on = true;
+    bool is_cast;
 
-    vxd_svdag_scan_origin(scan, point, origin);
-    for (int a = 0; a < 3; a++) {
-        end[a] = (double)scan->points[3 * point + (uint64_t)a];
+    vxd_svdag_scan_ray(scan, cast->depth, cast->points[k], &ray);
+    is_cast = vxd_svdag_walk_begin(&walk, ray.origin, ray.end);
+    if (cast->ends != NULL &&
+        !(is_cast && vxd_svdag_put_ray(&ray, k, cast->ends, cast->origins))) {
+        vxd_svdag_atomic_or(&cast->counts->are_off, 1);
     }
-    (void)vxd_svdag_point_of(origin, scan->max_range, scan->base, cast->depth, end,
-                             voxel);
-    if (!vxd_svdag_walk_begin(&walk, origin, end)) {
+    if (!is_cast) {
         return;
     }
     for (int a = 0; a < 3; a++) {

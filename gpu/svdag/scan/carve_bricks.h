@@ -24,6 +24,7 @@ struct vxd_svdag_carve_counts {
     uint32_t n_bricks;
     uint32_t has_bad_value;
     uint32_t is_full; /* the table had no slot for a brick */
+    uint32_t are_off; /* not all rays have ends that can be kept */
 };
 
 /* The points of a scan, or voxels by index. */
@@ -69,6 +70,8 @@ struct vxd_svdag_carve_cast {
     int depth;
     const uint32_t *points; /* n: points whose rays are cast */
     uint32_t n;
+    int32_t *ends;    /* n x 3: the cells of their ends are written here; may be NULL */
+    int32_t *origins; /* likewise */
     struct vxd_svdag_bricks bricks;
     struct vxd_svdag_carve_counts *counts;
 };

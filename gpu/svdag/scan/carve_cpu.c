@@ -286,6 +286,30 @@ out:
     return status;
 }
 
+/* Allocates memory for the ends of n rays. */
+static enum vxd_status alloc_ends(const struct input *input, size_t n,
+                                  struct vxd_svdag_rays *rays,
+                                  struct vxd_svdag_ray_ends *ends, struct vxd_err *err)
+{
+    const bool has_origins = input->scan.origins != NULL;
+    const size_t n_bytes = n * 3 * sizeof(int32_t); /* n is below 2^29 */
+    enum vxd_status status;
+
+    if (!input->scan.wants_ends || n == 0) {
+        return VXD_OK;
+    }
+    status = vxd_device_alloc(input->queue, has_origins ? 2 * n_bytes : n_bytes,
+                              &ends->memory, err);
+    if (status == VXD_OK) {
+        rays->ends = ends->memory.ptr;
+        rays->origins = has_origins ? rays->ends + 3 * n : NULL;
+        ends->ends = rays->ends;
+        ends->origins = rays->origins;
+        ends->n = n;
+    }
+    return status;
+}
+
 /* Casts the rays of a scan after its hits were listed: those of all sorted points that
  * have one, or, where `firsts` is not NULL, one for each hit voxel. `firsts` has n_voxels
  * elements, and capacity for the rays of points that hit nothing behind them. */
@@ -296,12 +320,15 @@ static enum vxd_status list_passed(struct vxd_pool *pool, const struct sorted *s
 {
     size_t n_rays_only = (size_t)atomic_load(&sorted->n_rays_only);
     size_t n_hits = (size_t)result->n_hit;
+    atomic_bool are_off = false;
+    enum vxd_status status;
     struct vxd_svdag_rays rays = {.queue = sorted->input->queue,
                                   .scan = &sorted->input->scan,
                                   .depth = sorted->input->format.depth,
                                   .points = sorted->points,
                                   .n = n_hits + n_rays_only,
-                                  .hits = &result->hits.voxels};
+                                  .hits = &result->hits.voxels,
+                                  .are_off = &are_off};
 
     if (firsts != NULL) {
         for (size_t i = 0; i < n_rays_only; i++) {
@@ -310,8 +337,15 @@ static enum vxd_status list_passed(struct vxd_pool *pool, const struct sorted *s
         rays.points = firsts;
         rays.n = n_voxels + n_rays_only;
     }
-    return vxd_svdag_cast_passed(pool, &rays, &result->passed, &result->n_passed_voxels,
-                                 err);
+    VXD_TRY(alloc_ends(sorted->input, rays.n, &rays, &result->ends, err));
+    result->ends.n_hits = rays.n - n_rays_only;
+    status = vxd_svdag_cast_passed(pool, &rays, &result->passed, &result->n_passed_voxels,
+                                   err);
+    if (atomic_load(&are_off)) {
+        vxd_svdag_ray_ends_free(sorted->input->queue, &result->ends);
+    }
+out:
+    return status;
 }
 
 static enum vxd_status scan_job(struct vxd_pool *pool, const void *args,
@@ -343,6 +377,7 @@ out:
         *input->result = result;
     } else {
         vxd_svdag_voxel_list_free(input->queue, &result.hits);
+        vxd_svdag_ray_ends_free(input->queue, &result.ends);
     }
     return status;
 }

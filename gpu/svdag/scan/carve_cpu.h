@@ -33,6 +33,9 @@ struct vxd_svdag_rays {
         points; /* n: points whose rays are cast; rays of consecutive points touch the same memory */
     size_t n;
     const struct vxd_svdag_voxels *hits; /* hit voxels, which are left out */
+    int32_t *ends;        /* n x 3: their cells are written here; may be NULL */
+    int32_t *origins;     /* likewise */
+    atomic_bool *are_off; /* set where there are ends, but not of all rays */
 };
 
 /* Casts the rays and makes the list of the voxels that they pass, within a job.

@@ -260,23 +260,24 @@ static uint64_t code_of(const struct vxd_svdag_walk *walk)
                                 (uint64_t)walk->voxel[2]);
 }
 
-/* Marks the voxels that the ray of a point passes inside the scene. */
-static bool cast_ray(struct caster *caster, uint32_t point)
+/* Marks the voxels that ray k passes inside the scene. */
+static bool cast_ray(struct caster *caster, size_t k)
 {
-    const struct vxd_svdag_scan *scan = caster->rays->scan;
-    const int depth = caster->rays->depth;
-    double origin[3];
-    double end[3];
-    int64_t voxel[3];
+    const struct vxd_svdag_rays *rays = caster->rays;
+    const struct vxd_svdag_scan *scan = rays->scan;
+    const int depth = rays->depth;
+    struct vxd_svdag_ray ray;
     struct vxd_svdag_walk walk;
     struct brick brick;
+    bool is_cast;
 
-    vxd_svdag_scan_origin(scan, point, origin);
-    for (size_t a = 0; a < 3; a++) {
-        end[a] = (double)scan->points[3 * (size_t)point + a];
+    vxd_svdag_scan_ray(scan, depth, rays->points[k], &ray);
+    is_cast = vxd_svdag_walk_begin(&walk, ray.origin, ray.end);
+    if (rays->ends != NULL &&
+        !(is_cast && vxd_svdag_put_ray(&ray, k, rays->ends, rays->origins))) {
+        atomic_store_explicit(rays->are_off, true, memory_order_relaxed);
     }
-    (void)vxd_svdag_point_of(origin, scan->max_range, scan->base, depth, end, voxel);
-    if (!vxd_svdag_walk_begin(&walk, origin, end)) {
+    if (!is_cast) {
         return true;
     }
     for (int a = 0; a < 3; a++) {
@@ -323,7 +324,7 @@ static void cast_thread(void *args, size_t begin, size_t end)
             if (i >= n) {
                 break;
             }
-            while (i < last && cast_ray(caster, casting->rays->points[i])) {
+            while (i < last && cast_ray(caster, i)) {
                 i++;
             }
             if (i < last) {

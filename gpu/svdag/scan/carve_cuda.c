@@ -229,9 +229,32 @@ out:
     return status;
 }
 
+/* Allocates memory for the ends of n rays, where the scan wants them. */
+static enum vxd_status alloc_ends(struct work *work, size_t n,
+                                  struct vxd_svdag_ray_ends *ends, struct vxd_err *err)
+{
+    const struct vxd_svdag_scan *scan = &work->runs.input.scan;
+    const size_t n_bytes = n * 3 * sizeof(int32_t); /* n is below 2^29 */
+    int32_t *d;
+    enum vxd_status status;
+
+    if (!scan->wants_ends || n == 0) {
+        return VXD_OK;
+    }
+    status = vxd_device_alloc(work->queue, scan->origins != NULL ? 2 * n_bytes : n_bytes,
+                              &ends->memory, err);
+    if (status == VXD_OK) {
+        d = ends->memory.ptr;
+        ends->ends = d;
+        ends->origins = scan->origins != NULL ? d + 3 * n : NULL;
+        ends->n = n;
+    }
+    return status;
+}
+
 /* Casts the rays, again with a larger table where bricks did not fit. */
 static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passed *passed,
-                                 struct vxd_err *err)
+                                 struct vxd_svdag_ray_ends *ends, struct vxd_err *err)
 {
     const struct vxd_svdag_carve_runs *runs = &work->runs;
     /* All sorted points that have a ray, or one for each hit voxel. */
@@ -244,6 +267,8 @@ static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passe
     while (n_bricks < FIRST_BRICKS && n_bricks < n_rays) {
         n_bricks *= 2;
     }
+    VXD_TRY(alloc_ends(work, n_rays, ends, err));
+    ends->n_hits = is_each ? runs->n_hit : runs->n_voxels;
     for (;;) {
         struct vxd_svdag_carve_cast cast = {.scan = runs->input.scan,
                                             .depth = work->depth,
@@ -254,6 +279,8 @@ static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passe
         VXD_TRY(vxd_queue_fill(work->queue, work->counts, 0, sizeof *work->counts, err));
         VXD_TRY(alloc_bricks(work, n_bricks, passed, err));
         cast.bricks = passed->bricks;
+        cast.ends = ends->memory.ptr;
+        cast.origins = ends->origins != NULL ? cast.ends + 3 * (size_t)n_rays : NULL;
         VXD_TRY(vxd_svdag_carve_rays(work->queue, &cast, err));
         VXD_TRY(vxd_svdag_carve_gather(work->queue, passed, err));
         VXD_TRY(read_counts(work, err));
@@ -270,6 +297,9 @@ static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passe
         n_bricks *= 4;
     }
     passed->n_bricks = work->readings->counts.n_bricks;
+    if (work->readings->counts.are_off != 0) {
+        vxd_svdag_ray_ends_free(work->queue, ends);
+    }
 out:
     return status;
 }
@@ -326,7 +356,7 @@ list_passed(struct work *work, struct vxd_svdag_scan_result *result, struct vxd_
     size_t n_leaves;
     enum vxd_status status;
 
-    VXD_TRY(cast_rays(work, &passed, err));
+    VXD_TRY(cast_rays(work, &passed, &result->ends, err));
     if (passed.n_bricks == 0) {
         goto out;
     }
@@ -385,6 +415,7 @@ out:
     } else {
         vxd_device_free(queue, &result.hits.memory);
         vxd_device_free(queue, &result.passed.memory);
+        vxd_device_free(queue, &result.ends.memory);
     }
     return status;
 }

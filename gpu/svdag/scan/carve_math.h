@@ -137,6 +137,9 @@ VXD_HD enum vxd_svdag_point vxd_svdag_scan_key(const struct vxd_svdag_scan *scan
             isfinite(origin[a]) ? (double)scan->points[3 * i + (uint64_t)a] : origin[a];
     }
     point = vxd_svdag_point_of(origin, scan->max_range, scan->base, depth, end, voxel);
+    if (point == VXD_SVDAG_POINT_HIT && i >= scan->n - scan->n_rays_only) {
+        point = VXD_SVDAG_POINT_BEYOND;
+    }
     if (point == VXD_SVDAG_POINT_HIT) {
         *key = vxd_svdag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1],
                                     (uint64_t)voxel[2]);
@@ -169,6 +172,68 @@ VXD_HD enum vxd_svdag_point vxd_svdag_voxel_key(const int32_t *voxels, int depth
     *key =
         vxd_svdag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1], (uint64_t)voxel[2]);
     return VXD_SVDAG_POINT_HIT;
+}
+
+/* The cell of 1/VXD_SVDAG_UNIT voxel that a position is in, and its middle. The middle is in
+ * the same voxel, and exact as a double wherever a ray is cast. */
+VXD_HD double vxd_svdag_cell_of(double at)
+{
+    return floor(vxd_muld(at, (double)VXD_SVDAG_UNIT));
+}
+
+VXD_HD double vxd_svdag_cell_middle(double cell)
+{
+    return vxd_muld(vxd_addd(cell, 0.5), 1.0 / VXD_SVDAG_UNIT);
+}
+
+/* The cells of a ray's ends. */
+struct vxd_svdag_ray {
+    double origin[3]; /* where it starts: exact, or a middle */
+    double end[3];    /* a middle */
+    double from[3];   /* the cell that a point's own ray starts in */
+    double to[3];     /* the cell that it ends in */
+};
+
+/* Gives the ray of point i, which has one. */
+VXD_HD void vxd_svdag_scan_ray(const struct vxd_svdag_scan *scan, int depth, uint64_t i,
+                               struct vxd_svdag_ray *ray)
+{
+    int64_t voxel[3];
+
+    vxd_svdag_scan_origin(scan, i, ray->origin);
+    for (int a = 0; a < 3; a++) {
+        ray->end[a] = (double)scan->points[3 * i + (uint64_t)a];
+    }
+    (void)vxd_svdag_point_of(ray->origin, scan->max_range, scan->base, depth, ray->end,
+                             voxel);
+    for (int a = 0; a < 3; a++) {
+        ray->from[a] = vxd_svdag_cell_of(ray->origin[a]);
+        ray->to[a] = vxd_svdag_cell_of(ray->end[a]);
+        ray->end[a] = vxd_svdag_cell_middle(ray->to[a]);
+        if (scan->origins != NULL) {
+            ray->origin[a] = vxd_svdag_cell_middle(ray->from[a]);
+        }
+    }
+}
+
+/* Writes the cells of ray k of those that are cast; false where one is too far away. `origins`
+ * may be NULL. */
+VXD_HD bool vxd_svdag_put_ray(const struct vxd_svdag_ray *ray, uint64_t k, int32_t *ends,
+                              int32_t *origins)
+{
+    for (int a = 0; a < 3; a++) {
+        const double most = (double)VXD_SVDAG_MAX_RAY_CELL;
+
+        if (!(fabs(ray->to[a]) < most) ||
+            (origins != NULL && !(fabs(ray->from[a]) < most))) {
+            return false;
+        }
+        ends[3 * k + (uint64_t)a] = (int32_t)ray->to[a];
+        if (origins != NULL) {
+            origins[3 * k + (uint64_t)a] = (int32_t)ray->from[a];
+        }
+    }
+    return true;
 }
 
 /* A fraction of the ray, 0 to 1, as a time of axis 0. */

@@ -34,51 +34,68 @@ struct code {
     uint16_t codes[N_SYMBOLS];
 };
 
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Nodes of a tree of codes: bytes by their counts, then joined ones as they are made, whose weights
+ * ascend, too. So the lightest is always the first of one of the two that is left. */
+struct tree {
+    uint64_t weights[2 * N_SYMBOLS];
+    uint16_t parents[2 * N_SYMBOLS];
+    size_t n_bytes; /* that occur */
+    size_t next_byte;
+    size_t next_joined;
+};
+
+static size_t take_lightest(struct tree *tree, size_t n)
+{
+    if (tree->next_joined == n ||
+        (tree->next_byte < tree->n_bytes &&
+         tree->weights[tree->next_byte] <= tree->weights[tree->next_joined])) {
+        return tree->next_byte++;
+    }
+    return tree->next_joined++;
+}
+
 /* The lengths of one round; returns the longest. */
 static int join_all(const uint64_t counts[N_SYMBOLS], uint8_t lengths[N_SYMBOLS])
 {
-    uint64_t weights[2 * N_SYMBOLS];
-    uint16_t parents[2 * N_SYMBOLS] = {0};
-    bool is_free[2 * N_SYMBOLS] = {false};
-    int n = N_SYMBOLS;
+    struct tree tree = {.n_bytes = 0};
+    uint64_t sorted[N_SYMBOLS]; /* counts with their bytes below them */
+    size_t n;
     int longest = 0;
 
-    for (int i = 0; i < N_SYMBOLS; i++) {
-        weights[i] = counts[i];
-        is_free[i] = counts[i] > 0;
+    for (unsigned i = 0; i < N_SYMBOLS; i++) {
+        if (counts[i] > 0) {
+            sorted[tree.n_bytes++] = counts[i] << 8 | i;
+        }
     }
-    for (;;) {
-        int least[2] = {-1, -1};
+    qsort(sorted, tree.n_bytes, sizeof *sorted, by_value);
+    for (size_t i = 0; i < tree.n_bytes; i++) {
+        tree.weights[i] = sorted[i] >> 8;
+    }
+    tree.next_joined = tree.n_bytes;
+    for (n = tree.n_bytes; n < 2 * tree.n_bytes - 1; n++) {
+        size_t first = take_lightest(&tree, n);
+        size_t second = take_lightest(&tree, n);
 
-        for (int i = 0; i < n; i++) {
-            if (!is_free[i]) {
-                continue;
-            }
-            if (least[0] < 0 || weights[i] < weights[least[0]]) {
-                least[1] = least[0];
-                least[0] = i;
-            } else if (least[1] < 0 || weights[i] < weights[least[1]]) {
-                least[1] = i;
-            }
-        }
-        if (least[1] < 0) {
-            break;
-        }
-        weights[n] = weights[least[0]] + weights[least[1]];
-        is_free[n] = true;
-        for (int k = 0; k < 2; k++) {
-            is_free[least[k]] = false;
-            parents[least[k]] = (uint16_t)n;
-        }
-        n++;
+        tree.weights[n] = tree.weights[first] + tree.weights[second];
+        tree.parents[first] = (uint16_t)n;
+        tree.parents[second] = (uint16_t)n;
     }
-    for (int i = 0; i < N_SYMBOLS; i++) {
+    memset(lengths, 0, N_SYMBOLS);
+    for (size_t i = 0; i < tree.n_bytes; i++) {
         int length = 0;
 
-        for (int at = i; counts[i] > 0 && parents[at] != 0; at = parents[at]) {
+        for (size_t at = i; at != n - 1; at = tree.parents[at]) {
             length++;
         }
-        lengths[i] = (uint8_t)length;
+        lengths[sorted[i] & 255] = (uint8_t)length;
         longest = length > longest ? length : longest;
     }
     return longest;
@@ -111,35 +128,42 @@ static void make_code(const uint64_t counts[N_SYMBOLS], struct code *code)
     assign_codes(code);
 }
 
+static void store8(uint8_t *to, uint64_t word)
+{
+    for (int i = 0; i < 8; i++) {
+        to[i] = (uint8_t)(word >> (56 - 8 * i)); /* one instruction, or two */
+    }
+}
+
+/* Writes codes four at a time: with the bits before them they are at most 7 + 4 x MAX_BITS. What
+ * is stored behind the last whole byte is overwritten later. */
 static void put_codes(struct vxd_bytes_out *out, const struct code *code,
                       const uint8_t *plane, size_t n, size_t n_coded)
 {
-    uint8_t *to = vxd_bytes_reserve(out, n_coded);
+    uint8_t *to = vxd_bytes_reserve(out, n_coded + sizeof(uint64_t));
+    uint32_t entries[N_SYMBOLS]; /* the code, and its length above it */
     uint64_t bits = 0;
-    int n_bits = 0;
+    unsigned n_bits = 0;
+    size_t i = 0;
 
     if (to == NULL) {
         return;
     }
-    for (size_t i = 0; i < n; i++) {
-        bits = bits << code->lengths[plane[i]] | code->codes[plane[i]];
-        n_bits += code->lengths[plane[i]];
-        if (n_bits >= 32) { /* 32 + MAX_BITS at most */
-            uint32_t four = (uint32_t)(bits >> (n_bits - 32));
+    for (int k = 0; k < N_SYMBOLS; k++) {
+        entries[k] = code->codes[k] | (uint32_t)code->lengths[k] << 16;
+    }
+    while (i < n) {
+        const size_t end = n - i < 4 ? n : i + 4;
 
-            n_bits -= 32;
-            to[0] = (uint8_t)(four >> 24);
-            to[1] = (uint8_t)(four >> 16);
-            to[2] = (uint8_t)(four >> 8);
-            to[3] = (uint8_t)four;
-            to += 4;
+        for (; i < end; i++) {
+            const uint32_t entry = entries[plane[i]];
+
+            bits = bits << (entry >> 16) | (entry & 0xffff);
+            n_bits += entry >> 16;
         }
-    }
-    for (; n_bits >= 8; n_bits -= 8) {
-        *to++ = (uint8_t)(bits >> (n_bits - 8));
-    }
-    if (n_bits > 0) {
-        *to = (uint8_t)(bits << (8 - n_bits));
+        store8(to, bits << (64 - n_bits)); /* a code has a bit at least */
+        to += n_bits / 8;
+        n_bits %= 8;
     }
     out->n += n_coded;
 }

@@ -65,6 +65,14 @@ enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out,
                                   struct vxd_err *err);
 bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_svdag_op *op);
 
+/* record_scans.c. What CAST and CAST_FUSE have of their own, checked when it is written and when
+ * it is read.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_record_put_scans(struct vxd_bytes_out *out,
+                                     const struct vxd_record *record,
+                                     struct vxd_err *err);
+bool vxd_record_get_scans(struct vxd_record_reader *reader, struct vxd_record *record);
+
 /* record_voxels.c. What is wrong with a list, NULL = nothing, as with any that was read. */
 const char *vxd_record_check_voxels(const struct vxd_svdag_voxels *voxels);
 void vxd_record_put_voxels(struct vxd_bytes_out *out,

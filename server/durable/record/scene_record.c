@@ -2,7 +2,7 @@
 /* A record (numbers are base 128, the low seven bits first; s = signed, zigzag):
  *
  *      1  kind: 1 edit, 2 undo, 3 redo, 4 create, 5 branch, 6 drop, 7 integrate, 8 fuse,
- *         12 decay, 13 pin
+ *         12 decay, 13 pin, 26 cast, 27 cast and fuse
  *      1  bytes of the head's name, 1 to 63, and the name
  *      1  bytes of the author's name, 0 to 63, and the name
  *      1  bytes of the client's name, 0 to 63, and the name
@@ -14,8 +14,11 @@
  *      1  bytes of the name of the head it comes from, 1 to 63, and the name
  *    create
  *         bytes of the spec (number), and the spec
- *    fuse
+ *    fuse, cast and fuse
  *      1  0, or 1: it forgets
+ *    cast, cast and fuse
+ *      1  1: what rays pass is erased, 0: it is set free
+ *         scans (number), and each of them (record_scans.c)
  *    pin
  *         operations on the pins (number), the last ones of those that follow
  *    edit, integrate, fuse, pin
@@ -76,7 +79,8 @@ static bool has_ops(enum vxd_record_kind kind)
 static bool is_kind(unsigned kind)
 {
     return (kind >= VXD_RECORD_EDIT && kind <= VXD_RECORD_FUSE) ||
-           kind == VXD_RECORD_DECAY || kind == VXD_RECORD_PIN;
+           kind == VXD_RECORD_DECAY || kind == VXD_RECORD_PIN ||
+           kind == VXD_RECORD_CAST || kind == VXD_RECORD_CAST_FUSE;
 }
 
 static bool has_of_version(enum vxd_record_kind kind)
@@ -211,6 +215,8 @@ static enum vxd_status put_rest(struct vxd_bytes_out *out,
                     ? VXD_OK
                     : vxd_fail(err, VXD_INVALID_ARGUMENT, "decay", "is out of range"));
         put_decay(out, record);
+    } else if (vxd_record_casts(record->kind)) {
+        VXD_TRY(vxd_record_put_scans(out, record, err));
     } else if (has_ops(record->kind)) {
         if (record->kind == VXD_RECORD_PIN) {
             VXD_TRY(are_of_pins(record)
@@ -425,6 +431,7 @@ static bool get_record(struct vxd_record_reader *reader, struct vxd_record *reco
         (record->kind == VXD_RECORD_CREATE && !get_spec(reader, record)) ||
         (record->kind == VXD_RECORD_FUSE && !get_scan(reader, record)) ||
         (record->kind == VXD_RECORD_PIN && !get_pins(reader, record)) ||
+        (vxd_record_casts(record->kind) && !vxd_record_get_scans(reader, record)) ||
         (record->kind == VXD_RECORD_DECAY && !get_decay(reader, record)) ||
         (has_ops_alone(record->kind) && !get_ops(reader, record))) {
         return false;

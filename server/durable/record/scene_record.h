@@ -7,17 +7,20 @@
 #define VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
 
 #include "gpu/occupancy/occupancy.h"
-#include "gpu/svdag/brush/brush.h"
+#include "gpu/svdag/scan/scan.h"
 
 enum {
     /* By which rules the engine turns operations into voxels. Raised when an old record would
      * give another scene; older ones stay replayable. What needs no newer rules is written
      * with the older ones, so that an older program reads it.
      *   2  scenes that fuse scans by log-odds: FUSE, and what is of such scenes
-     *   3  their decays and pins: DECAY and PIN, and snapshots that have any */
+     *   3  their decays and pins: DECAY and PIN, and snapshots that have any
+     *   4  scans by the cells that their rays end in, which are cast again: CAST and CAST_FUSE */
     VXD_LAST_WORD_RULES = 1,
     VXD_LOG_ODDS_RULES = 2,
-    VXD_RULES_VERSION = 3,
+    VXD_DECAY_RULES = 3,
+    VXD_CAST_RULES = 4,
+    VXD_RULES_VERSION = 4,
     VXD_RECORD_NAME_BYTES = 64 /* with the zero */
 };
 
@@ -33,20 +36,52 @@ enum vxd_record_kind {
      * lists of voxels free, what its points hit as operations that fill such lists */
     VXD_RECORD_FUSE = 8,
     VXD_RECORD_DECAY = 12, /* log-odds fade, and what is forgotten becomes unknown */
-    VXD_RECORD_PIN = 13    /* as EDIT; then what its last operations say is pinned */
+    VXD_RECORD_PIN = 13,   /* as EDIT; then what its last operations say is pinned */
+    /* As INTEGRATE and FUSE, with the ends of the scan's rays instead of its lists */
+    VXD_RECORD_CAST = 26,
+    VXD_RECORD_CAST_FUSE = 27
 };
+
+/* Whether a record fuses a scan by log-odds, and whether it has the ends of rays. */
+static inline bool vxd_record_fuses(enum vxd_record_kind kind)
+{
+    return kind == VXD_RECORD_FUSE || kind == VXD_RECORD_CAST_FUSE;
+}
+
+static inline bool vxd_record_casts(enum vxd_record_kind kind)
+{
+    return kind == VXD_RECORD_CAST || kind == VXD_RECORD_CAST_FUSE;
+}
 
 /* The rules that records of a kind need at least. */
 static inline uint32_t vxd_record_least_rules(enum vxd_record_kind kind)
 {
-    return kind == VXD_RECORD_DECAY || kind == VXD_RECORD_PIN ? VXD_RULES_VERSION
-           : kind == VXD_RECORD_FUSE                          ? VXD_LOG_ODDS_RULES
-                                                              : VXD_LAST_WORD_RULES;
+    return vxd_record_casts(kind)                               ? VXD_CAST_RULES
+           : kind == VXD_RECORD_DECAY || kind == VXD_RECORD_PIN ? VXD_DECAY_RULES
+           : kind == VXD_RECORD_FUSE                            ? VXD_LOG_ODDS_RULES
+                                                                : VXD_LAST_WORD_RULES;
 }
 
 struct vxd_version {
     uint64_t epoch;
     uint64_t n;
+};
+
+/* The rays of a scan, as in vxd_svdag_ray_ends, in host memory. */
+struct vxd_record_scan {
+    int64_t base[3];
+    double origin[3];
+    const int32_t *ends;    /* n x 3 */
+    const int32_t *origins; /* n x 3; NULL: all start at `origin` */
+    size_t n;               /* not 0 */
+    size_t n_hits;
+    /* One for each hit voxel, in the order of the ends; NULL: all have `value`. */
+    const uint16_t *values;
+    bool
+        has_values; /* set while it is made: the scan's points have values of their own */
+    uint32_t value;
+    bool
+        fills; /* what its points hit; otherwise only what its rays pass is of interest */
 };
 
 struct vxd_record {
@@ -62,9 +97,16 @@ struct vxd_record {
     const struct vxd_svdag_op *
         ops; /* EDIT, INTEGRATE, FUSE, PIN: n_ops, 0 to VXD_SVDAG_MAX_OPS; lists in host */
     size_t n_ops; /* memory */
+    /* CAST, CAST_FUSE: n_scans; the operations are what they make: of each scan in turn what its
+     * rays pass, set free or (`erases`) erased, then of those that fill in turn what they hit. A
+     * record that was unpacked has these operations without their lists; one that is packed needs
+     * none. */
+    const struct vxd_record_scan *scans;
+    size_t n_scans;
+    bool erases;
     /* PIN: the last so many are of the pins: they FILL what is pinned and ERASE what is not. */
     size_t n_pin_ops;
-    /* FUSE, DECAY: before it, all log-odds become the clamps of their states. */
+    /* FUSE, CAST_FUSE, DECAY: before it, all log-odds become the clamps of their states. */
     bool forgets;
     struct vxd_occupancy_decay decay; /* DECAY: its box within the scene */
     int64_t
@@ -85,6 +127,9 @@ struct vxd_record_bytes {
  *         RESOURCE_EXHAUSTED  no memory */
 enum vxd_status vxd_record_encode(const struct vxd_record *record,
                                   struct vxd_record_bytes *out, struct vxd_err *err);
+
+/* How many values a scan's hits have: one for each that is in another voxel than the one before. */
+size_t vxd_record_count_values(const struct vxd_record_scan *scan);
 
 void vxd_record_bytes_free(struct vxd_record_bytes *bytes);
 

@@ -149,6 +149,13 @@ struct vxd_scene_log_odds {
     int64_t newest_ns;  /* the newest stamp of the scans since the daemon's start, or 0 */
 };
 
+/* Where the sensor of the newest scan was; stamp_ns 0: there was none since the start. */
+struct vxd_scene_sensor {
+    int64_t stamp_ns;
+    double place[3]; /* metres */
+    double turn[4];  /* x, y, z, w */
+};
+
 struct vxd_scene {
     struct vxd_scene_terms terms;
     struct vxd_scene_spec spec; /* its palette is its own */
@@ -162,6 +169,7 @@ struct vxd_scene {
     struct vxd_scene_ages ages; /* the write lane's */
     struct vxd_scene_log_odds log_odds;
     uint64_t changed; /* the number of its last change among all scenes */
+    struct vxd_scene_sensor sensor;
     int references;
     bool is_named;          /* its name finds it */
     bool is_reserved;       /* its name is reserved for it */
@@ -272,6 +280,20 @@ void vxd_scene_get_log_summary(const struct vxd_scene *scene,
  * many. */
 size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
                                struct vxd_scene_version *out, size_t n_most);
+
+/* Pins a version as vxd_scene_pin does, and copies it and the kept versions before it, at most
+ * n_most, newest first, whose roots are all of the pinned store; *n says how many. A version that
+ * a snapshot alone keeps comes by itself.
+ * errors  NOT_FOUND, as vxd_scene_pin */
+enum vxd_status vxd_scene_pin_versions(struct vxd_scene *scene,
+                                       const struct vxd_scene_at *at,
+                                       struct vxd_scene_state *state,
+                                       struct vxd_scene_version *out, size_t n_most,
+                                       size_t *n, struct vxd_err *err);
+
+/* Remembers, and copies, where the newest scan's sensor was. */
+void vxd_scene_set_sensor(struct vxd_scene *scene, const struct vxd_scene_sensor *sensor);
+void vxd_scene_get_sensor(const struct vxd_scene *scene, struct vxd_scene_sensor *out);
 
 /* Copies up to n_most snapshots by name; returns how many. */
 size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,

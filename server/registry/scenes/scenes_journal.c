@@ -15,6 +15,10 @@
 
 #define MAX_REPLAY_NS INT64_C(2000000000)
 
+enum {
+    PACK_ITEMS = 512 /* operations and leaves that take longer than waking a thread */
+};
+
 uint64_t vxd_scenes_run_ns(const struct vxd_scenes *scenes)
 {
     const struct vxd_journal *journal = vxd_registry_get_journal(scenes->registry);
@@ -58,23 +62,26 @@ static enum vxd_status describe(const struct vxd_scene *scene, struct vxd_bytes_
                                              "no memory for a scene's description");
 }
 
-enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
-                                     const struct vxd_request *request,
-                                     const struct vxd_svdag_op *ops, size_t n_ops,
-                                     const struct vxd_scene *from, uint64_t of_version,
-                                     struct vxd_scene_entry *entry, struct vxd_err *err)
+/* Packs the record, on whatever thread; nothing but the entry changes. */
+static enum vxd_status pack(const struct vxd_scene_packing *packing,
+                            struct vxd_scene_entry *entry, struct vxd_err *err)
 {
+    const struct vxd_scene *scene = packing->scene;
+    const struct vxd_request *request = packing->request;
     struct vxd_record record = {
         .kind = entry->kind,
         .unix_ns = entry->unix_ns,
         .version = {scene->generation, entry->version},
-        .of_version = {0, of_version},
-        .ops = ops,
-        .n_ops = n_ops,
+        .of_version = {0, packing->of_version},
+        .ops = packing->ops,
+        .n_ops = packing->n_ops,
+        .scans = entry->scans,
+        .n_scans = entry->n_scans,
+        .erases = entry->erases,
         .n_pin_ops = entry->n_pin_ops,
         .decay = entry->decay,
         .decayed_ns = entry->decayed_ns,
-        .forgets = (entry->kind == VXD_RECORD_FUSE || entry->kind == VXD_RECORD_DECAY) &&
+        .forgets = (vxd_record_fuses(entry->kind) || entry->kind == VXD_RECORD_DECAY) &&
                    scene->log_odds.has_forgotten};
     struct vxd_bytes_out description = {0};
     enum vxd_status status = VXD_OK;
@@ -82,8 +89,8 @@ enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
     (void)snprintf(record.head, sizeof record.head, "%s", scene->terms.name);
     (void)snprintf(record.author, sizeof record.author, "%s", request->principal.name);
     (void)snprintf(record.client, sizeof record.client, "%s", request->client_id);
-    if (from != NULL) {
-        (void)snprintf(record.from, sizeof record.from, "%s", from->terms.name);
+    if (packing->from != NULL) {
+        (void)snprintf(record.from, sizeof record.from, "%s", packing->from->terms.name);
     }
     if (entry->kind == VXD_RECORD_CREATE) {
         VXD_TRY(describe(scene, &description, err));
@@ -94,6 +101,68 @@ enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
 out:
     free(description.bytes);
     return status;
+}
+
+static void run_packing(void *user)
+{
+    struct vxd_scene_entry *entry = user;
+
+    entry->packing.status = pack(&entry->packing, entry, &entry->packing.err);
+}
+
+/* Whether packing takes long enough that another thread should do it. */
+static bool is_large(const struct vxd_scene_entry *entry)
+{
+    const struct vxd_scene_packing *packing = &entry->packing;
+    size_t n = entry->n_scans > 0 ? PACK_ITEMS : 0;
+
+    for (size_t i = 0; i < packing->n_ops && n < PACK_ITEMS; i++) {
+        const struct vxd_svdag_shape *shape = &packing->ops[i].shape;
+
+        n += shape->kind == VXD_SVDAG_VOXELS        ? shape->voxels.n
+             : shape->kind == VXD_SVDAG_HEIGHTFIELD ? PACK_ITEMS
+                                                    : 1;
+    }
+    return n >= PACK_ITEMS;
+}
+
+void vxd_scene_begin_entry(const struct vxd_scene *scene,
+                           const struct vxd_request *request,
+                           const struct vxd_svdag_op *ops, size_t n_ops,
+                           const struct vxd_scene *from, uint64_t of_version,
+                           struct vxd_scene_entry *entry)
+{
+    entry->packing =
+        (struct vxd_scene_packing){.base = {.run = run_packing, .user = entry},
+                                   .scene = scene,
+                                   .request = request,
+                                   .ops = ops,
+                                   .n_ops = n_ops,
+                                   .from = from,
+                                   .of_version = of_version};
+    if (is_large(entry)) {
+        vxd_registry_begin_packing(scene->scenes->registry, &entry->packing.base);
+    }
+}
+
+enum vxd_status vxd_scene_end_entry(const struct vxd_scene *scene,
+                                    struct vxd_scene_entry *entry, bool is_needed,
+                                    struct vxd_err *err)
+{
+    struct vxd_scene_packing *packing = &entry->packing;
+    bool is_begun = packing->base.run != NULL;
+
+    if (packing->base.is_begun) {
+        vxd_registry_end_packing(scene->scenes->registry, &packing->base, is_needed);
+    } else if (is_begun && is_needed) {
+        run_packing(entry);
+    }
+    packing->base.run = NULL;
+    if (is_begun && is_needed && packing->status != VXD_OK) {
+        *err = packing->err;
+        return packing->status;
+    }
+    return VXD_OK;
 }
 
 /* Adds the family's row, in the transaction of its first record. */

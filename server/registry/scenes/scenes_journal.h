@@ -12,6 +12,7 @@
 #define VXD_SERVER_REGISTRY_SCENES_SCENES_JOURNAL_H
 
 #include "server/durable/record/record.h"
+#include "server/registry/registry.h"
 #include "server/registry/scenes/named_scenes.h"
 
 /* --- on the write lane ------------------------------------------------------------------- */
@@ -25,6 +26,22 @@ struct vxd_scene_entry {
     struct vxd_occupancy_decay decay;
     int64_t decayed_ns;
     size_t n_pin_ops; /* PIN */
+    /* CAST, CAST_FUSE: as the record's. */
+    const struct vxd_record_scan *scans;
+    size_t n_scans;
+    bool erases;
+    /* From vxd_scene_begin_entry to vxd_scene_end_entry. */
+    struct vxd_scene_packing {
+        struct vxd_packing base;
+        const struct vxd_scene *scene;
+        const struct vxd_request *request;
+        const struct vxd_svdag_op *ops;
+        size_t n_ops;
+        const struct vxd_scene *from;
+        uint64_t of_version;
+        enum vxd_status status;
+        struct vxd_err err;
+    } packing;
     struct vxd_record_bytes record;
     uint64_t sequence; /* the number that its record got */
 };
@@ -36,15 +53,21 @@ bool vxd_scene_is_durable(const struct vxd_scene *scene);
  *                      just failed */
 enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err *err);
 
-/* Packs the record of a change. entry->kind, version and unix_ns are set; EDIT,
- * INTEGRATE, FUSE and PIN have operations with lists in host memory; UNDO, REDO and BRANCH (which is
- * made from `from`) have of_version.
- * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
-                                     const struct vxd_request *request,
-                                     const struct vxd_svdag_op *ops, size_t n_ops,
-                                     const struct vxd_scene *from, uint64_t of_version,
-                                     struct vxd_scene_entry *entry, struct vxd_err *err);
+/* Begins to pack the record of a change, a large one on a thread of its own. entry->kind, version
+ * and unix_ns are set; EDIT, INTEGRATE, FUSE and PIN have operations with lists in host memory,
+ * CAST and CAST_FUSE have entry->scans; UNDO, REDO and BRANCH (which is made from `from`) have
+ * of_version. What is given stays as it is until vxd_scene_end_entry, which must follow. */
+void vxd_scene_begin_entry(const struct vxd_scene *scene,
+                           const struct vxd_request *request,
+                           const struct vxd_svdag_op *ops, size_t n_ops,
+                           const struct vxd_scene *from, uint64_t of_version,
+                           struct vxd_scene_entry *entry);
+
+/* Waits until the record is packed, if it is needed. Does nothing where it was not begun.
+ * errors  RESOURCE_EXHAUSTED; only where it is needed */
+enum vxd_status vxd_scene_end_entry(const struct vxd_scene *scene,
+                                    struct vxd_scene_entry *entry, bool is_needed,
+                                    struct vxd_err *err);
 
 /* Hands a change over with the request's outcome (its output is complete);
  * vxd_commit_decide follows.

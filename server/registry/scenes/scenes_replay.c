@@ -54,6 +54,16 @@ static size_t count_ops(const struct vxd_record_decoded *records, size_t n)
     return n_ops;
 }
 
+static size_t count_scans(const struct vxd_record_decoded *records, size_t n)
+{
+    size_t n_scans = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        n_scans += records[i].record.n_scans;
+    }
+    return n_scans;
+}
+
 /* A scan by log-odds, or a decay of them. */
 static enum vxd_status run_plan(struct vxd_scene *scene,
                                 const struct vxd_scene_state *state,
@@ -97,7 +107,7 @@ static enum vxd_status run_ops(struct vxd_scene *scene, struct vxd_scene_state *
     struct vxd_svdag_edit_result pinned = {0};
     enum vxd_status status;
 
-    if (record->kind == VXD_RECORD_FUSE || record->kind == VXD_RECORD_DECAY) {
+    if (vxd_record_fuses(record->kind) || record->kind == VXD_RECORD_DECAY) {
         return run_plan(scene, state, record, ops, n_ops, result, err);
     }
     VXD_TRY(
@@ -112,6 +122,19 @@ out:
     return status;
 }
 
+/* Takes out the lists of scans that passed or hit nothing; returns how many operations are left. */
+static size_t drop_empty(struct vxd_svdag_op *ops, size_t n_ops)
+{
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < n_ops; i++) {
+        if (ops[i].shape.kind != VXD_SVDAG_VOXELS || ops[i].shape.voxels.n > 0) {
+            ops[n_left++] = ops[i];
+        }
+    }
+    return n_left;
+}
+
 /* All operations of n records; of a scene that fuses, n is 1. */
 static enum vxd_status edit(struct vxd_scene *scene, struct vxd_scene_state *state,
                             const struct vxd_record_decoded *records, size_t n,
@@ -121,10 +144,13 @@ static enum vxd_status edit(struct vxd_scene *scene, struct vxd_scene_state *sta
     size_t n_ops = count_ops(records, n);
     struct vxd_buffer(*buffers)[4] = calloc(n_ops + 1, sizeof *buffers);
     struct vxd_svdag_op *ops = calloc(n_ops + 1, sizeof *ops);
+    size_t n_scans = count_scans(records, n);
+    struct vxd_scene_cast *casts = calloc(n_scans + 1, sizeof *casts);
     size_t n_copied = 0;
+    size_t n_cast = 0;
     enum vxd_status status;
 
-    if (buffers == NULL || ops == NULL) {
+    if (buffers == NULL || ops == NULL || casts == NULL) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a record");
         goto out;
     }
@@ -137,15 +163,26 @@ static enum vxd_status edit(struct vxd_scene *scene, struct vxd_scene_state *sta
     for (size_t i = 0; i < n_ops; i++) {
         VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
     }
-    status = run_ops(scene, state, &records[0].record, ops, n_ops, result, err);
+    n_copied = 0;
+    for (size_t i = 0; i < n; n_copied += records[i++].record.n_ops) {
+        VXD_TRY(vxd_scene_cast_scans(queue, &scene->spec.format, &records[i].record,
+                                     casts + n_cast, ops + n_copied, err));
+        n_cast += records[i].record.n_scans;
+    }
+    status = run_ops(scene, state, &records[0].record, ops,
+                     n_scans > 0 ? drop_empty(ops, n_ops) : n_ops, result, err);
 out:
     for (size_t i = 0; buffers != NULL && i < n_ops; i++) {
         for (int k = 0; k < 4; k++) {
             vxd_device_free(queue, &buffers[i][k]);
         }
     }
+    for (size_t i = 0; casts != NULL && i < n_scans; i++) {
+        vxd_scene_cast_free(queue, &casts[i]);
+    }
     (void)vxd_queue_wait(queue, NULL);
     free(buffers);
+    free(casts);
     free(ops);
     return status;
 }
@@ -155,7 +192,8 @@ static enum vxd_scene_made_by made_by(enum vxd_record_kind kind)
     return kind == VXD_RECORD_UNDO    ? VXD_SCENE_UNDONE
            : kind == VXD_RECORD_REDO  ? VXD_SCENE_REDONE
            : kind == VXD_RECORD_DECAY ? VXD_SCENE_DECAYED
-           : kind == VXD_RECORD_INTEGRATE || kind == VXD_RECORD_FUSE
+           : kind == VXD_RECORD_INTEGRATE || vxd_record_fuses(kind) ||
+                   vxd_record_casts(kind)
                ? VXD_SCENE_INTEGRATED
                : VXD_SCENE_EDITED;
 }

@@ -54,4 +54,26 @@ enum vxd_status vxd_scene_replay(struct vxd_scene *scene, uint64_t least_generat
                                  const struct vxd_record_decoded *records, size_t n,
                                  struct vxd_err *err);
 
+/* --- scenes_cast.c ---------------------------------------------------------------------- */
+
+/* The lists of a scan that was cast again, and the memory of its points. Zero-initialised it is
+ * nothing. */
+struct vxd_scene_cast {
+    struct vxd_buffer points;
+    struct vxd_buffer origins;
+    struct vxd_buffer values;
+    struct vxd_svdag_scan_result result;
+};
+
+/* Casts the scans of a record, if it has any, and gives its operations their lists, which live
+ * until the casts, one for each scan, are freed, also after a failure. Blocking.
+ * errors  DATA_LOSS           a value that is no material of the scene's
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_cast_scans(struct vxd_queue *queue,
+                                     const struct vxd_svdag_format *format,
+                                     const struct vxd_record *record,
+                                     struct vxd_scene_cast *casts,
+                                     struct vxd_svdag_op *ops, struct vxd_err *err);
+void vxd_scene_cast_free(struct vxd_queue *queue, struct vxd_scene_cast *cast);
+
 #endif

@@ -213,7 +213,8 @@ size_t vxd_scene_plan_count(struct vxd_scene_plan *plan, const struct vxd_scene 
     while (life != NULL && !plan->is_useless && n_together < n) {
         const struct vxd_record *next = &records[n_together].record;
 
-        if ((next->kind != VXD_RECORD_EDIT && next->kind != VXD_RECORD_INTEGRATE) ||
+        if ((next->kind != VXD_RECORD_EDIT && next->kind != VXD_RECORD_INTEGRATE &&
+             next->kind != VXD_RECORD_CAST) ||
             strcmp(next->head, life->name) != 0 ||
             !vxd_svdag_edit_batch_add(&batch, next->ops, next->n_ops)) {
             break;

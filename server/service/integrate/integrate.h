@@ -178,4 +178,15 @@ enum vxd_status vxd_scene_nearest_colours(const struct vxd_scene_spec *spec,
                                           const float *colours, size_t n, uint16_t other,
                                           uint16_t *out, struct vxd_err *err);
 
+/* --- scene_keep.c ------------------------------------------------------------------------- */
+
+/* Describes n scans by their rays, where the journal of a durable scene is to get those: then
+ * entry->scans are the first of `records`, in host memory; else it is as it was. Base, origin,
+ * fills, value and has_values of each record are set. Waits.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_keep_scans(struct vxd_request *request, struct vxd_queue *queue,
+                                     const struct vxd_svdag_scan_result *scans,
+                                     struct vxd_record_scan *records, size_t n,
+                                     struct vxd_scene_entry *entry, struct vxd_err *err);
+
 #endif

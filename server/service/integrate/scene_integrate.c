@@ -40,6 +40,7 @@ struct integrate_job {
     struct vxd_svdag_scan_result
         *scans; /* of the sources, then of their dropped points */
     struct vxd_svdag_op *ops;
+    struct vxd_record_scan *records; /* what the journal gets of the scans */
     struct vxd_svdag_edit_result result;
     Voxeld__V1__SceneIntegrateResponse *reply;
 };
@@ -385,6 +386,17 @@ static const float *rows_from(const float *rows, size_t first)
     return rows != NULL ? rows + 3 * first : NULL;
 }
 
+/* Notes of a scan what the journal gets beside its rays. */
+static void note_scan(const struct vxd_svdag_scan *scan, bool fills,
+                      struct vxd_record_scan *record)
+{
+    memcpy(record->base, scan->base, sizeof record->base);
+    memcpy(record->origin, scan->origin, sizeof record->origin);
+    record->fills = fills;
+    record->value = fills ? scan->value : 0;
+    record->has_values = fills && scan->values != NULL;
+}
+
 /* Scans the kept points of a source, and the dropped ones for themselves. */
 static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
                                    size_t i, struct place *place, struct vxd_err *err)
@@ -397,7 +409,8 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     struct vxd_cloud cloud = {0};
     struct vxd_svdag_scan scan = {.carve = input->carve != NULL,
                                   .discretize =
-                                      input->carve != NULL && input->carve->discretize};
+                                      input->carve != NULL && input->carve->discretize,
+                                  .wants_ends = vxd_scene_is_durable(job->base.scene)};
     size_t n_kept;
     size_t n_dropped;
     enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
@@ -421,6 +434,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
         scan.n = n_kept;
         scan.value = input->rule != NULL ? input->rule->material : 0;
         VXD_TRY(vxd_svdag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err));
+        note_scan(&scan, true, &job->records[i]);
     }
     if (n_dropped > 0) {
         scan.points = job->split.dropped + 3 * place->dropped;
@@ -430,6 +444,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
         scan.value = 0;
         VXD_TRY(vxd_svdag_scan_voxels(queue, &spec->format, &scan,
                                       &job->scans[job->n_sources + i], err));
+        note_scan(&scan, false, &job->records[job->n_sources + i]);
     }
     place->kept += n_kept;
     place->dropped += n_dropped;
@@ -474,13 +489,22 @@ out:
     return status;
 }
 
+/* Whether what rays pass is erased; otherwise it becomes free. */
+static bool erases(const struct vxd_request *request)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    const struct integrate_job *job = request->state;
+
+    return !job->base.scene->spec.format.tracks_free ||
+           (input->carve != NULL && input->carve->erase);
+}
+
 /* All passed voxels come before all hit ones, whichever sweep hit them. Voxels that
  * dropped points hit are left as they are. Log-odds take the same lists. */
 static size_t make_ops(struct integrate_job *job,
-                       const Voxeld__V1__SceneIntegrateRequest *input)
+                       const Voxeld__V1__SceneIntegrateRequest *input, bool erase)
 {
-    bool erase = !job->base.scene->spec.format.tracks_free ||
-                 (input->carve && input->carve->erase);
     size_t n_ops = 0;
 
     for (size_t i = 0; i < 2 * job->n_sources; i++) {
@@ -523,10 +547,11 @@ static enum vxd_status new_reply(struct vxd_request *request, struct vxd_err *er
     }
     job->scans = calloc(2 * job->n_sources, sizeof *job->scans);
     job->ops = calloc(MAX_SOURCE_OPS * job->n_sources, sizeof *job->ops);
+    job->records = calloc(2 * job->n_sources, sizeof *job->records);
     if (reply->change == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    return job->scans != NULL && job->ops != NULL
+    return job->scans != NULL && job->ops != NULL && job->records != NULL
                ? VXD_OK
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scan");
 }
@@ -575,15 +600,42 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     job->reply->decode_ms = lap_ms(&since_ns);
     VXD_TRY(cast(request, queue, err));
     job->reply->carve_ms = lap_ms(&since_ns);
-    VXD_TRY(vxd_scene_apply(request, queue,
-                            vxd_scene_fuses(job->base.scene) ? VXD_RECORD_FUSE
-                                                             : VXD_RECORD_INTEGRATE,
-                            job->ops, make_ops(job, input), &job->result, err));
+    VXD_TRY(vxd_scene_keep_scans(request, queue, job->scans, job->records,
+                                 2 * job->n_sources, &job->base.commit.entry, err));
+    job->base.commit.entry.erases = erases(request);
+    VXD_TRY(vxd_scene_apply(
+        request, queue,
+        vxd_scene_fuses(job->base.scene) ? VXD_RECORD_FUSE : VXD_RECORD_INTEGRATE,
+        job->ops, make_ops(job, input, erases(request)), &job->result, err));
     job->reply->n_relabelled = job->result.n_changed;
     job->reply->edit_ms = lap_ms(&since_ns);
     request->output = &job->reply->base;
 out:
     return status;
+}
+
+/* Keeps where the scan's sensor was, for those who look at the scene. */
+static void note_sensor(const struct integrate_job *job)
+{
+    const Voxeld__V1__Pose *pose = job->cloud->t_map_sensor;
+    struct vxd_scene_sensor sensor = {
+        .stamp_ns = job->cloud->stamp_ns > 0 ? job->cloud->stamp_ns : vxd_clock_unix_ns(),
+        .turn = {0, 0, 0, 1}};
+
+    if (pose != NULL && pose->translation != NULL) {
+        sensor.place[0] = pose->translation->x;
+        sensor.place[1] = pose->translation->y;
+        sensor.place[2] = pose->translation->z;
+    }
+    if (pose != NULL && pose->rotation != NULL &&
+        (pose->rotation->x != 0 || pose->rotation->y != 0 || pose->rotation->z != 0 ||
+         pose->rotation->w != 0)) {
+        sensor.turn[0] = pose->rotation->x;
+        sensor.turn[1] = pose->rotation->y;
+        sensor.turn[2] = pose->rotation->z;
+        sensor.turn[3] = pose->rotation->w;
+    }
+    vxd_scene_set_sensor(job->base.scene, &sensor);
 }
 
 enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
@@ -597,6 +649,7 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
     if (job->cloud->stamp_ns > log_odds->newest_ns) {
         log_odds->newest_ns = job->cloud->stamp_ns; /* decays by time go up to here */
     }
+    note_sensor(job);
     vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     if (job->network.message != NULL) {
@@ -616,9 +669,12 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
     for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
         vxd_svdag_voxel_list_free(queue, &job->scans[i].hits);
         vxd_svdag_voxel_list_free(queue, &job->scans[i].passed);
+        vxd_svdag_ray_ends_free(queue, &job->scans[i].ends);
     }
     free(job->scans);
     free(job->ops);
+    free(job->records);
+    job->records = NULL;
     job->scans = NULL;
     job->ops = NULL;
     vxd_scene_release(request, queue);

@@ -16,6 +16,7 @@
 #include "server/request/request.h"
 #include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
+#include "voxeld/v1/scene_version.pb-c.h"
 
 /* What 2 GiB leave for the arrays beside all other fields. */
 #define VXD_SCENE_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
@@ -144,6 +145,10 @@ enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err
 size_t vxd_scene_next_chunk(struct vxd_request *request, size_t n, size_t chunk_rows,
                             size_t *done);
 
+/* Makes a message of a version, whose texts the message shows. */
+void vxd_scene_show_version(struct vxd_scene_version *version,
+                            Voxeld__V1__SceneVersion *message);
+
 /* Frees the blocks before release does; nothing queued may use the host's. */
 void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue);
 
@@ -175,7 +180,8 @@ void vxd_scene_end_following(struct vxd_scene_job *job);
 /* Edits the newest version within what the scene may take, waits, and prepares the change
  * for the journal as this kind. FUSE: the operations are a scan's lists, which log-odds
  * turn into those that the scene gets. PIN: the last commit.entry.n_pin_ops of them edit the
- * pins, and state.pins becomes what they make.
+ * pins, and state.pins becomes what they make. Where commit.entry has scans, the journal gets
+ * their rays instead of the operations, which are theirs.
  * errors  as vxd_svdag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
@@ -191,13 +197,25 @@ enum vxd_status vxd_scene_fade(struct vxd_request *request, struct vxd_queue *qu
 
 /* --- scene_commit.c: the end of a change -------------------------------------------------- */
 
-/* Packs what the journal gets of a change that has been executed: of `made` where there
- * is one, otherwise of the scene. Does nothing for scenes in memory alone.
+/* Begins to pack what the journal gets of a change of the newest version, beside the change
+ * itself. What is given stays until the end. Does nothing for scenes in memory alone.
+ * errors  UNAVAILABLE (the disk), RESOURCE_EXHAUSTED; the end need not follow */
+enum vxd_status vxd_scene_begin_prepare(struct vxd_request *request,
+                                        struct vxd_queue *queue,
+                                        enum vxd_record_kind kind,
+                                        const struct vxd_svdag_op *ops, size_t n_ops,
+                                        struct vxd_err *err);
+/* Ends it: waits, or forgets what is not needed. Does nothing where it did not begin.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_end_prepare(struct vxd_request *request, bool is_needed,
+                                      struct vxd_err *err);
+
+/* Both, for a change that has been executed and has no operations: of `made` where there
+ * is one, otherwise of the scene.
  * errors  UNAVAILABLE (the disk), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
-                                  enum vxd_record_kind kind,
-                                  const struct vxd_svdag_op *ops, size_t n_ops,
-                                  uint64_t of_version, struct vxd_err *err);
+                                  enum vxd_record_kind kind, uint64_t of_version,
+                                  struct vxd_err *err);
 
 /* Reserves the name of job->made until it is published. err.field is `field`.
  * errors  ALREADY_EXISTS, UNAVAILABLE (another one is about to have it) */

@@ -126,7 +126,7 @@ enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
             vxd_scene_new(scenes, queue, &job->terms, &job->spec, &job->base.made, err));
         scene = job->base.made;
         VXD_TRY(vxd_scene_reserve(request, "name", err));
-        VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_CREATE, NULL, 0, 0, err));
+        VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_CREATE, 0, err));
     }
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(scene, true), NULL, &job->base.arena,
                                err));
@@ -185,7 +185,7 @@ enum vxd_status vxd_scene_drop_submit(struct vxd_request *request,
     reply->existed = status == VXD_OK;
     request->output = &reply->base;
     if (status == VXD_OK) {
-        return vxd_scene_prepare(request, queue, VXD_RECORD_DROP, NULL, 0, 0, err);
+        return vxd_scene_prepare(request, queue, VXD_RECORD_DROP, 0, err);
     }
     return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
 }

@@ -86,30 +86,66 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
-                                  enum vxd_record_kind kind,
-                                  const struct vxd_svdag_op *ops, size_t n_ops,
-                                  uint64_t of_version, struct vxd_err *err)
+static struct vxd_scene *scene_of(const struct vxd_scene_job *job)
+{
+    return job->made != NULL ? job->made : job->scene;
+}
+
+static enum vxd_status begin_prepare(struct vxd_request *request, struct vxd_queue *queue,
+                                     enum vxd_record_kind kind,
+                                     const struct vxd_svdag_op *ops, size_t n_ops,
+                                     uint64_t of_version, struct vxd_err *err)
 {
     struct vxd_scene_job *job = request->state;
     bool is_branch = kind == VXD_RECORD_BRANCH;
-    struct vxd_scene *scene = job->made != NULL ? job->made : job->scene;
+    struct vxd_scene *scene = scene_of(job);
     struct vxd_scene_entry *entry = &job->commit.entry;
-    const struct vxd_svdag_op *here;
+    const struct vxd_svdag_op *here = NULL;
     enum vxd_status status;
 
     if (!vxd_scene_is_durable(scene)) {
         return VXD_OK;
     }
     VXD_TRY(vxd_scene_check_journal(is_branch ? job->scene : scene, err));
+    n_ops = entry->n_scans > 0 ? 0 : n_ops; /* their rays say all */
     VXD_TRY(fetch_ops(request, queue, ops, n_ops, &here, err));
     entry->kind = kind;
+    if (entry->n_scans > 0) {
+        entry->kind = vxd_record_fuses(kind) ? VXD_RECORD_CAST_FUSE : VXD_RECORD_CAST;
+    }
     entry->version = job->made != NULL ? 1 : job->state.version + 1;
     entry->unix_ns = job->made != NULL ? scene->created_unix_ns : vxd_clock_unix_ns();
-    status = vxd_scene_pack_entry(scene, request, here, n_ops,
-                                  is_branch ? job->scene : NULL, of_version, entry, err);
+    vxd_scene_begin_entry(scene, request, here, n_ops, is_branch ? job->scene : NULL,
+                          of_version, entry);
 out:
     return status;
+}
+
+enum vxd_status vxd_scene_begin_prepare(struct vxd_request *request,
+                                        struct vxd_queue *queue,
+                                        enum vxd_record_kind kind,
+                                        const struct vxd_svdag_op *ops, size_t n_ops,
+                                        struct vxd_err *err)
+{
+    return begin_prepare(request, queue, kind, ops, n_ops, 0, err);
+}
+
+enum vxd_status vxd_scene_end_prepare(struct vxd_request *request, bool is_needed,
+                                      struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+
+    return vxd_scene_end_entry(scene_of(job), &job->commit.entry, is_needed, err);
+}
+
+enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
+                                  enum vxd_record_kind kind, uint64_t of_version,
+                                  struct vxd_err *err)
+{
+    enum vxd_status status =
+        begin_prepare(request, queue, kind, NULL, 0, of_version, err);
+
+    return status != VXD_OK ? status : vxd_scene_end_prepare(request, true, err);
 }
 
 enum vxd_status vxd_scene_reserve(struct vxd_request *request, const char *field,
@@ -125,11 +161,6 @@ enum vxd_status vxd_scene_reserve(struct vxd_request *request, const char *field
 }
 
 /* --- what everybody sees ------------------------------------------------------------------ */
-
-static struct vxd_scene *scene_of(const struct vxd_scene_job *job)
-{
-    return job->made != NULL ? job->made : job->scene;
-}
 
 static enum vxd_status begin(struct vxd_request *request, struct vxd_err *err)
 {
@@ -212,7 +243,7 @@ void vxd_scene_publish(struct vxd_request *request,
     for (int i = 0; i <= VXD_SVDAG_MAX_DEPTH; i++) {
         change->n_new_nodes += result->n_new[i];
     }
-    if (job->commit.entry.kind == VXD_RECORD_FUSE ||
+    if (vxd_record_fuses(job->commit.entry.kind) ||
         job->commit.entry.kind == VXD_RECORD_DECAY) {
         job->scene->log_odds.has_forgotten = false; /* its record says so */
     }

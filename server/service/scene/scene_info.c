@@ -343,6 +343,37 @@ static enum vxd_status add_keeping(struct vxd_decoder *arena,
     return VXD_OK;
 }
 
+static enum vxd_status add_sensor(struct vxd_decoder *arena, struct vxd_scene *scene,
+                                  Voxeld__V1__SceneInfo *info, struct vxd_err *err)
+{
+    struct vxd_scene_sensor sensor;
+    Voxeld__V1__Pose *pose;
+
+    vxd_scene_get_sensor(scene, &sensor);
+    if (sensor.stamp_ns == 0) {
+        return VXD_OK;
+    }
+    pose = vxd_message_new(arena, &voxeld__v1__pose__descriptor, err);
+    if (pose == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
+    pose->rotation = vxd_message_new(arena, &voxeld__v1__quaternion__descriptor, err);
+    if (pose->translation == NULL || pose->rotation == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    pose->translation->x = sensor.place[0];
+    pose->translation->y = sensor.place[1];
+    pose->translation->z = sensor.place[2];
+    pose->rotation->x = sensor.turn[0];
+    pose->rotation->y = sensor.turn[1];
+    pose->rotation->z = sensor.turn[2];
+    pose->rotation->w = sensor.turn[3];
+    info->t_map_sensor = pose;
+    info->sensor_ns = sensor.stamp_ns;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,
                                    bool with_palette, Voxeld__V1__SceneInfo **out,
                                    struct vxd_err *err)
@@ -363,6 +394,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(add_keeping(arena, &scene->terms, info, err));
+    VXD_TRY(add_sensor(arena, scene, info, err));
     vxd_scene_get_log_summary(scene, &summary);
     vxd_scene_get_usage(scene, &usage);
     info->version = summary.version;

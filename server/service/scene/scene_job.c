@@ -365,19 +365,20 @@ void vxd_scene_end_following(struct vxd_scene_job *job)
     job->commit.has_followed = false;
 }
 
-/* Ends a change that `status` is of: updates log-odds as planned once the change is
- * prepared. The plan is freed. */
+/* Ends a change that `status` is of, and its record: updates log-odds as planned once the change
+ * is prepared. The plan is freed. */
 static enum vxd_status finish_plan(struct vxd_request *request, struct vxd_queue *queue,
-                                   enum vxd_record_kind kind,
-                                   const struct vxd_svdag_op *ops, size_t n_ops,
                                    enum vxd_status status,
                                    struct vxd_occupancy_plan *plan, struct vxd_err *err)
 {
     struct vxd_scene_job *job = request->state;
 
     vxd_scene_end_change(request, err);
-    VXD_TRY(status);
-    VXD_TRY(vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err));
+    if (status != VXD_OK) {
+        (void)vxd_scene_end_prepare(request, false, NULL);
+        goto out;
+    }
+    VXD_TRY(vxd_scene_end_prepare(request, true, err));
     job->commit.has_followed = true;
     status = vxd_scene_apply_plan(job->scene, queue, plan, err);
 out:
@@ -394,7 +395,7 @@ static enum vxd_status fuse(struct vxd_request *request, struct vxd_queue *queue
     enum vxd_status status =
         vxd_scene_fuse(job->scene, &job->state, queue, ops, n_ops, &plan, result, err);
 
-    return finish_plan(request, queue, VXD_RECORD_FUSE, ops, n_ops, status, plan, err);
+    return finish_plan(request, queue, status, plan, err);
 }
 
 enum vxd_status vxd_scene_fade(struct vxd_request *request, struct vxd_queue *queue,
@@ -409,8 +410,12 @@ enum vxd_status vxd_scene_fade(struct vxd_request *request, struct vxd_queue *qu
     VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
     job->commit.entry.decay = *decay;
     job->commit.entry.decayed_ns = decayed_ns;
-    status = vxd_scene_decay(job->scene, &job->state, queue, decay, &plan, result, err);
-    status = finish_plan(request, queue, VXD_RECORD_DECAY, NULL, 0, status, plan, err);
+    status = vxd_scene_begin_prepare(request, queue, VXD_RECORD_DECAY, NULL, 0, err);
+    if (status == VXD_OK) {
+        status =
+            vxd_scene_decay(job->scene, &job->state, queue, decay, &plan, result, err);
+    }
+    status = finish_plan(request, queue, status, plan, err);
 out:
     return status;
 }
@@ -444,13 +449,21 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
+    status = vxd_scene_begin_prepare(request, queue, kind, ops, n_ops, err);
+    if (status != VXD_OK) {
+        vxd_scene_end_change(request, err);
+        goto out;
+    }
     if (kind == VXD_RECORD_FUSE) {
         return fuse(request, queue, ops, n_ops, result, err);
     }
     status = edit_both(request->state, queue, ops, n_ops, result, err);
     vxd_scene_end_change(request, err);
-    VXD_TRY(status);
-    VXD_TRY(vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err));
+    if (status != VXD_OK) {
+        (void)vxd_scene_end_prepare(request, false, NULL);
+        goto out;
+    }
+    VXD_TRY(vxd_scene_end_prepare(request, true, err));
     status = vxd_scene_follow(request, queue, result->root, err);
 out:
     return status;

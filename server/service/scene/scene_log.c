@@ -49,9 +49,8 @@ static void show_snapshot(struct vxd_scene_snapshot *snapshot,
     message->taken_ns = snapshot->taken_unix_ns;
 }
 
-/* Texts are the version's own. */
-static void show_version(struct vxd_scene_version *version,
-                         Voxeld__V1__SceneVersion *message)
+void vxd_scene_show_version(struct vxd_scene_version *version,
+                            Voxeld__V1__SceneVersion *message)
 {
     message->by = version->by;
     message->client_id = version->client_id;
@@ -86,7 +85,7 @@ static enum vxd_status fill_log(struct vxd_scene_job *job,
         if (reply->versions[i] == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
-        show_version(&versions[i], reply->versions[i]);
+        vxd_scene_show_version(&versions[i], reply->versions[i]);
         reply->n_versions = i + 1;
     }
     for (size_t i = 0; i < n_snapshots; i++) {
@@ -258,8 +257,8 @@ enum vxd_status vxd_scene_branch_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_branch(job->base.scene, &job->base.state, &terms, queue,
                              &job->base.made, err));
     VXD_TRY(vxd_scene_reserve(request, "new_name", err));
-    VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_BRANCH, NULL, 0,
-                              job->base.state.version, err));
+    VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_BRANCH, job->base.state.version,
+                              err));
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->base.made, true), NULL,
                                &job->base.arena, err));
     VXD_TRY(vxd_scene_new_info(job->base.arena, job->base.made, true, &job->reply->scene,

@@ -54,7 +54,7 @@ static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *que
     vxd_scene_end_change(request, err);
     VXD_TRY(status);
     VXD_TRY(vxd_scene_prepare(request, queue, redo ? VXD_RECORD_REDO : VXD_RECORD_UNDO,
-                              NULL, 0, job->undoing.of, err));
+                              job->undoing.of, err));
     status = vxd_scene_follow(request, queue, job->result.root, err);
 out:
     return status;

@@ -279,9 +279,6 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
                                    const struct vxd_sp_route *route,
                                    const struct vxd_rpc_answer *answer);
 
-/* Copies big data by the threads of a pool, as an encoder wants it. */
-void vxd_rpc_copy_big(void *pool, void *to, const void *from, size_t n_bytes);
-
 /* rpc_shared.c: bodies in memory that a client shares */
 
 /* Holds the region that the header names and checks what the header says about it; *envelope

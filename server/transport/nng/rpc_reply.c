@@ -13,7 +13,6 @@
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define HEADER_FIELD 1u
-#define COPY_PIECE_BYTES ((size_t)256 * 1024)
 
 /* Messages quote what a stranger sent and may be cut inside a character; a string field
  * that is not UTF-8 would make the whole reply unreadable. */
@@ -37,26 +36,6 @@ static void copy_utf8(char *out, size_t capacity, const char *s)
         }
     }
     out[at] = '\0';
-}
-
-struct copy {
-    uint8_t *to;
-    const uint8_t *from;
-};
-
-static void copy_piece(void *args, size_t begin, size_t end)
-{
-    const struct copy *copy = args;
-
-    memcpy(copy->to + begin, copy->from + begin, end - begin);
-}
-
-/* All cores may copy, since nothing else runs for this request meanwhile. */
-void vxd_rpc_copy_big(void *pool, void *to, const void *from, size_t n_bytes)
-{
-    struct copy copy = {to, from};
-
-    vxd_parallel_for(pool, n_bytes, COPY_PIECE_BYTES, copy_piece, &copy);
 }
 
 static void encode(struct vxd_encoder *encoder, const Voxeld__V1__ResponseHeader *header,
@@ -148,7 +127,7 @@ struct vxd_rpc_reply *vxd_rpc_pack(struct vxd_context *context, bool is_ipc,
     memcpy(reply->bytes + at - route->n_bytes, route->bytes, route->n_bytes);
     written.out = reply->bytes + at;
     if (answer->output != NULL) {
-        written.copy = vxd_rpc_copy_big;
+        written.copy = vxd_parallel_copy; /* nothing else runs for this request */
         written.copy_context = vxd_context_pool(context);
     }
     encode(&written, &header, answer);

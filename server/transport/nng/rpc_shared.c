@@ -80,9 +80,9 @@ enum vxd_status vxd_rpc_shared_copy(struct vxd_rpc_message *message,
     if (status != VXD_OK) {
         return status;
     }
-    vxd_rpc_copy_big(vxd_context_pool(server->context), s->body.bytes + misaligned,
-                     vxd_shared_bytes(s->region, s->offset, s->n_bytes),
-                     (size_t)s->n_bytes);
+    vxd_parallel_copy(vxd_context_pool(server->context), s->body.bytes + misaligned,
+                      vxd_shared_bytes(s->region, s->offset, s->n_bytes),
+                      (size_t)s->n_bytes);
     vxd_upload_memory_complete(server, &s->body);
     envelope->body = s->body.bytes + misaligned;
     return VXD_OK;
@@ -104,7 +104,7 @@ uint64_t vxd_rpc_shared_reply(struct vxd_rpc_message *message,
         return 0;
     }
     written.out = vxd_shared_bytes(s->region, s->reply_offset, measured.at);
-    written.copy = vxd_rpc_copy_big;
+    written.copy = vxd_parallel_copy;
     written.copy_context = vxd_context_pool(message->server->context);
     vxd_encode(&written, output);
     return measured.at;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times voxelization with Morton order, inverse map, counts and mean features, or, with
- * --outputs coords, of the coordinates alone.
+ * --outputs coords, of the coordinates alone, or, with --outputs hard, of coordinates, counts and
+ * hard voxels at SECOND's settings for KITTI, whatever --sizes and --range say.
  *
  * One line a case: the median time of the device (CUDA events around the call, caches flushed
  * before) or of the CPU (wall clock), the time from the call to the end of the wait, the floor
@@ -17,6 +18,8 @@
 #define MAX_CASES 32
 #define MAX_REPEAT 1000
 #define FLOOR_BYTES ((size_t)256 << 20)
+#define HARD_POINTS 5 /* a voxel; SECOND keeps 40,000 voxels of a scan where it infers */
+#define HARD_VOXELS 40000
 
 struct options {
     enum vxd_backend backend;
@@ -32,6 +35,7 @@ struct options {
     bool
         /* the outputs: inverse map, counts and means too, not only coordinates */
         wants_all;
+    bool wants_hard; /* hard voxels at SECOND's settings */
     size_t n_points[MAX_CASES];
     int n_sets;
     double sizes[MAX_CASES];
@@ -47,14 +51,16 @@ struct bench {
 
 /* One cloud in device memory, and arrays for the outputs. */
 struct arrays {
-    struct vxd_buffer positions, features, totals, starts, coords, counts, inverse, mean;
+    struct vxd_buffer positions, features, totals, starts, coords, counts, inverse, mean,
+        points;
     uint32_t batch_starts[2];
 };
 
 static void free_arrays(struct bench *bench, struct arrays *a)
 {
-    struct vxd_buffer *all[] = {&a->positions, &a->features, &a->totals,  &a->starts,
-                                &a->coords,    &a->counts,   &a->inverse, &a->mean};
+    struct vxd_buffer *all[] = {&a->positions, &a->features, &a->totals,
+                                &a->starts,    &a->coords,   &a->counts,
+                                &a->inverse,   &a->mean,     &a->points};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         vxd_device_free(bench->device.queue, all[i]);
@@ -89,6 +95,11 @@ static enum vxd_status fill_arrays(struct bench *bench, size_t n, struct arrays 
     VXD_TRY(vxd_device_alloc(queue, n * sizeof(uint32_t), &a->counts, err));
     VXD_TRY(vxd_device_alloc(queue, n * sizeof(int32_t), &a->inverse, err));
     VXD_TRY(vxd_device_alloc(queue, n * n_channels * sizeof(float), &a->mean, err));
+    if (bench->options.wants_hard) {
+        VXD_TRY(vxd_device_alloc(
+            queue, (size_t)HARD_VOXELS * HARD_POINTS * n_channels * sizeof(float),
+            &a->points, err));
+    }
     VXD_TRY(
         vxd_queue_copy(queue, a->positions.ptr, positions, a->positions.n_bytes, err));
     VXD_TRY(vxd_queue_copy(queue, a->features.ptr, features, a->features.n_bytes, err));
@@ -111,6 +122,27 @@ static void set_range(const struct bench *bench, size_t n, struct vxd_voxelize_a
     }
     args->rule = VXD_RULE_SPCONV;
     args->has_range = true;
+}
+
+/* As OpenPCDet's second.yaml has them. */
+static void set_second(struct vxd_voxelize_args *args, const struct arrays *a,
+                       struct vxd_voxels *out)
+{
+    static const float low[3] = {0, -40, -3};
+    static const float high[3] = {70.4F, 40, 1};
+    static const float size[3] = {0.05F, 0.05F, 0.1F};
+
+    memcpy(args->range_lo_m, low, sizeof low);
+    memcpy(args->range_hi_m, high, sizeof high);
+    memcpy(args->size_m, size, sizeof size);
+    args->rule = VXD_RULE_SPCONV;
+    args->has_range = true;
+    args->order = VXD_ORDER_FIRST_POINT;
+    args->max_points = HARD_POINTS;
+    args->max_voxels = HARD_VOXELS;
+    out->inverse = NULL;
+    out->mean = NULL;
+    out->points = a->points.ptr;
 }
 
 static void bind(const struct bench *bench, const struct arrays *a, size_t n, double size,
@@ -139,6 +171,9 @@ static void bind(const struct bench *bench, const struct arrays *a, size_t n, do
     } else {
         args->n_channels = 0;
         args->features = NULL;
+    }
+    if (bench->options.wants_hard) {
+        set_second(args, a, out);
     }
 }
 
@@ -193,6 +228,13 @@ static enum vxd_status check_outputs(struct bench *bench, const struct arrays *a
         goto out;
     }
     VXD_TRY(digest_array(bench, &a->counts, m * sizeof(uint32_t), hash, err));
+    if (bench->options.wants_hard) {
+        status = digest_array(bench, &a->points,
+                              m * HARD_POINTS * (size_t)bench->options.n_channels *
+                                  sizeof(float),
+                              hash, err);
+        goto out;
+    }
     VXD_TRY(digest_array(bench, &a->inverse, n * sizeof(int32_t), hash, err));
     VXD_TRY(digest_array(bench, &a->mean,
                          m * (size_t)bench->options.n_channels * sizeof(float), hash,
@@ -257,10 +299,13 @@ static enum vxd_status run_case(struct bench *bench, size_t n, double size,
     VXD_TRY(time_calls(bench, &args, &out, &device_s, &wall_s, err));
     VXD_TRY(check_outputs(bench, &a, n, &n_voxels, &hash, err));
     vxd_context_get_memory(bench->device.context, &usage);
-    floor_s = (double)(bench->options.wants_all ? n * (12 + 4 * n_channels + 4) +
-                                                      n_voxels * (20 + 4 * n_channels)
-                                                : n * 12 + n_voxels * (size_t)16) /
-              bench->floors.copy_bytes_per_s;
+    floor_s =
+        (double)(bench->options.wants_hard
+                     ? n * 4 * n_channels + n_voxels * (20 + 4 * HARD_POINTS * n_channels)
+                 : bench->options.wants_all
+                     ? n * (12 + 4 * n_channels + 4) + n_voxels * (20 + 4 * n_channels)
+                     : n * 12 + n_voxels * (size_t)16) /
+        bench->floors.copy_bytes_per_s;
     (void)printf(
         "| %9zu | %6g | %8u | %8.3f | %8.3f | %8.4f | %6.1f | %8.1f | %016llx |\n", n,
         size, n_voxels, 1e3 * device_s, 1e3 * wall_s, 1e3 * floor_s, device_s / floor_s,
@@ -292,7 +337,9 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
         options->file != NULL ? options->file : "made-up scan", bench->cloud.n_points,
         options->is_scene ? "accumulated over a drive" : "tiled",
         options->has_range ? "SPCONV rule with a range" : "MINKOWSKI rule, no range",
-        options->wants_all ? "coordinates, inverse, counts, means" : "coordinates alone",
+        options->wants_hard  ? "coordinates, counts, hard voxels (SECOND's settings)"
+        : options->wants_all ? "coordinates, inverse, counts, means"
+                             : "coordinates alone",
         options->wants_all ? options->n_channels : 0, options->n_repeat);
     (void)printf("copy %.1f GB/s (read + written)",
                  bench->floors.copy_bytes_per_s * 1e-9);
@@ -388,7 +435,8 @@ static bool parse_option(struct options *options, const char *name, const char *
         return options->is_scene || strcmp(value, "tiles") == 0;
     }
     if (strcmp(name, "--outputs") == 0) {
-        options->wants_all = strcmp(value, "all") == 0;
+        options->wants_hard = strcmp(value, "hard") == 0;
+        options->wants_all = options->wants_hard || strcmp(value, "all") == 0;
         return options->wants_all || strcmp(value, "coords") == 0;
     }
     if (strcmp(name, "--range") == 0) {
@@ -420,7 +468,7 @@ int main(int argc, char **argv)
                 "usage: %s [--backend cpu|cuda] [--file X.npy | X.bin] [--columns N]\n"
                 "  [--points N,N] [--sizes M,M] [--channels N] [--range yes|no] "
                 "[--repeat N] [--threads N]\n"
-                "  [--cloud tiles|drive] [--outputs all|coords]\n",
+                "  [--cloud tiles|drive] [--outputs all|coords|hard]\n",
                 argv[0]);
             return EXIT_FAILURE;
         }

@@ -393,7 +393,7 @@ static void take_scan(const ProtobufCMessage *message, struct load_reply *reply)
 }
 
 /* Reads what --check needs from a reply; it unpacks the whole message, as every user
- * of it would. */
+ * of it would. Arrays stay in the body, as in libvoxeld's replies. */
 static enum voxeld_status read_reply(const struct load_http *http,
                                      enum load_method method, size_t n_bytes,
                                      struct load_reply *reply)
@@ -402,13 +402,16 @@ static enum voxeld_status read_reply(const struct load_http *http,
     const ProtobufCMessageDescriptor *descriptor =
         is_scan ? &voxeld__v1__scene_integrate_response__descriptor
                 : &voxeld__v1__voxelize_response__descriptor;
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
     struct vxd_decoder *decoder = NULL;
     ProtobufCMessage *message;
+    size_t n_borrowed;
     struct vxd_err err = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_decoder_create(MAX_REPLY_BYTES, NULL, &decoder, &err));
-    VXD_TRY(vxd_decode(decoder, descriptor, http->body, n_bytes, &message, &err));
+    VXD_TRY(vxd_decode_borrowing(decoder, &borrow, descriptor, http->body, n_bytes,
+                                 &message, &n_borrowed, &err));
     (is_scan ? take_scan : take_voxels)(message, reply);
 out:
     vxd_decoder_destroy(decoder);

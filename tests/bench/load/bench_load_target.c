@@ -57,13 +57,18 @@ static bool make_cloud(struct load_work *work, size_t n)
 static enum vxd_status pack(struct load_work *work, enum load_method method,
                             const ProtobufCMessage *message, struct vxd_err *err)
 {
-    size_t n_bytes = protobuf_c_message_get_packed_size(message);
+    struct vxd_encoder measured = {.least_bytes = VXD_BIG_BLOCK_BYTES};
+    struct vxd_encoder written = measured;
 
-    work->bodies[method] = malloc(n_bytes);
+    vxd_encode(&measured, message);
+    work->bodies[method] = malloc(measured.at);
     if (work->bodies[method] == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the body");
     }
-    work->n_body_bytes[method] = protobuf_c_message_pack(message, work->bodies[method]);
+    /* The points stand where the server can use them in place. */
+    written.out = work->bodies[method];
+    vxd_encode(&written, message);
+    work->n_body_bytes[method] = written.at;
     return VXD_OK;
 }
 

@@ -88,9 +88,9 @@ static bool is_finite(const float point[3])
     return isfinite(point[0]) && isfinite(point[1]) && isfinite(point[2]);
 }
 
-/* Computes the end of a point's ray; returns true if the point is beyond the range. */
-static bool end_of(const struct vxd_svdag_scan *scan, const float point[3],
-                   long double end[3])
+/* Computes where a point's ray would end; returns true if the point is beyond the range. */
+static bool reach_of(const struct vxd_svdag_scan *scan, const float point[3],
+                     long double end[3])
 {
     long double length = length_of(scan->origin, point);
     bool is_beyond = scan->max_range > 0 && length > scan->max_range;
@@ -99,6 +99,18 @@ static bool end_of(const struct vxd_svdag_scan *scan, const float point[3],
         long double o = scan->origin[a];
 
         end[a] = is_beyond ? o + (point[a] - o) * (scan->max_range / length) : point[a];
+    }
+    return is_beyond;
+}
+
+/* The same; rays end in the middle of a cell of 1/256 voxel. */
+static bool end_of(const struct vxd_svdag_scan *scan, const float point[3],
+                   long double end[3])
+{
+    bool is_beyond = reach_of(scan, point, end);
+
+    for (int a = 0; a < 3; a++) {
+        end[a] = (floorl(end[a] * 256) + 0.5L) / 256;
     }
     return is_beyond;
 }
@@ -117,10 +129,13 @@ bool gpu_svdag_point_is_clear(const struct vxd_svdag_scan *scan, const float poi
         fabsl(length_of(scan->origin, point) - scan->max_range) < 1e-6L) {
         return false;
     }
-    is_beyond = end_of(scan, point, end);
+    is_beyond = reach_of(scan, point, end);
     for (int a = 0; a < 3; a++) {
-        is_clear = is_clear && (!is_beyond || fabsl(end[a] - roundl(end[a])) > 1e-6L);
+        long double cell = end[a] * 256;
+
+        is_clear = is_clear && (!is_beyond || fabsl(cell - roundl(cell)) > 1e-6L);
     }
+    (void)end_of(scan, point, end);
     if ((is_beyond ? scan->max_range : length_of(scan->origin, point)) >
         VXD_SVDAG_MAX_RAY_VOXELS) {
         return is_clear;

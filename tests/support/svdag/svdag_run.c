@@ -138,6 +138,18 @@ static void fetch_list(struct gpu_env *env, struct vxd_svdag_voxel_list *list)
     vxd_device_free(env->queue, &list->memory);
 }
 
+/* The same for the ends of rays. */
+static void fetch_ends(struct gpu_env *env, struct vxd_svdag_ray_ends *ends)
+{
+    const size_t n_bytes = ends->n * 3 * sizeof *ends->ends;
+
+    if (ends->n > 0) {
+        ends->ends = fetch(env, ends->ends, n_bytes);
+        ends->origins = ends->origins != NULL ? fetch(env, ends->origins, n_bytes) : NULL;
+    }
+    vxd_device_free(env->queue, &ends->memory);
+}
+
 enum vxd_status gpu_svdag_scan(struct gpu_env *env, const struct vxd_svdag_format *format,
                                const struct vxd_svdag_scan *scan,
                                struct vxd_svdag_scan_result *out, struct vxd_err *err)
@@ -161,6 +173,7 @@ enum vxd_status gpu_svdag_scan(struct gpu_env *env, const struct vxd_svdag_forma
     if (gpu_is_cuda(env) && status == VXD_OK) {
         fetch_list(env, &out->hits);
         fetch_list(env, &out->passed);
+        fetch_ends(env, &out->ends);
     }
     return status;
 }
@@ -198,6 +211,16 @@ void gpu_svdag_list_free(struct gpu_env *env, struct vxd_svdag_voxel_list *list)
         free((void *)list->voxels.values);
     }
     vxd_svdag_voxel_list_free(env->queue, list);
+    gpu_wait(env);
+}
+
+void gpu_svdag_ends_free(struct gpu_env *env, struct vxd_svdag_ray_ends *ends)
+{
+    if (gpu_is_cuda(env)) {
+        free((void *)ends->ends);
+        free((void *)ends->origins);
+    }
+    vxd_svdag_ray_ends_free(env->queue, ends);
     gpu_wait(env);
 }
 

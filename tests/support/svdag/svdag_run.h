@@ -25,7 +25,8 @@ enum vxd_status gpu_svdag_try(struct gpu_env *env, struct vxd_svdag *svdag, uint
                               const struct vxd_svdag_op *ops, size_t n_ops,
                               struct vxd_svdag_edit_result *out, struct vxd_err *err);
 
-/* Calls vxd_svdag_scan_voxels; free the lists with gpu_svdag_list_free. */
+/* Calls vxd_svdag_scan_voxels; free the lists with gpu_svdag_list_free, and ends that were wanted
+ * with gpu_svdag_ends_free. */
 enum vxd_status gpu_svdag_scan(struct gpu_env *env, const struct vxd_svdag_format *format,
                                const struct vxd_svdag_scan *scan,
                                struct vxd_svdag_scan_result *out, struct vxd_err *err);
@@ -36,6 +37,7 @@ enum vxd_status gpu_svdag_list(struct gpu_env *env, const struct vxd_svdag_forma
                                struct vxd_svdag_voxel_list *list, uint64_t *n_outside,
                                struct vxd_err *err);
 void gpu_svdag_list_free(struct gpu_env *env, struct vxd_svdag_voxel_list *list);
+void gpu_svdag_ends_free(struct gpu_env *env, struct vxd_svdag_ray_ends *ends);
 
 /* A reader of the store on the host, valid until the store changes; failures end the
  * program. */

@@ -5,6 +5,7 @@
 
 #include "kinds.pb-c.h"
 #include "proto/base/base64.h"
+#include "proto/wire/tensor_json.h"
 #include "proto/wire/wire.h"
 #include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
@@ -380,6 +381,72 @@ static void test_base64_any_length_round_trips(void)
     }
 }
 
+/* The shortest of 6 to 9 digits that read back as the same float, by the C library. */
+static void check_float(float value)
+{
+    struct vxd_text text = {0};
+    char expected[32];
+
+    for (int digits = 6; digits <= 9; digits++) {
+        (void)snprintf(expected, sizeof expected, "%.*g", digits, (double)value);
+        if (strtof(expected, NULL) == value) {
+            break;
+        }
+    }
+    vxd_text_json_float(&text, value);
+    CHECK_STR(text.bytes, expected);
+    free(text.bytes);
+}
+
+static void test_json_floats_are_the_shortest_that_read_back(void)
+{
+    static const float some[] = {
+        0,           1,         0.5F,      9.9999997e-5F, 1e-4F,      1.00000005e-4F,
+        0.1F,        0.3F,      1e6F,      999999.9F,     999999.94F, 1e5F,
+        99999.99F,   123456.7F, 8192,      8388608,       16384.5F,   2.5F,
+        0.125F,      0.0625F,   1.5e-3F,   1e-3F,         1e-2F,      10,
+        9.999999F,   9.5F,      1e30F,     1e-30F,        33554.432F, 0.000244140625F,
+        0.00390625F, 100000.5F, 31.415926F};
+    uint64_t state = 9;
+
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+        check_float(some[i]);
+        check_float(-some[i] - (some[i] == 0 ? 1.0F : 0.0F));
+        check_float(nextafterf(some[i], 0) + (some[i] == 0 ? 1.0F : 0.0F));
+        check_float(nextafterf(some[i], 1e30F));
+    }
+    for (int i = 0; i < 400000; i++) {
+        uint32_t bits;
+        float value;
+
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        /* Exponents of 2^-16 to 2^22, or few digits, or powers of two. */
+        bits = (111u + (uint32_t)(state >> 33) % 38u) << 23;
+        bits |= i % 16 == 0 ? 0 : (uint32_t)(state >> 40) & 0x7fffff;
+        memcpy(&value, &bits, sizeof value);
+        check_float(i % 3 == 0 ? (float)((state >> 45) % 100000) / 1000 + 0.001F : value);
+    }
+}
+
+static void test_base64_refuses_every_other_character(void)
+{
+    for (int c = 0; c < 256; c++) {
+        for (int at = 0; at < 7; at++) {
+            char text[] = "QUJDREU"; /* a whole group, and one of two bytes */
+            uint8_t out[6];
+            bool is_digit = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                            (c >= '0' && c <= '9') || c == '+' || c == '/' || c == '-' ||
+                            c == '_';
+
+            if (c == '=' && at >= 5) {
+                continue; /* padding */
+            }
+            text[at] = (char)c;
+            CHECK(vxd_base64_decode(text, 7, out) == is_digit);
+        }
+    }
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_json_error_names_the_path_as_written),
     VXD_TEST(test_json_bad_text_names_line_and_column),
@@ -388,6 +455,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_json_unknown_enum_value_is_refused_with_the_known_ones),
     VXD_TEST(test_json_values_of_another_kind_are_refused),
     VXD_TEST(test_json_floats_up_to_flt_max_are_read),
+    VXD_TEST(test_json_floats_are_the_shortest_that_read_back),
+    VXD_TEST(test_base64_refuses_every_other_character),
     VXD_TEST(test_json_too_much_text_is_resource_exhausted),
     VXD_TEST(test_json_too_much_base64_is_resource_exhausted),
     VXD_TEST(test_json_deep_nesting_is_refused),

@@ -311,7 +311,7 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
+    __slots__ = ["T_map_sensor", "changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "log_odds_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_pinned", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "sensor_ns", "spec", "version"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -332,7 +332,10 @@ class SceneInfo(_message.Message):
     OLDEST_VERSION_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
+    SENSOR_NS_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
+    T_MAP_SENSOR_FIELD_NUMBER: _ClassVar[int]
+    T_map_sensor: _common_pb2.Pose
     VERSION_FIELD_NUMBER: _ClassVar[int]
     changed_ns: int
     created_ns: int
@@ -354,9 +357,10 @@ class SceneInfo(_message.Message):
     oldest_version: int
     owner: str
     retention: SceneRetention
+    sensor_ns: int
     spec: SceneSpec
     version: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ..., log_odds_bytes: _Optional[int] = ..., n_pinned: _Optional[int] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., sensor_ns: _Optional[int] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
     __slots__ = ["carve", "cloud", "expect_digest", "filter", "if_version", "label_to_material", "name", "network", "output", "rule"]

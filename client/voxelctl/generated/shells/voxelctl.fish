@@ -736,6 +736,7 @@ complete -c voxelctl -n '__voxelctl_at "scene render"' -l bounces
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l camera
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l cert-file
+complete -c voxelctl -n '__voxelctl_at "scene render"' -l clip
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l detail
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l eye
 complete -c voxelctl -n '__voxelctl_at "scene render"' -l fov
@@ -771,6 +772,7 @@ complete -c voxelctl -n '__voxelctl_at "scene show"' -l bounces
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l ca-file
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l camera
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l cert-file
+complete -c voxelctl -n '__voxelctl_at "scene show"' -l clip
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l detail
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l eye
 complete -c voxelctl -n '__voxelctl_at "scene show"' -l fov

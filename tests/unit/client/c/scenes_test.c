@@ -226,6 +226,64 @@ static void test_integrate_sends_a_cloud_with_its_pose(void)
     pair_stop(&pair);
 }
 
+/* What callbacks got, in their order. */
+struct added {
+    int n_done;
+    uint64_t n_points;
+    enum voxeld_status code;
+};
+
+static void note_added(void *context, const struct voxeld_scene_integrated *done,
+                       const struct voxeld_error *error)
+{
+    struct added *added = context;
+
+    CHECK((done == NULL) == (error != NULL));
+    added->n_done++;
+    added->n_points += done != NULL ? done->n_points : 0;
+    added->code = error != NULL ? error->code : VOXELD_OK;
+}
+
+static void test_integrate_async_has_many_scans_under_way_on_one_connection(void)
+{
+    struct voxeld_cloud cloud = some_cloud();
+    struct voxeld_scene_integrate_request request = {.scene = "yard", .cloud = &cloud};
+    struct voxeld_error error = {0};
+    struct added added = {0};
+    Voxeld__V1__Request *arrived;
+    struct pair pair;
+
+    REQUIRE(pair_start(&pair));
+    request.call.timeout_ms = PATIENT_MS;
+    atomic_store(&pair.peer.mode, PEER_HOLD);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(
+            voxeld_scene_integrate_async(pair.client, &request, note_added, &added, NULL),
+            VOXELD_OK);
+    }
+    CHECK_INT(voxeld_dispatch(pair.client, 0), 0);
+    peer_release(&pair.peer);
+    while (added.n_done < 3) {
+        REQUIRE(voxeld_dispatch(pair.client, PATIENT_MS) > 0);
+    }
+    CHECK_INT(added.code, VOXELD_OK);
+    CHECK_INT(added.n_points, 3 * N_POINTS);
+    arrived = peer_last(&pair.peer);
+    REQUIRE(arrived != NULL);
+    CHECK(arrived->header->sequence > 0);
+    voxeld__v1__request__free_unpacked(arrived, NULL);
+    CHECK_INT(voxeld_scene_integrate_async(pair.client, &request, NULL, &added, &error),
+              VOXELD_INVALID_ARGUMENT);
+    CHECK_STR(error.field, "callback");
+    request.cloud = NULL;
+    CHECK_INT(
+        voxeld_scene_integrate_async(pair.client, &request, note_added, &added, &error),
+        VOXELD_INVALID_ARGUMENT);
+    CHECK_STR(error.field, "cloud");
+    CHECK_INT(added.n_done, 3);
+    pair_stop(&pair);
+}
+
 static void test_integrate_sends_a_network_and_what_its_labels_become(void)
 {
     struct voxeld_cloud cloud = some_cloud();
@@ -512,6 +570,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_edit_sends_every_shape_and_says_what_it_did),
     VXD_TEST(test_operations_grow_and_stay_as_they_are),
     VXD_TEST(test_integrate_sends_a_cloud_with_its_pose),
+    VXD_TEST(test_integrate_async_has_many_scans_under_way_on_one_connection),
     VXD_TEST(test_integrate_sends_a_network_and_what_its_labels_become),
     VXD_TEST(test_queries_hand_out_checked_arrays),
     VXD_TEST(test_export_hands_out_cells_boxes_and_bytes),

@@ -161,48 +161,84 @@ static void compare(struct pair *pair, struct difference *out)
     gpu_wait(env);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
+/* A plane that a ray crosses. */
+struct crossing {
+    double at; /* distance from the origin, voxels */
+    int axis;
+};
 
-    return (x > y) - (x < y);
+static int by_distance(const void *a, const void *b)
+{
+    const struct crossing *left = a;
+    const struct crossing *right = b;
+
+    return (left->at > right->at) - (left->at < right->at);
 }
 
-/* Whether a ray's crossings and end are far enough from each other, and from planes. */
-static bool is_clear(const float origin[3], const float point[3], double max_range)
+/* The planes between an origin and an end, in order; SIZE_MAX where two are too close to each
+ * other, or the end to one. */
+static size_t crossings_of(const double from[3], const double to[3],
+                           struct crossing at[3 * SIDE + 1])
 {
-    double at[3 * SIDE + 1]; /* distances of crossings from the origin, voxels */
-    double end[3];
-    double square = 0;
-    double length;
-    double reach;
+    double length = 0;
     size_t n = 0;
 
     for (int a = 0; a < 3; a++) {
-        end[a] = (double)point[a] - (double)origin[a];
-        square += end[a] * end[a];
+        length += (to[a] - from[a]) * (to[a] - from[a]);
     }
-    length = sqrt(square);
+    length = sqrt(length);
+    for (int a = 0; a < 3; a++) {
+        double low = floor(fmin(from[a], to[a])) + 1;
+
+        if (fabs(to[a] - round(to[a])) < CLEAR) {
+            return SIZE_MAX;
+        }
+        for (; low <= fmax(from[a], to[a]); low++) {
+            at[n++] =
+                (struct crossing){(low - from[a]) / ((to[a] - from[a]) / length), a};
+        }
+    }
+    qsort(at, n, sizeof *at, by_distance);
+    for (size_t i = 1; i < n; i++) {
+        if (at[i].at - at[i - 1].at < CLEAR) {
+            return SIZE_MAX;
+        }
+    }
+    return n;
+}
+
+/* Whether a ray's crossings and end are far enough from each other, and from planes: it then
+ * crosses the same planes to the middle of its end's cell of 1/256 voxel, where ours ends. */
+static bool is_clear(const float origin[3], const float point[3], double max_range)
+{
+    static struct crossing exact[3 * SIDE + 1];
+    static struct crossing ours[3 * SIDE + 1];
+    double from[3];
+    double to[3];
+    double middle[3];
+    double length = 0;
+    double reach;
+    size_t n;
+
+    for (int a = 0; a < 3; a++) {
+        from[a] = (double)origin[a];
+        length += ((double)point[a] - from[a]) * ((double)point[a] - from[a]);
+    }
+    length = sqrt(length);
     reach = length < max_range ? length : max_range;
     if (fabs(length - max_range) < 0.01) {
         return false;
     }
     for (int a = 0; a < 3; a++) {
-        double from = (double)origin[a];
-        double to = from + end[a] * reach / length;
-        double low = floor(fmin(from, to)) + 1;
-
-        if (fabs(to - round(to)) < CLEAR) {
-            return false;
-        }
-        for (; low <= fmax(from, to); low++) {
-            at[n++] = (low - from) / (end[a] / length);
-        }
+        to[a] = from[a] + ((double)point[a] - from[a]) * reach / length;
+        middle[a] = (floor(to[a] * 256) + 0.5) / 256;
     }
-    qsort(at, n, sizeof *at, by_value);
-    for (size_t i = 1; i < n; i++) {
-        if (at[i] - at[i - 1] < CLEAR) {
+    n = crossings_of(from, to, exact);
+    if (n == SIZE_MAX || crossings_of(from, middle, ours) != n) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (exact[i].axis != ours[i].axis) {
             return false;
         }
     }

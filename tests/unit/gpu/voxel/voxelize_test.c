@@ -203,7 +203,7 @@ static void random_lattices(struct gpu_env *env)
         starts[2] = starts[1];
         args.order = i % 3 == 0 ? VXD_ORDER_FIRST_POINT : VXD_ORDER_MORTON;
         args.max_voxels = i % 5 == 0 ? 20 : 0;
-        args.max_points = i % 7 == 0 ? 2 : 0;
+        args.max_points = i % 7 == 0 ? 2 : i % 9 == 3 ? 1 + (uint32_t)i % 4 : 0;
         random_lattice(&seed, &args);
         for (int k = 0; k < 3 * N_LATTICE_POINTS; k++) {
             positions[k] = random_position(&seed, &args, k % 3);

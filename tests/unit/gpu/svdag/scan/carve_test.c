@@ -128,7 +128,7 @@ static void one_long_ray(struct gpu_env *env)
         for (int a = 0; a < 3; a++) {
             point[a] = gpu_random_float(&state, -2000, 6000);
             scan.origin[a] = (double)gpu_random_float(&state, -2000, 6000);
-            end[a] = (double)point[a];
+            end[a] = (floor((double)point[a] * 256) + 0.5) / 256; /* of its cell */
             is_hit = is_hit && point[a] >= 0 && point[a] < 4096;
         }
         CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);

@@ -24,6 +24,7 @@ static void free_result(struct gpu_env *env, struct vxd_svdag_scan_result *resul
 {
     gpu_svdag_list_free(env, &result->hits);
     gpu_svdag_list_free(env, &result->passed);
+    gpu_svdag_ends_free(env, &result->ends);
 }
 
 static uint64_t bytes_of(const struct gpu_env *env)
@@ -240,7 +241,8 @@ static void moving(struct gpu_env *env)
         one.origins = NULL;
         one.n = i == 1 ? 0 : 1; /* the one without a finite origin */
         for (size_t a = 0; a < 3; a++) {
-            one.origin[a] = i == 1 ? 0 : (double)origins[3 * i + a];
+            one.origin[a] =
+                i == 1 ? 0 : (floor((double)origins[3 * i + a] * 256) + 0.5) / 256;
         }
         REQUIRE(gpu_svdag_scan(env, &format, &one, &result, NULL) == VXD_OK);
         mark_list(&result.hits.voxels, hit);
@@ -301,6 +303,9 @@ static void bad_arguments(struct gpu_env *env)
     scan.value = 15; /* the value of FREE voxels */
     check_refused(env, &format, &scan, "value");
     scan = good;
+    scan.n_rays_only = 2;
+    check_refused(env, &format, &scan, "n_rays_only");
+    scan = good;
     scan.values = reserved;
     check_refused(env, &format, &scan, "values");
 }
@@ -357,8 +362,11 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 {
     const struct vxd_svdag_format format = {10, 0, true};
     float *points = points_around(100);
-    struct vxd_svdag_scan scan = {
-        .points = points, .n = 100, .origin = {512, 512, 512}, .carve = true};
+    struct vxd_svdag_scan scan = {.points = points,
+                                  .n = 100,
+                                  .origin = {512, 512, 512},
+                                  .carve = true,
+                                  .wants_ends = true};
     bool has_run = false;
 
     for (int k = 0; !has_run; k++) {
@@ -380,6 +388,131 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
         REQUIRE(k < 1000);
     }
     free(points);
+}
+
+/* Ends of rays ------------------------------------------------------------------------------ */
+
+static bool lists_equal(const struct vxd_svdag_voxels *a,
+                        const struct vxd_svdag_voxels *b)
+{
+    size_t n_values = 0;
+    bool is_equal = a->n == b->n && (a->values == NULL) == (b->values == NULL);
+
+    for (size_t i = 0; i < a->n && is_equal; i++) {
+        is_equal = a->codes[i] == b->codes[i] && a->masks[i] == b->masks[i];
+        n_values += (size_t)__builtin_popcountll(a->masks[i]);
+    }
+    return is_equal && (a->values == NULL || a->n == 0 ||
+                        memcmp(a->values, b->values, n_values * sizeof *a->values) == 0);
+}
+
+/* The middles of n cells. */
+static float *middles_of(const int32_t *cells, size_t n)
+{
+    float *points = gpu_alloc((3 * n + 1) * sizeof *points);
+
+    for (size_t i = 0; i < 3 * n; i++) {
+        points[i] = ((float)cells[i] + 0.5F) / 256;
+    }
+    return points;
+}
+
+/* The voxel of an end, as it is in a scene. */
+static void voxel_of(const struct vxd_svdag_scan *scan, const int32_t *end,
+                     int64_t voxel[3])
+{
+    for (int a = 0; a < 3; a++) {
+        voxel[a] = (end[a] >> 8) + scan->base[a];
+    }
+}
+
+/* The values of hits by their ends: those of the list, a voxel after the other. */
+static uint16_t *values_of(const struct vxd_svdag_scan *scan,
+                           const struct vxd_svdag_scan_result *result)
+{
+    const struct vxd_svdag_ray_ends *ends = &result->ends;
+    uint16_t *values = gpu_alloc((ends->n + 1) * sizeof *values);
+    size_t at = 0;
+
+    for (size_t i = 0; i < ends->n_hits; i++) {
+        int64_t last[3];
+        int64_t voxel[3];
+
+        voxel_of(scan, ends->ends + 3 * i, voxel);
+        voxel_of(scan, ends->ends + 3 * (i > 0 ? i - 1 : 0), last);
+        at += memcmp(voxel, last, sizeof last) != 0 ? 1 : 0;
+        values[i] = result->hits.voxels.values[at];
+    }
+    return values;
+}
+
+/* Scans by the ends of another scan's rays. */
+static void scan_again(struct gpu_env *env, const struct vxd_svdag_format *format,
+                       const struct vxd_svdag_scan *scan,
+                       const struct vxd_svdag_scan_result *first)
+{
+    const struct vxd_svdag_ray_ends *ends = &first->ends;
+    struct vxd_svdag_scan again = {.n = ends->n,
+                                   .n_rays_only = ends->n - ends->n_hits,
+                                   .carve = true,
+                                   .wants_ends = true};
+    float *points = middles_of(ends->ends, ends->n);
+    float *origins = ends->origins != NULL ? middles_of(ends->origins, ends->n) : NULL;
+    uint16_t *values = values_of(scan, first);
+    struct vxd_svdag_scan_result result;
+
+    memcpy(again.base, scan->base, sizeof again.base);
+    memcpy(again.origin, scan->origin, sizeof again.origin);
+    again.points = points;
+    again.origins = origins;
+    again.values = values;
+    CHECK_INT(gpu_svdag_scan(env, format, &again, &result, NULL), VXD_OK);
+    CHECK(lists_equal(&result.hits.voxels, &first->hits.voxels));
+    CHECK(lists_equal(&result.passed.voxels, &first->passed.voxels));
+    CHECK_INT(result.ends.n, ends->n);
+    CHECK_INT(result.ends.n_hits, ends->n_hits);
+    free_result(env, &result);
+    free(points);
+    free(origins);
+    free(values);
+}
+
+static void repeated(struct gpu_env *env)
+{
+    float points[3 * MAX_POINTS];
+    float origins[3 * MAX_POINTS];
+    uint16_t values[MAX_POINTS];
+    size_t n_kept = 0;
+    size_t n_far = 0;
+
+    for (int k = 0; k < vxd_test_rounds(300); k++) {
+        const struct vxd_svdag_format *format = &formats[k % N_FORMATS];
+        struct vxd_svdag_scan scan;
+        struct vxd_svdag_scan_result result;
+        uint64_t state = 77000 + (uint64_t)k;
+
+        random_scan(&scan, format, &state, points, values);
+        for (size_t i = 0; i < 3 * scan.n; i++) {
+            origins[i] = (float)scan.origin[i % 3] + gpu_random_float(&state, -2, 2);
+        }
+        scan.origins = k % 3 == 0 ? origins : NULL;
+        scan.carve = true;
+        scan.wants_ends = true;
+        REQUIRE(gpu_svdag_scan(env, format, &scan, &result, NULL) == VXD_OK);
+        n_kept += result.ends.n > 0;
+        n_far += result.ends.n == 0 && scan.n > 0;
+        if (result.ends.n > 0) {
+            scan_again(env, format, &scan, &result);
+        }
+        free_result(env, &result);
+    }
+    CHECK(vxd_test_rounds(300) < 300 || (n_kept > 50 && n_far > 0));
+    CHECK_INT(bytes_of(env), 0);
+}
+
+static void test_scan_by_the_ends_of_rays_gives_the_same_lists(void)
+{
+    gpu_each_backend(repeated);
 }
 
 /* Lists ------------------------------------------------------------------------------------ */
@@ -541,6 +674,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_scan_of_nothing_or_of_copies_is_counted),
     VXD_TEST(test_rays_of_a_moving_sensor_start_where_it_was),
     VXD_TEST(test_scan_of_bad_arguments_is_refused),
+    VXD_TEST(test_scan_by_the_ends_of_rays_gives_the_same_lists),
     VXD_TEST(test_scan_over_the_budget_leaves_nothing_behind),
     VXD_TEST(test_scan_with_every_allocation_failing_in_turn_fails_cleanly),
     VXD_TEST(test_list_of_random_voxels_holds_them_all),
