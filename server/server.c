@@ -22,6 +22,7 @@
 #include "server/registry/volumes/volumes.h"
 #include "server/observe/observe.h"
 #include "server/schedule/schedule.h"
+#include "server/service/slac/service_slac.h"
 #include "server/service/watch/watch.h"
 #include "server/transport/tls/tls.h"
 
@@ -142,6 +143,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_posegraphs_create(server, &server->posegraphs, err));
     VXD_TRY(vxd_odometries_create(server, &server->odometries, err));
     VXD_TRY(vxd_fields_create(server->context, &server->fields, err));
+    VXD_TRY(vxd_slac_jobs_create(&server->slac, err));
     VXD_TRY(vxd_watch_create(server, &server->watch, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
@@ -165,6 +167,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_posegraphs_destroy(server->posegraphs);
     vxd_odometries_destroy(server->odometries);
     vxd_watch_destroy(server->watch);
+    vxd_slac_jobs_destroy(server->slac);
     vxd_registry_destroy(server->registry);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
@@ -186,6 +189,7 @@ void vxd_server_close(struct vxd_server *server)
     server->posegraphs = NULL;
     server->odometries = NULL;
     server->watch = NULL;
+    server->slac = NULL;
     server->registry = NULL;
     server->context = NULL;
     server->once = NULL;

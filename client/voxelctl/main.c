@@ -9,6 +9,7 @@
 #include "client/voxelctl/network/voxelctl_network.h"
 #include "client/voxelctl/odometry/voxelctl_odometry.h"
 #include "client/voxelctl/scene/voxelctl_scene.h"
+#include "client/voxelctl/slac/voxelctl_slac.h"
 #include "client/voxelctl/token/voxelctl_token.h"
 #include "client/voxelctl/posegraph/voxelctl_posegraph.h"
 #include "client/voxelctl/volume/voxelctl_volume.h"
@@ -16,11 +17,11 @@
 #include "proto/base/closest.h"
 
 static const struct ctl_command *const commands[] = {
-    &ctl_voxelize,  &ctl_map,       &ctl_scene,  &ctl_volume, &ctl_refine,
-    &ctl_odometry,  &ctl_posegraph, &ctl_infer,  &ctl_net,    &ctl_convert,
-    &ctl_watch,     &ctl_demo,      &ctl_info,   &ctl_status, &ctl_top,
-    &ctl_self_test, &ctl_log_level, &ctl_backup, &ctl_token,  &ctl_why,
-    &ctl_bench,
+    &ctl_voxelize, &ctl_map,       &ctl_scene,     &ctl_volume, &ctl_refine,
+    &ctl_slac,     &ctl_odometry,  &ctl_posegraph, &ctl_infer,  &ctl_net,
+    &ctl_convert,  &ctl_watch,     &ctl_demo,      &ctl_info,   &ctl_status,
+    &ctl_top,      &ctl_self_test, &ctl_log_level, &ctl_backup, &ctl_token,
+    &ctl_why,      &ctl_bench,
 };
 
 enum {

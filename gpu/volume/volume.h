@@ -21,6 +21,7 @@
 #ifndef VXD_GPU_VOLUME_VOLUME_H
 #define VXD_GPU_VOLUME_VOLUME_H
 
+#include "gpu/deform/deform.h"
 #include "gpu/hash/hash.h"
 
 #ifdef __cplusplus
@@ -196,6 +197,12 @@ struct vxd_volume_frame {
 
     enum vxd_volume_weighting weighting;
     double weight; /* > 0, at most 65535; 0 = 1 */
+
+    /* A control grid that undoes what the camera distorts: a point p of the camera is seen at
+     * T_map_camera * T_camera_grid * C(T_grid_camera * p). Borrowed until the frame is fused; NULL:
+     * none. */
+    const struct vxd_deform *deform;
+    struct vxd_volume_pose T_grid_camera; /* of deform: where the camera is in the grid */
 };
 
 struct vxd_volume_activation {
@@ -227,7 +234,8 @@ enum vxd_status vxd_volume_activate(struct vxd_queue *queue, struct vxd_volume *
  *
  * Each voxel centre is projected to the nearest pixel; distance d = depth - z, weighted running
  * average (equation 12), colours of the nearest pixel of the colour image where d > -mu and
- * d < mu.
+ * d < mu. With a control grid the centres of each block's eight corner voxels are moved back by the
+ * inverse of C, and those between them lie linearly between: a block is small beside a cell.
  *
  * errors  INVALID_ARGUMENT    a frame that activate refuses, a range outside the blocks
  *         FAILED_PRECONDITION no activation of a frame of this size

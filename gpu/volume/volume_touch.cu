@@ -90,6 +90,19 @@ static __device__ __forceinline__ void aim(const struct vxd_frame_form *frame, f
         segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
         segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
     }
+    if (frame->is_deformed != 0 && z > 0) {
+        struct vxd_deform_cell cell;
+        float shift[3];
+
+        cell.is_loaded = 0;
+        vxd_frame_shift(frame, &cell, x, y, z, shift);
+        for (int axis = 0; axis < 3; axis++) {
+            segment->from[axis] = vxd_frame_shifted(segment->from[axis], shift[axis]);
+            segment->to[axis] = vxd_frame_shifted(segment->to[axis], shift[axis]);
+            segment->from_cell[axis] = vxd_frame_floor(segment->from[axis]);
+            segment->to_cell[axis] = vxd_frame_floor(segment->to[axis]);
+        }
+    }
 }
 
 /* Whether the pixel to the left, which is the lane before, takes the same way: the same end cells,

@@ -41,6 +41,7 @@ FILES = (
     "render",
     "mesh",
     "refine",
+    "slac",
     "watch",
     "why",
     "backup",

@@ -451,11 +451,14 @@ class PythonClient:
         before, parts = [], []
         if of_noun:
             values[""]["name"] = "self.name"
+        one = sum(p.field.is_tensor for p in parameters) == 1
         for p in parameters:
             if p.field.is_tensor:
                 made = self.face["convert"].get(p.field.path, f'exchange.int32s({{}}, "{p.name}")')
-                before.append(f"array = {made.format(p.name)}")
-                parts.append(f'*exchange.tensor("{p.name}", message, array)')
+                array = "array" if one else f"{p.name}_array"
+                given = f"None if {p.name} is None else " if p.default == "None" else ""
+                before.append(f"{array} = {given}{made.format(p.name)}")
+                parts.append(f'*exchange.tensor("{p.name}", message, {array})')
             elif p.field.is_rows:
                 given = f"{p.name} or {{}}" if p.default == "None" else p.name
                 parts.append(f"*self._rows(message, {given})")
@@ -472,7 +475,9 @@ class PythonClient:
                 before += self.construct(owner, kind, inner)
                 values[""][owner] = owner
         lines = [*before, *self.construct("message", method.request.name, values[""])]
-        if parts:
+        if len(", ".join(parts)) + 16 > WIDTH:
+            lines += ["parts = [", *(f"    {part}," for part in parts), "]"]
+        elif parts:
             lines.append(f"parts = [{', '.join(parts)}]")
         return lines
 
@@ -503,6 +508,9 @@ class PythonClient:
             sends = any(f.is_tensor for f in method.request.fields)
             first = next((f for f in method.response.fields if f.is_tensor), None)
             n = "len(array)" if own_rows else "0"
+            tensors = [p for p in parameters if p.field.is_tensor]
+            if len(tensors) > 1:  # of which one has n rows
+                n = next(f"len({p.name}_array)" for p in tensors if p.field.shape[:1] == ["n"])
             if not sends and first is not None and first.shape[:1] == ["n"]:
                 n = f'reply.n_rows("{first.name}")'
             arguments = (

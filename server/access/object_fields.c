@@ -57,6 +57,7 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_drop_request, 1, 0, 0, VOLUME),                /* name */
     OBJECT(volume_get_request, 1, 0, 0, VOLUME),                 /* name */
     OBJECT(volume_integrate_request, 1, 0, 0, VOLUME),           /* name */
+    OBJECT(volume_integrate_request, 18, 0, 0, MAP),             /* deform */
     OBJECT(volume_cast_rays_request, 1, 0, 0, VOLUME),           /* name */
     OBJECT(volume_extract_request, 1, 0, 0, VOLUME),             /* name */
     OBJECT(volume_clear_request, 1, 0, 0, VOLUME),               /* name */
@@ -66,6 +67,14 @@ const struct vxd_object_field vxd_request_objects[] = {
     OBJECT(volume_track_and_integrate_request, 1, 0, 0, VOLUME), /* name */
     OBJECT(volume_track_request, 1, 0, 0, VOLUME),               /* name */
     OBJECT(volume_distance_request, 1, 0, 0, VOLUME),            /* name */
+    OBJECT(slac_optimize_request, 1, 0, 0, MAP),                 /* name */
+    OBJECT(slac_optimize_request, 2, 0, 0, VOLUME),              /* volumes */
+    OBJECT(slac_progress_request, 1, 0, 0, MAP),                 /* name */
+    OBJECT(slac_cancel_request, 1, 0, 0, MAP),                   /* name */
+    OBJECT(slac_apply_request, 1, 0, 0, MAP),                    /* name */
+    OBJECT(slac_deform_volume_request, 1, 0, 0, MAP),            /* name */
+    OBJECT(slac_deform_volume_request, 2, 0, 0, VOLUME),         /* volume */
+    OBJECT(slac_deform_volume_request, 3, 0, 0, VOLUME),         /* to */
     OBJECT(volume_integrate_points_request, 1, 0, 0, VOLUME),    /* name */
     OBJECT(volume_integrate_points_request, 21, 0, 0, ODOMETRY), /* odometry */
     OBJECT(volume_stamp_request, 1, 0, 0, VOLUME),               /* name */

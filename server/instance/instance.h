@@ -44,6 +44,7 @@ struct vxd_registry;
 struct vxd_scenes;
 struct vxd_schedule_calls;
 struct vxd_scheduler;
+struct vxd_slac_jobs;
 struct vxd_slowlog;
 struct vxd_tls;
 struct vxd_tickets;
@@ -82,6 +83,7 @@ struct vxd_server {
     struct vxd_posegraphs *posegraphs;
     struct vxd_odometries *odometries;
     struct vxd_fields *fields; /* distance fields of scenes, kept between requests */
+    struct vxd_slac_jobs *slac; /* alignments that run, and the last ones */
     struct vxd_watch *watch;   /* who waits for changes of scenes */
     struct vxd_scheduler *scheduler;
     const struct vxd_schedule_calls *schedule; /* what requests ask of it; it sets this */

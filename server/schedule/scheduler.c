@@ -120,14 +120,15 @@ static bool free_memory_for(struct vxd_lane *lane, const struct vxd_request *req
 }
 
 /* What comes before all turns: what ends soon since it has begun, and what was answered, which only
- * has memory to give back. */
+ * has memory to give back. A change whose steps run on a read lane takes turns there. */
 static bool is_first(const struct vxd_request *request)
 {
     bool ends_soon = !request->bulk && !request->is_waiting;
 
-    return request->submitted &&
-           (ends_soon || (request->changes && !request->is_preparing) ||
-            atomic_load(&request->answered) != 0);
+    return request->submitted && (ends_soon ||
+                                  (request->changes && request->lane == VXD_LANE_WRITE &&
+                                   !request->is_preparing) ||
+                                  atomic_load(&request->answered) != 0);
 }
 
 static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begun,
@@ -190,11 +191,12 @@ void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler)
     }
 }
 
+/* Its lane may be another one when it ends. */
 void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
                                struct vxd_request *request)
 {
-    scheduler->n_running++;
     request->counts_as_bulk = is_bulk_read(request);
+    scheduler->n_running++;
     scheduler->n_running_bulk += request->counts_as_bulk ? 1 : 0;
     scheduler->begun_bytes += request->cost_bytes;
 }

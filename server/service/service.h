@@ -308,6 +308,32 @@ enum vxd_status vxd_odometry_register_from_file(struct vxd_request *request,
 void vxd_odometry_list_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_odometry_register_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_odometry_release(struct vxd_request *request, struct vxd_queue *queue);
+/* service/slac */
+bool vxd_slac_optimize_changes(const struct vxd_request *request);
+enum vxd_status vxd_slac_optimize_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_optimize_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_slac_optimize_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+void vxd_slac_optimize_release(struct vxd_request *request, struct vxd_queue *queue);
+enum vxd_status vxd_slac_progress_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_cancel_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_apply_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_slac_apply_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_slac_apply_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+void vxd_slac_apply_release(struct vxd_request *request, struct vxd_queue *queue);
+bool vxd_slac_deform_volume_changes(const struct vxd_request *request);
+enum vxd_status vxd_slac_deform_volume_check(struct vxd_request *request,
+                                             struct vxd_err *err);
+enum vxd_status vxd_slac_deform_volume_submit(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+enum vxd_status vxd_slac_deform_volume_finish(struct vxd_request *request,
+                                              struct vxd_queue *queue,
+                                              struct vxd_err *err);
+void vxd_slac_deform_volume_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/volume */
 bool vxd_volume_changes(const struct vxd_request *request);

@@ -127,6 +127,7 @@ set(integration_tests
   posegraph/relocalize
   volume/volume_durable
   volume/volume_refine
+  volume/slac
   volume/volume_scans
   volume/volume_scenes
   volume/volume_tools

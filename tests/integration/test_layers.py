@@ -28,7 +28,8 @@ PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_backup.h", "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h",
         "voxeld_odometry.h", "voxeld_posegraph.h", "voxeld_refine.h", "voxeld_render.h",
-        "voxeld_scene.h", "voxeld_token.h", "voxeld_volume.h", "voxeld_watch.h", "voxeld_why.h",
+        "voxeld_scene.h", "voxeld_slac.h", "voxeld_token.h", "voxeld_volume.h",
+        "voxeld_watch.h", "voxeld_why.h",
     ),  # fmt: skip
     "client/c/include/voxeld_backup.h": ("voxeld.h",),
     "client/c/include/voxeld_field.h": ("voxeld.h",),
@@ -41,6 +42,7 @@ PUBLIC = {
     "client/c/include/voxeld_posegraph.h": ("voxeld.h",),
     "client/c/include/voxeld_odometry.h": ("voxeld.h",),
     "client/c/include/voxeld_render.h": ("voxeld.h",),
+    "client/c/include/voxeld_slac.h": ("voxeld.h",),
     "client/c/include/voxeld_token.h": ("voxeld.h",),
     "client/c/include/voxeld_refine.h": ("voxeld_volume.h",),
     "client/c/include/voxeld_volume.h": ("voxeld.h",),

@@ -14,6 +14,7 @@ add_library(voxeld_gpu_test_support STATIC
   support/refine/refine_scene.c
   support/posegraph/graphs.c
   support/odometry/street.c
+  support/slac/slac_scene.c
   support/sparse/coord_set_model.c
   support/sparse/layer_rows.c
   support/sparse/net_helpers.c
@@ -97,6 +98,10 @@ voxeld_add_gpu_tests(/track
 voxeld_add_gpu_tests(/odometry
     odometry            odometry
     odometry_math       odometry_math)
+voxeld_add_gpu_tests(/deform
+    deform              deform)
+voxeld_add_gpu_tests(/slac
+    slac                slac)
 
 voxeld_add_gpu_tests(/hash
   hash_basic          hash_basic

@@ -394,6 +394,8 @@ build_volume_integrate(struct vxd_exchange *call,
     out->labels.len = in->n_labels_bytes;
     out->pose = in->estimate ? VOXELD__V1__POSE_SOURCE__POSE_ESTIMATE
                              : VOXELD__V1__POSE_SOURCE__POSE_GIVEN;
+    out->deform = vxd_text_or_empty(in->deform);
+    VXD_TRY(vxd_exchange_pose(call, &in->T_grid_camera, &out->t_grid_camera));
 out:
     return status;
 }

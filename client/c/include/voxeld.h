@@ -616,6 +616,7 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #include "voxeld_refine.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"
+#include "voxeld_slac.h"
 #include "voxeld_token.h"
 #include "voxeld_volume.h"
 #include "voxeld_watch.h"

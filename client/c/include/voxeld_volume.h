@@ -298,6 +298,13 @@ struct voxeld_volume_integrate_request {
     /* ESTIMATE: the image is tracked against the volume, with the defaults of
      * VolumeTrackAndIntegrate and the volume's tracker, which T_map_camera overrides */
     bool estimate;
+    /* A control grid that undoes what the camera distorts (a map, see
+     * SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
+     * voxels are taken back through it */
+    const char *deform;
+    /* Where the camera was in the grid's frame, which is that of its fragment; with
+     * deform */
+    struct voxeld_pose T_grid_camera;
     struct voxeld_call call;
 };
 

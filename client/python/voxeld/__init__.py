@@ -71,6 +71,7 @@ from .generated.posegraph_records import (
     PosegraphVersion,
 )
 from .generated.odometry_records import OdometryInfo, OdometryPose
+from .generated.slac_records import SlacDeformed, SlacMoved, SlacProgress, SlacResult
 from .generated.token_records import Token
 from .generated.upkeep_records import Decayed, Evidence
 from .generated.volume_records import (
@@ -262,6 +263,10 @@ __all__ = [
     "Surface",
     "Sweep",
     "Timings",
+    "SlacDeformed",
+    "SlacMoved",
+    "SlacProgress",
+    "SlacResult",
     "Token",
     "Unauthenticated",
     "Unavailable",

@@ -16,7 +16,14 @@ from . import wire
 from .calls import DEFAULT_IN_FLIGHT, DEFAULT_REPLY_BYTES, SHORT_TIMEOUT_S
 from .cloud import Pose
 from .errors import Error, InvalidArgument
-from .generated import map_client, odometry_client, posegraph_client, token_client, volume_client
+from .generated import (
+    map_client,
+    odometry_client,
+    posegraph_client,
+    slac_client,
+    token_client,
+    volume_client,
+)
 from .maps import Merge, merge_request
 from .networks import NetworkCalls
 from .pipeline import Pipeline
@@ -352,6 +359,12 @@ class Client(NetworkCalls, SceneCalls, WatchCalls):
     maps = map_client.maps
     map_load = map_client.map_load
     map_drop = map_client.map_drop
+
+    slac_optimize = slac_client.slac_optimize
+    slac_progress = slac_client.slac_progress
+    slac_cancel = slac_client.slac_cancel
+    slac_apply = slac_client.slac_apply
+    slac_deform_volume = slac_client.slac_deform_volume
 
     token_issue = token_client.token_issue
     odometry_create = odometry_client.odometry_create

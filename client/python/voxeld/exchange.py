@@ -201,7 +201,8 @@ def check_one_of(value: int, allowed: tuple[int, ...], field: str) -> None:
 
 def check_with(value: Any, other: Any, field: str, other_field: str) -> None:
     """Refuses a value that means something only beside another."""
-    if value and other is None:
+    is_given = value is not None if isinstance(value, np.ndarray) else bool(value)
+    if is_given and other is None:
         raise InvalidArgument(f"goes with {other_field}", field)
 
 
@@ -242,8 +243,22 @@ def places(points: npt.ArrayLike, field: str) -> Array:
     return array
 
 
-def tensor(name: str, message: Any, array: Array) -> list[wire.Part]:
-    """Makes a tensor the field of that name of a message."""
+def rows(values: npt.ArrayLike, dtype: str, columns: int, field: str) -> Array:
+    """Makes values an array of so many columns (0: of numbers) and of that type."""
+    try:
+        array = np.asarray(values, dtype)
+    except (TypeError, ValueError, OverflowError) as e:
+        raise InvalidArgument(f"no array of {np.dtype(dtype)}: {e}", field) from None
+    if array.ndim != (1 if columns == 0 else 2) or (columns > 0 and array.shape[1] != columns):
+        right = f"n x {columns}" if columns > 0 else "n"
+        raise InvalidArgument(f"has the shape {array.shape}; {right} is right", field)
+    return array
+
+
+def tensor(name: str, message: Any, array: Array | None) -> list[wire.Part]:
+    """Makes a tensor the field of that name of a message; None leaves it out."""
+    if array is None:
+        return []
     return tensor_of(message.DESCRIPTOR.fields_by_name[name].number, array)
 
 

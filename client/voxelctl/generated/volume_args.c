@@ -45,6 +45,7 @@ static const struct ctl_own_option known[] = {
     {.name = "weight", .right = "0 to 65535"},
     {.name = "inverse-square", .right = "", .is_flag = true},
     {.name = "carve", .right = "metres, 0 to 1000"},
+    {.name = "deform", .right = "a name"},
     {.name = "intrinsics", .right = "a file"},
     {.name = "pose", .right = "a file"},
     {.name = "estimate", .right = "", .is_flag = true},
@@ -137,6 +138,9 @@ static bool take(void *user, int id, const char *value)
         return ctl_parse_between(value, 0, 65535, &args->weight);
     case CTL_VOLUME_CARVE:
         return ctl_parse_between(value, 0, 1000, &args->carve);
+    case CTL_VOLUME_DEFORM:
+        args->deform = value;
+        return true;
     case CTL_VOLUME_INTRINSICS:
         args->intrinsics = value;
         return true;
@@ -278,6 +282,7 @@ void ctl_volume_integrate_request(const struct ctl_volume_args *args,
     out->weight = args->weight;
     out->inverse_square = ctl_volume_has(args, CTL_VOLUME_INVERSE_SQUARE);
     out->carve_m = args->carve;
+    out->deform = args->deform;
 }
 
 void ctl_volume_scan_request(const struct ctl_volume_args *args,

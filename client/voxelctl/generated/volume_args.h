@@ -30,6 +30,7 @@ enum ctl_volume_option {
     CTL_VOLUME_WEIGHT,
     CTL_VOLUME_INVERSE_SQUARE,
     CTL_VOLUME_CARVE,
+    CTL_VOLUME_DEFORM,
     CTL_VOLUME_INTRINSICS,
     CTL_VOLUME_POSE,
     CTL_VOLUME_ESTIMATE,
@@ -92,6 +93,7 @@ struct ctl_volume_args {
     double depth_max;
     double weight;
     double carve;
+    const char *deform;
     const char *intrinsics;
     const char *pose;
     const char *image;

@@ -117,6 +117,8 @@ const struct ctl_manual ctl_volume_integrate_manual = {
              "  --carve METRES     free what rays pass up to so far from the sensor, so "
              "that\n"
              "                     what is gone vanishes\n"
+             "  --deform GRID      a control grid of slac that undoes what the camera "
+             "distorts\n"
              "  --intrinsics FILE  the camera's matrix, or fx fy cx cy and distortion\n"
              "  --pose FILE        4 x 4 matrix from camera to map; default: where the "
              "map's\n"
@@ -128,12 +130,13 @@ const struct ctl_manual ctl_volume_integrate_manual = {
              "example\n"
              "  voxelctl volume integrate kitchen depth.png --intrinsics K.txt --pose "
              "pose.txt\n"},
-    .options =
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) | CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
-        CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) |
-        CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) | CTL_VOLUME_BIT(CTL_VOLUME_CARVE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
-        CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) | CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
+    .options = CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_SCALE) |
+               CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MIN) |
+               CTL_VOLUME_BIT(CTL_VOLUME_DEPTH_MAX) | CTL_VOLUME_BIT(CTL_VOLUME_WEIGHT) |
+               CTL_VOLUME_BIT(CTL_VOLUME_INVERSE_SQUARE) |
+               CTL_VOLUME_BIT(CTL_VOLUME_CARVE) | CTL_VOLUME_BIT(CTL_VOLUME_DEFORM) |
+               CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS) | CTL_VOLUME_BIT(CTL_VOLUME_POSE) |
+               CTL_VOLUME_BIT(CTL_VOLUME_ESTIMATE) | CTL_VOLUME_BIT(CTL_VOLUME_IMAGE),
     .required = CTL_VOLUME_BIT(CTL_VOLUME_INTRINSICS),
     .n_min = 2,
     .n_max = 2,

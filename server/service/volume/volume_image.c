@@ -100,7 +100,7 @@ void vxd_volume_keep_image(struct vxd_request *request,
         frame->has_colour_camera ? &frame->colour_camera : camera;
 
     if (frame->mask != NULL || frame->labels != NULL || frame->carve_m > 0 ||
-        !job->commit.is_change) {
+        frame->deform != NULL || !job->commit.is_change) {
         return;
     }
     record->kind = VXD_VOLUME_RECORD_IMAGE;

@@ -3,6 +3,7 @@
 #include "server/instance/instance.h"
 #include "server/service/odometry/service_odometry.h"
 #include "server/service/service.h"
+#include "server/service/slac/service_slac.h"
 #include "server/service/volume/volume_service.h"
 
 #define DEFAULT_DEPTH_MAX_M 3
@@ -24,6 +25,7 @@ struct integrate_job {
     struct vxd_buffer device_labels;
     bool estimates; /* the pose is found, by tracking */
     struct vxd_volume_finding finding;
+    struct vxd_deform *deform; /* NULL: none */
     struct vxd_volume_activation activation;
 };
 
@@ -55,6 +57,15 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     VXD_TRY(vxd_volume_check_number(input->weight, "weight", 0, MAX_WEIGHT, err));
     VXD_TRY(vxd_volume_read_pose(input->t_map_camera, "T_map_camera",
                                  &frame->T_map_camera, err));
+    if (input->deform[0] == '\0' && input->t_grid_camera != NULL) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "T_grid_camera", "goes with deform"));
+    }
+    if (input->deform[0] != '\0' && !vxd_is_name(input->deform)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
+                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->deform));
+    }
+    VXD_TRY(vxd_volume_read_pose(input->t_grid_camera, "T_grid_camera",
+                                 &frame->T_grid_camera, err));
     frame->depth_scale = input->depth_scale;
     frame->depth_min_m = input->depth_min_m;
     frame->depth_max_m =
@@ -72,6 +83,11 @@ enum vxd_status vxd_volume_integrate_check(struct vxd_request *request,
     }
     request->cost_bytes = n_pixels(&frame->camera) * ENGINE_BYTES_A_PIXEL;
     VXD_TRY(vxd_estimate_read_source(input->pose, &job->estimates, err));
+    if (job->estimates && input->deform[0] != '\0') {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "deform",
+                         "goes with a pose that is given: tracking sees what the camera "
+                         "distorts"));
+    }
     if (job->estimates) {
         job->finding.has_prior = input->t_map_camera != NULL;
         VXD_TRY(vxd_track_options_init(&job->finding.options, err));
@@ -121,6 +137,20 @@ out:
     return status;
 }
 
+/* Finds the control grid that the request names. */
+static enum vxd_status open_grid(struct vxd_request *request, struct vxd_queue *queue,
+                                 const char *name, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    struct vxd_map *map = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_slac_find_map(request->server->maps, name, "deform", &map, err));
+    VXD_TRY(vxd_slac_open_grid(queue, map, "deform", &job->deform, err));
+out:
+    return status;
+}
+
 enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
                                             struct vxd_queue *queue, struct vxd_err *err)
 {
@@ -149,6 +179,11 @@ enum vxd_status vxd_volume_integrate_submit(struct vxd_request *request,
     job->finding.volume = job->base.volume;
     if (job->estimates) {
         VXD_TRY(vxd_volume_check_steps(&job->finding, &frame, queue, false, err));
+    }
+    if (input->deform[0] != '\0') {
+        VXD_TRY(open_grid(request, queue, input->deform, err));
+        frame.deform = job->deform;
+        kept.deform = job->deform;
     }
     VXD_TRY(upload(queue, job, &frame, err));
     if (job->estimates) {
@@ -206,6 +241,8 @@ void vxd_volume_integrate_release(struct vxd_request *request, struct vxd_queue 
 {
     struct integrate_job *job = request->state;
 
+    vxd_deform_destroy(queue, job->deform);
+    job->deform = NULL;
     vxd_device_free(queue, &job->device_labels);
     vxd_device_free(queue, &job->device_colour);
     vxd_device_free(queue, &job->device_depth);

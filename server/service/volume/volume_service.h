@@ -140,8 +140,8 @@ enum vxd_status vxd_volume_scan_within(struct vxd_request *request,
 
 /* Has the commit's record say that this frame was integrated, its arrays in host memory until the
  * request is gone. The files are what the arrays were decoded from; of a length 0 there is none, and
- * only those of PNG are kept. A frame with a mask or labels, or one that carves, leaves the record as
- * it is: the blocks that it changed. */
+ * only those of PNG are kept. A frame with a mask or labels, or one that carves or is deformed, leaves the
+ * record as it is: the blocks that it changed. */
 void vxd_volume_keep_image(struct vxd_request *request,
                            const struct vxd_volume_frame *frame,
                            const ProtobufCBinaryData *depth_file,

@@ -16,6 +16,10 @@ add_executable(bench_odometry ${CMAKE_CURRENT_LIST_DIR}/bench_odometry.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
 target_link_libraries(bench_odometry PRIVATE voxeld_build voxeld_engine)
 add_test(NAME bench_odometry_smoke COMMAND bench_odometry --street 2)
+# bench_slac aligns fragments that it renders, and prints how well.
+add_executable(bench_slac ${CMAKE_CURRENT_LIST_DIR}/bench_slac.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_slac_render.c)
+target_link_libraries(bench_slac PRIVATE voxeld_build voxeld_gpu_test_support)
 # bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c

@@ -83,6 +83,8 @@ def integrate_bytes(
     carve_m: float = 0.0,
     labels: bytes = b"",
     pose: str = "given",
+    deform: str = "",
+    T_grid_camera: exchange.Pose | None = None,
     timeout: float | None = None,
     request_id: str | None = None,
     sequence: int = 0,
@@ -114,6 +116,10 @@ def integrate_bytes(
                     Volumes with labels
     pose            "given", or "estimate": tracked against the volume; T_map_camera is where
                     the camera is thought to be
+    deform          a control grid that undoes what the camera distorts (a map, see
+                    SlacOptimizeRequest): what the image shows is moved by it, and the blocks of
+                    voxels are taken back through it
+    T_grid_camera   where the camera was in the grid's frame, which is that of its fragment
 
     Raises NotFound (no such volume), ResourceExhausted (over max_bytes or the limits of the
     server; nothing has changed).
@@ -138,6 +144,8 @@ def integrate_bytes(
         carve_m=carve_m,
         labels=labels,
         pose=exchange.choice_of(pose, POSE_SOURCES, "pose"),
+        deform=deform,
+        T_grid_camera=exchange.pose_of(T_grid_camera, "T_grid_camera"),
     )
     reply = exchange.change(
         self._client, "volume_integrate", message, timeout, request_id, sequence

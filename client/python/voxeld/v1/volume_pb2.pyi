@@ -524,12 +524,13 @@ class VolumeIntegratePointsResponse(_message.Message):
     def __init__(self, n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_dropped: _Optional[int] = ..., n_touched: _Optional[int] = ..., n_new: _Optional[int] = ..., n_carved: _Optional[int] = ..., n_blocks: _Optional[int] = ..., stamp: _Optional[int] = ..., engine_ms: _Optional[float] = ..., status: _Optional[_Union[VolumeTrackStatus, str]] = ..., reason: _Optional[_Union[VolumeTrackReason, str]] = ..., T_map_sensor: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeIntegrateRequest(_message.Message):
-    __slots__ = ["T_depth_colour", "T_map_camera", "camera", "carve_m", "colour", "colour_camera", "colour_type", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "labels", "name", "pose", "weight"]
+    __slots__ = ["T_depth_colour", "T_grid_camera", "T_map_camera", "camera", "carve_m", "colour", "colour_camera", "colour_type", "deform", "depth", "depth_max_m", "depth_min_m", "depth_scale", "depth_type", "inverse_square", "labels", "name", "pose", "weight"]
     CAMERA_FIELD_NUMBER: _ClassVar[int]
     CARVE_M_FIELD_NUMBER: _ClassVar[int]
     COLOUR_CAMERA_FIELD_NUMBER: _ClassVar[int]
     COLOUR_FIELD_NUMBER: _ClassVar[int]
     COLOUR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEFORM_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     DEPTH_MAX_M_FIELD_NUMBER: _ClassVar[int]
     DEPTH_MIN_M_FIELD_NUMBER: _ClassVar[int]
@@ -540,8 +541,10 @@ class VolumeIntegrateRequest(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     POSE_FIELD_NUMBER: _ClassVar[int]
     T_DEPTH_COLOUR_FIELD_NUMBER: _ClassVar[int]
+    T_GRID_CAMERA_FIELD_NUMBER: _ClassVar[int]
     T_MAP_CAMERA_FIELD_NUMBER: _ClassVar[int]
     T_depth_colour: _common_pb2.Pose
+    T_grid_camera: _common_pb2.Pose
     T_map_camera: _common_pb2.Pose
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     camera: VolumeCamera
@@ -549,6 +552,7 @@ class VolumeIntegrateRequest(_message.Message):
     colour: bytes
     colour_camera: VolumeCamera
     colour_type: VolumeColour
+    deform: str
     depth: bytes
     depth_max_m: float
     depth_min_m: float
@@ -559,7 +563,7 @@ class VolumeIntegrateRequest(_message.Message):
     name: str
     pose: _common_pb2.PoseSource
     weight: float
-    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., carve_m: _Optional[float] = ..., labels: _Optional[bytes] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., depth: _Optional[bytes] = ..., depth_type: _Optional[_Union[VolumeDepth, str]] = ..., depth_scale: _Optional[float] = ..., colour: _Optional[bytes] = ..., colour_type: _Optional[_Union[VolumeColour, str]] = ..., T_map_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., depth_min_m: _Optional[float] = ..., depth_max_m: _Optional[float] = ..., weight: _Optional[float] = ..., inverse_square: bool = ..., colour_camera: _Optional[_Union[VolumeCamera, _Mapping]] = ..., T_depth_colour: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ..., carve_m: _Optional[float] = ..., labels: _Optional[bytes] = ..., pose: _Optional[_Union[_common_pb2.PoseSource, str]] = ..., deform: _Optional[str] = ..., T_grid_camera: _Optional[_Union[_common_pb2.Pose, _Mapping]] = ...) -> None: ...
 
 class VolumeIntegrateResponse(_message.Message):
     __slots__ = ["T_map_camera", "engine_ms", "n_blocks", "n_carved", "n_new", "n_touched", "reason", "stamp", "status"]
