@@ -589,7 +589,9 @@ class CommandLine:
         requests = [f"{self.request_head(name, struct)};" for name, struct, _ in self.requests()]
         json = [f"{head};" for head, _ in self.record_heads()]
         json += [f"{head};" for head, _, _ in self.result_heads()]
-        headers = [f"client/c/include/voxeld_{name}.h" for name in self.c.get("parts", {})]
+        # voxeld.h includes no header that needs another noun's before it.
+        headers = [self.c["header"]] if self.c.get("includes") else []
+        headers += [f"client/c/include/voxeld_{name}.h" for name in self.c.get("parts", {})]
         parts = "".join(f'#include "{name}"\n' for name in headers)
         guard = f"VXD_CLIENT_VOXELCTL_GENERATED_{upper}_ARGS_H"
         what = f"Options and manuals of voxelctl {noun}, requests from them, and JSON."

@@ -27,7 +27,7 @@ OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 PUBLIC = {
     "client/c/include/voxeld.h": (
         "voxeld_backup.h", "voxeld_field.h", "voxeld_map.h", "voxeld_mesh.h", "voxeld_net.h",
-        "voxeld_odometry.h", "voxeld_posegraph.h", "voxeld_refine.h", "voxeld_render.h",
+        "voxeld_odometry.h", "voxeld_posegraph.h", "voxeld_render.h",
         "voxeld_scene.h", "voxeld_slac.h", "voxeld_token.h", "voxeld_volume.h",
         "voxeld_watch.h", "voxeld_why.h",
     ),  # fmt: skip

@@ -613,7 +613,6 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #include "voxeld_net.h"
 #include "voxeld_odometry.h"
 #include "voxeld_posegraph.h"
-#include "voxeld_refine.h"
 #include "voxeld_render.h"
 #include "voxeld_scene.h"
 #include "voxeld_slac.h"

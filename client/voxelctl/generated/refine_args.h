@@ -4,6 +4,7 @@
 #ifndef VXD_CLIENT_VOXELCTL_GENERATED_REFINE_ARGS_H
 #define VXD_CLIENT_VOXELCTL_GENERATED_REFINE_ARGS_H
 
+#include "client/c/include/voxeld_refine.h"
 #include "client/voxelctl/cli/cli.h"
 
 /* Each subcommand takes some of these options. */
