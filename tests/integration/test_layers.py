@@ -169,10 +169,13 @@ def test_no_two_headers_have_one_name() -> None:
 
 
 def test_folders_stay_small_enough_to_overlook() -> None:
+    """What is generated from the schema has as many files as nouns, and nobody reads it."""
     n_files = Counter(
         path.parent.relative_to(SOURCE).as_posix()
         for path in our_files()
-        if path.suffix in CODE and path.relative_to(SOURCE).parts[0] != "tests"
+        if path.suffix in CODE
+        and path.relative_to(SOURCE).parts[0] != "tests"
+        and path.parent.name != "generated"
     )
     large = {folder for folder, n in n_files.items() if n > MAX_FILES}
     assert large == STILL_TOO_LARGE, (
