@@ -158,7 +158,11 @@ static inline __attribute__((always_inline)) void update_any(const double *a, si
         update_any(a, ld_a, n, n_k, c, ld_c, begin, end);                                \
     }
 VARIANT(avx2, "avx2")
+#if defined(__clang__) /* which takes no width here */
+VARIANT(avx512, "avx512f")
+#else
 VARIANT(avx512, "avx512f,prefer-vector-width=512")
+#endif
 #endif
 
 size_t vxd_dense_factor(double *panel, size_t ld, size_t n_rows, size_t n_columns)

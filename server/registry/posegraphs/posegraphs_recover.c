@@ -191,7 +191,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     struct recovery *recovery = user;
     struct vxd_posegraphs *posegraphs = recovery->posegraphs;
     struct vxd_named_posegraph *posegraph = recovery->posegraph;
-    enum vxd_status status;
+    enum vxd_status status = VXD_OK;
 
     if (posegraph == NULL) { /* so that its name is free again */
         return vxd_journal_forget_family(vxd_registry_get_journal(posegraphs->registry),
