@@ -93,8 +93,9 @@ TREES = {
     ),
     "address": Tree(
         ["-DVOXELD_SANITIZE=address", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *PAPER],
-        but=r"_store[0-9]$",
+        but=r"_store[0-9]$|integration_(relocalize|dashboard_tools)$",
         env={"VOXELD_TEST_SLOW": "4"},
+        full_but=r"integration_dashboard_tools$",
         full_env={"VOXELD_TEST_SLOW": "4"},
     ),
     # Left out are tests with one thread, and tests whose threads other tests run too: of the
@@ -104,6 +105,7 @@ TREES = {
         but=r"^bench_|_traces|_replayed$|_store[0-9]$|"
         r"test_gpu_(digests|facts|machine|gather|cloud|upkeep|hash_(keys|errors|model|image)|"
         r"sparse_(chain|conv_linear|map_tiles)|network_(samples|errors|ops|taps)|"
+        r"field_fcl|refine|refine_math|relocalize|posegraph|slac|odometry_math|voxelize_double|"
         r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
         r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
         r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
@@ -112,6 +114,7 @@ TREES = {
         r"integration_(backups|why|mesh|net_reference|net_places|net_clients|semantic_clients|bench|memory|tools|"
         r"scenes_errors|scenes_query|scene_limits|map_limits|merge|grids|generated|data_damage|walls|"
         r"scene_upkeep|volume_durable|volume_scans|volume_track|examples|readme|installed|python.*|"
+        r"odometry|relocalize|slac|volume_refine|volume_scenes|scene_votes|scene_cast|ctl_manners|"
         r"layers|names|bundle|.*_tools)$",
         full_options=PAPER,
         full_but=r"^bench_|integration_(layers|names|bundle|installed)$",
