@@ -12,9 +12,9 @@
 #include "client/voxelctl/watch/voxelctl_watch.h"
 
 static const struct ctl_command *const commands[] = {
-    &ctl_voxelize, &ctl_map,   &ctl_scene, &ctl_volume, &ctl_infer,     &ctl_net,
-    &ctl_convert,  &ctl_watch, &ctl_info,  &ctl_status, &ctl_self_test, &ctl_log_level,
-    &ctl_backup,   &ctl_token, &ctl_why,   &ctl_bench,
+    &ctl_voxelize, &ctl_map,     &ctl_scene, &ctl_volume, &ctl_infer,     &ctl_net,
+    &ctl_convert,  &ctl_watch,   &ctl_info,  &ctl_status, &ctl_self_test, &ctl_log_level,
+    &ctl_backup,   &ctl_restore, &ctl_token, &ctl_why,    &ctl_bench,
 };
 
 enum {
