@@ -23,10 +23,11 @@ struct vxd_archive {
     const struct vxd_file_ops *ops;
     struct vxd_journal *journal;
     struct vxd_archive_options options;
-    char folder[VXD_DATA_DIR_BYTES];
-    int64_t waiting_ns; /* since when something waits; 0 = nothing does */
-    int64_t retry_ns;   /* not before */
-    uint64_t n_breaks;  /* for which the rows were dropped */
+    char folder[VXD_DATA_DIR_BYTES]; /* without a slash at its end */
+    int64_t waiting_ns;              /* since when something waits; 0 = nothing does */
+    int64_t retry_ns;                /* not before */
+    bool is_named;                   /* the folder's name is on the disk */
+    uint64_t n_breaks;               /* for which the rows were dropped */
 
     pthread_t thread;
     pthread_mutex_t lock;
@@ -68,13 +69,32 @@ out:
     return status;
 }
 
-static enum vxd_status make_folder(const struct vxd_archive *archive, struct vxd_err *err)
+/* Once in a run the folder's own name is synced, whoever made it. */
+static enum vxd_status make_folder(struct vxd_archive *archive, struct vxd_err *err)
 {
-    int made = archive->ops->make_directory(archive->ops->user, archive->folder, 0700);
+    const struct vxd_file_ops *ops = archive->ops;
+    char parent[VXD_DATA_DIR_BYTES];
+    char *slash;
+    int made = ops->make_directory(ops->user, archive->folder, 0700);
+    enum vxd_status status;
 
-    return made == 0 || made == -EEXIST
-               ? VXD_OK
-               : vxd_file_fail(err, made, "make", archive->folder);
+    if (made != 0 && made != -EEXIST) {
+        return vxd_file_fail(err, made, "make", archive->folder);
+    }
+    if (made != 0 && archive->is_named) {
+        return VXD_OK;
+    }
+    (void)snprintf(parent, sizeof parent, "%s", archive->folder);
+    slash = strrchr(parent, '/');
+    if (slash == NULL) {
+        (void)snprintf(parent, sizeof parent, ".");
+    } else {
+        slash[slash == parent ? 1 : 0] = '\0';
+    }
+    VXD_TRY(vxd_file_sync_directory(ops, parent, err));
+    archive->is_named = true;
+out:
+    return status;
 }
 
 /* Copies all that waits now. */
@@ -211,6 +231,9 @@ enum vxd_status vxd_archive_start(const struct vxd_file_ops *ops,
     archive->journal = journal;
     archive->stats.is_available = true;
     (void)snprintf(archive->folder, sizeof archive->folder, "%s", options->folder);
+    for (size_t n = strlen(archive->folder); n > 1 && archive->folder[n - 1] == '/';) {
+        archive->folder[--n] = '\0';
+    }
     mine = &archive->options;
     *mine = *options;
     mine->folder = archive->folder;

@@ -85,6 +85,11 @@ enum vxd_status vxd_segment_conclude(struct vxd_segment_writer *take_writer,
                                      struct vxd_segment_head *out, struct vxd_err *err);
 void vxd_segment_abandon(struct vxd_segment_writer *take_writer);
 
+/* Reads what a file says of itself; errors as of vxd_segment_read. */
+enum vxd_status vxd_segment_read_head(const struct vxd_file_ops *ops, const char *folder,
+                                      const char *name, struct vxd_segment_head *head,
+                                      struct vxd_err *err);
+
 /* Reads a file of a folder and calls `each` for every transaction; what is called has been checked,
  * what comes after it in the file not yet. A call back that fails ends the reading.
  * errors  DATA_LOSS            it is damaged: says which file and where

@@ -273,6 +273,47 @@ out:
     return status;
 }
 
+static enum vxd_status open_reader(struct reader *reader, const char *folder,
+                                   char path[2 * VXD_DURABLE_PATH_BYTES])
+{
+    int64_t n_bytes;
+
+    (void)snprintf(path, 2 * (size_t)VXD_DURABLE_PATH_BYTES, "%s/%s", folder,
+                   reader->name);
+    reader->path = path;
+    reader->file = reader->ops->open(reader->ops->user, path, O_RDONLY, 0);
+    if (reader->file < 0) {
+        return vxd_file_fail(reader->err, reader->file, "open", path);
+    }
+    n_bytes = reader->ops->size(reader->ops->user, reader->file);
+    if (n_bytes < 0) {
+        (void)reader->ops->close(reader->ops->user, reader->file);
+        return vxd_file_fail(reader->err, n_bytes, "read", path);
+    }
+    reader->n_file_bytes = (uint64_t)n_bytes;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_segment_read_head(const struct vxd_file_ops *ops, const char *folder,
+                                      const char *name, struct vxd_segment_head *head,
+                                      struct vxd_err *err)
+{
+    char path[2 * VXD_DURABLE_PATH_BYTES];
+    struct reader reader = {.ops = ops, .name = name, .err = err};
+    struct head read;
+    enum vxd_status status = open_reader(&reader, folder, path);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    status = read_head(&reader, &read);
+    (void)ops->close(ops->user, reader.file);
+    if (status == VXD_OK) {
+        *head = read.fields;
+    }
+    return status;
+}
+
 enum vxd_status
 vxd_segment_read(const struct vxd_file_ops *ops, const char *folder, const char *name,
                  struct vxd_segment_head *head,
@@ -281,23 +322,14 @@ vxd_segment_read(const struct vxd_file_ops *ops, const char *folder, const char 
                  void *user, struct vxd_err *err)
 {
     char path[2 * VXD_DURABLE_PATH_BYTES];
-    struct reader reader = {
-        .ops = ops, .file = -1, .path = path, .name = name, .err = err};
+    struct reader reader = {.ops = ops, .name = name, .err = err};
     struct head read;
     uint64_t at = sizeof read;
-    int64_t n_file_bytes;
-    enum vxd_status status;
+    enum vxd_status status = open_reader(&reader, folder, path);
 
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    reader.file = ops->open(ops->user, path, O_RDONLY, 0);
-    if (reader.file < 0) {
-        return vxd_file_fail(err, reader.file, "open", path);
+    if (status != VXD_OK) {
+        return status;
     }
-    n_file_bytes = ops->size(ops->user, reader.file);
-    if (n_file_bytes < 0) {
-        VXD_TRY(vxd_file_fail(err, n_file_bytes, "read", path));
-    }
-    reader.n_file_bytes = (uint64_t)n_file_bytes;
     VXD_TRY(read_head(&reader, &read));
     *head = read.fields;
     for (uint64_t i = 0; i < read.fields.n; i++) {

@@ -139,6 +139,7 @@ static enum vxd_status mark_copy(struct backup *backup, const char *path)
 {
     struct vxd_mark mark = {.file = -1};
     sqlite3 *db = NULL;
+    int result;
     enum vxd_status status;
 
     VXD_TRY(vxd_database_connect(backup->ops, path, false, &db, backup->err));
@@ -150,6 +151,12 @@ static enum vxd_status mark_copy(struct backup *backup, const char *path)
     VXD_TRY(vxd_database_get_meta(db, "epoch", &mark.generation, backup->err));
     VXD_TRY(vxd_database_get_meta(db, "sequence", &mark.written, backup->err));
     mark.synced = mark.written;
+    /* A close says nothing of a WAL that it could not copy. */
+    result =
+        sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (result != SQLITE_OK) {
+        VXD_TRY(vxd_database_fail(backup->err, db, result, "copy the WAL into the copy"));
+    }
     VXD_TRY(vxd_mark_make(backup->ops, backup->to, &mark, backup->err));
 out:
     if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
@@ -291,6 +298,16 @@ static enum vxd_status make_directories(struct backup *backup, const char *name)
     return VXD_OK;
 }
 
+/* With an archive, a backup has nothing that a loss of power could take back from the journal, which
+ * would then go on with other changes under the same numbers. */
+static enum vxd_status sync_journal(struct backup *backup, struct vxd_journal *journal)
+{
+    struct vxd_spool spool;
+
+    vxd_journal_get_spool(journal, &spool);
+    return spool.is_open ? vxd_journal_flush(journal, backup->err) : VXD_OK;
+}
+
 static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal,
                             const char *name)
 {
@@ -298,6 +315,7 @@ static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal,
 
     VXD_TRY(take_snapshots(backup));
     VXD_TRY(copy_database(backup, journal));
+    VXD_TRY(sync_journal(backup, journal));
     VXD_TRY(take_snapshots(backup));
     VXD_TRY(take_saved_files(backup));
     VXD_TRY(sync_all(backup));

@@ -67,8 +67,8 @@ static enum vxd_status find_version(void *user, const struct vxd_journal_record 
     return VXD_OK;
 }
 
-static enum vxd_status add(struct fill *fill, const void *bytes, size_t n_bytes,
-                           struct vxd_err *err)
+static enum vxd_status add(struct fill *fill, int64_t unix_ns, const void *bytes,
+                           size_t n_bytes, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
@@ -76,6 +76,8 @@ static enum vxd_status add(struct fill *fill, const void *bytes, size_t n_bytes,
         VXD_TRY(vxd_journal_begin(fill->journal, &fill->txn, err));
     }
     VXD_TRY(vxd_journal_add_archived(fill->txn, bytes, n_bytes, err));
+    fill->batch.n_transactions++;
+    fill->batch.unix_ns = unix_ns;
     fill->n_rows++;
     fill->n_bytes += n_bytes;
     if (fill->n_rows >= BATCH_ROWS || fill->n_bytes >= BATCH_BYTES) {
@@ -104,9 +106,7 @@ static enum vxd_status take_row(void *user, uint64_t number, const void *bytes,
         VXD_TRY(vxd_journal_archived_records(bytes, n_bytes, find_version, fill, err));
     }
     fill->next = number + 1;
-    fill->batch.n_transactions++;
-    fill->batch.unix_ns = when.unix_ns;
-    VXD_TRY(add(fill, bytes, n_bytes, err));
+    VXD_TRY(add(fill, when.unix_ns, bytes, n_bytes, err));
     fill->is_done = fill->has_version;
 out:
     return status;
@@ -167,23 +167,54 @@ static enum vxd_status missing(const struct fill *fill, const struct listing *li
                     (unsigned long long)listing->firsts[i] - 1);
 }
 
+/* Of the files that begin at or before the next number, from *i on, the one that leads farthest.
+ * After a crash one may hold a part of another. A damaged head is an error where nobody else goes on.
+ * *found is false where none does. */
+static enum vxd_status choose(const struct fill *fill, const struct vxd_file_ops *ops,
+                              const char *archive, const struct listing *listing,
+                              size_t *i, char name[VXD_SEGMENT_NAME_BYTES], bool *found,
+                              struct vxd_err *err)
+{
+    uint64_t end = fill->next;
+    enum vxd_status status = VXD_OK;
+
+    *found = false;
+    for (; *i < listing->n && listing->firsts[*i] <= fill->next; ++*i) {
+        struct vxd_segment_head head;
+        char candidate[VXD_SEGMENT_NAME_BYTES];
+        struct vxd_err fault = {0};
+        enum vxd_status read;
+
+        vxd_segment_name(listing->line, listing->firsts[*i], candidate);
+        read = vxd_segment_read_head(ops, archive, candidate, &head, &fault);
+        if (read != VXD_OK) {
+            status = read;
+            *err = fault;
+        } else if (head.first + head.n > end) {
+            end = head.first + head.n;
+            memcpy(name, candidate, VXD_SEGMENT_NAME_BYTES);
+            *found = true;
+        }
+    }
+    return *found ? VXD_OK : status;
+}
+
 static enum vxd_status read_segments(struct fill *fill, const struct vxd_file_ops *ops,
                                      const char *archive, const struct listing *listing,
                                      struct vxd_err *err)
 {
+    size_t i = 0;
     enum vxd_status status = VXD_OK;
 
-    for (size_t i = 0; i < listing->n && !fill->is_done; i++) {
+    while (!fill->is_done) {
         struct vxd_segment_head head;
         char name[VXD_SEGMENT_NAME_BYTES];
+        bool found;
 
-        if (i + 1 < listing->n && listing->firsts[i + 1] <= fill->next) {
-            continue; /* all of it is in the backup */
+        VXD_TRY(choose(fill, ops, archive, listing, &i, name, &found, err));
+        if (!found) {
+            return i < listing->n ? missing(fill, listing, i, err) : VXD_OK;
         }
-        if (listing->firsts[i] > fill->next) {
-            return missing(fill, listing, i, err);
-        }
-        vxd_segment_name(listing->line, listing->firsts[i], name);
         VXD_TRY(vxd_segment_read(ops, archive, name, &head, take_row, fill, err));
         fill->batch.n_segments++;
     }
@@ -191,12 +222,19 @@ out:
     return status;
 }
 
+/* Whether the last change is of the very nanosecond that was asked for: the one that a restoration
+ * which failed has named as its end. What is behind it is not needed. */
+static bool is_exact(const struct fill *fill)
+{
+    return fill->target->until == VXD_RESTORE_TIME &&
+           fill->batch.unix_ns == fill->target->unix_ns;
+}
+
 static enum vxd_status check_reached(const struct fill *fill, struct vxd_err *err)
 {
     const struct vxd_restore_target *target = fill->target;
 
-    if (fill->is_done || target->until == VXD_RESTORE_END ||
-        (target->until == VXD_RESTORE_TIME && fill->batch.unix_ns == target->unix_ns)) {
+    if (fill->is_done || target->until == VXD_RESTORE_END || is_exact(fill)) {
         return VXD_OK;
     }
     return target->until == VXD_RESTORE_TIME
@@ -215,6 +253,7 @@ enum vxd_status vxd_restore_fill(const struct vxd_file_ops *ops, const char *arc
                                  struct vxd_journal *journal,
                                  struct vxd_restore_result *out, struct vxd_err *err)
 {
+    struct vxd_err fault = {0};
     struct listing listing = {.line = line};
     struct fill fill = {
         .target = target, .journal = journal, .batch = *out, .out = out, .next = next};
@@ -230,7 +269,13 @@ enum vxd_status vxd_restore_fill(const struct vxd_file_ops *ops, const char *arc
     if (listing.n > 0) {
         qsort(listing.firsts, listing.n, sizeof *listing.firsts, compare);
     }
-    status = read_segments(&fill, ops, archive, &listing, err);
+    status = read_segments(&fill, ops, archive, &listing, &fault);
+    if (status != VXD_OK && err != NULL) {
+        *err = fault;
+    }
+    if (status == VXD_DATA_LOSS && is_exact(&fill)) {
+        status = VXD_OK;
+    }
     if (status == VXD_OK) {
         status = check_reached(&fill, err);
     }
