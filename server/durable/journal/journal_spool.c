@@ -229,8 +229,8 @@ enum vxd_status vxd_journal_open_spool(struct vxd_journal *journal, struct vxd_e
     if (spool.line == 0 || journal->is_forked || spooled != sequence) {
         if (spool.line != 0) {
             vxd_log(VXD_LOG_WARNING,
-                    "the archive begins anew, since the journal does not go on from it: "
-                    "make a backup; older ones can be restored until here only",
+                    "the archive begins anew: older backups can be restored until here "
+                    "only",
                     "why",
                     journal->is_forked ? "data were lost or restored"
                                        : "changes were made without an archive");
@@ -337,8 +337,7 @@ void vxd_journal_settle_spool(struct vxd_journal *journal)
         (void)snprintf(limit, sizeof limit, "%llu",
                        (unsigned long long)journal->options.max_archive_bytes);
         vxd_log(VXD_LOG_ERROR,
-                "the archive has a hole: changes that it could not take for too long are "
-                "given up; make a backup as soon as it works again",
+                "the archive has a hole: changes waited too long for it and are given up",
                 "limits.archive_bytes", limit);
     }
     journal->spool = journal->spool_now;

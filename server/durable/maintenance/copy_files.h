@@ -3,7 +3,7 @@
 #ifndef VXD_SERVER_DURABLE_MAINTENANCE_COPY_FILES_H
 #define VXD_SERVER_DURABLE_MAINTENANCE_COPY_FILES_H
 
-#include "server/durable/data_dir/file_ops.h"
+#include "server/durable/data_dir/data_dir.h"
 
 /* Copies a file's bytes into one that is not there, and syncs it.
  * errors  as vxd_file_fail */

@@ -8,7 +8,7 @@
 
 #include "server/durable/archive/archive.h"
 #include "server/durable/maintenance/restore_internal.h"
-#include "server/durable/record/scene_record.h"
+#include "server/durable/record/record.h"
 
 enum {
     BATCH_ROWS = 256,
